@@ -14,10 +14,10 @@ typedef struct traversal {
     vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
 } traversal;
 
-/* Returns whether a gradient can pass through input i of the node. */
+/* Returns whether a gradient can pass through input i of the node, or must be refused there. */
 static bool passes(const vkt_node *n, uint32_t i)
 {
-    return (n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i));
+    return n->op->forward_only || ((n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i)));
 }
 
 static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
@@ -53,6 +53,9 @@ static vkt_result visit(traversal *w, const vkt_node *n)
     }
     for (uint32_t k = 0; k < n->n_in; k++) wanted |= passes(n, k) && w->wanted[n->in[k].id];
     if (!any || !wanted) return VKT_OK;
+    if (n->op->forward_only)
+        return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED, "backward: %s has no gradient, and '%s' is made by it",
+                        n->op->name, w->g->values[n->out[0].id].name);
     n->op->backward(w->g, n, dy, dx);
     for (uint32_t k = 0; k < n->n_in && w->g->status == VKT_OK; k++)
         if (dx[k].id && w->wanted[n->in[k].id]) VKT_TRY(accumulate(w, n->in[k], dx[k]));

@@ -19,14 +19,15 @@ vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 /* The streams. Each purpose has its own stream, so that no two purposes share numbers of one seed. The stream is the
  * fourth word of the counter, on host and device. i counts blocks of four random words, from 0. */
 enum {
-    VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
-    VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */
-    VKT_STREAM_DROPOUT = 3, /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
-    VKT_STREAM_DIGITS = 4,  /* generated digits */
-    VKT_STREAM_TEST = 5,    /* random cases of tests */
-    VKT_STREAM_PLAN = 6,    /* the search of plan/pack.c */
-    VKT_STREAM_AUGMENT = 7, /* augmented images: counter = (i, epoch, sample, stream) */
-    VKT_STREAM_QUANTIZE = 8 /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
+    VKT_STREAM_INIT = 1,     /* initialisers: counter = (i, parameter number, 0, stream) */
+    VKT_STREAM_SHUFFLE = 2,  /* epoch shuffles: counter = (i, epoch, 0, stream) */
+    VKT_STREAM_DROPOUT = 3,  /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
+    VKT_STREAM_DIGITS = 4,   /* generated digits */
+    VKT_STREAM_TEST = 5,     /* random cases of tests */
+    VKT_STREAM_PLAN = 6,     /* the search of plan/pack.c */
+    VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, sample, stream) */
+    VKT_STREAM_QUANTIZE = 8, /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
+    VKT_STREAM_GENERATE = 9  /* tokens of a generated text: see vktrain/generate.h */
 };
 
 /* A stream of random numbers. */

@@ -12,31 +12,34 @@
 
 /* X(ID, "name", "description"). C code uses VKT_V_<ID>; VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant and
  * tuning files use the name. */
-#define VKT_VARIANTS(X)                                                                                          \
-    X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")                     \
-    X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")                   \
-    X(FFT13, "fft13", "the same, of 13 x 13 points")                                                             \
-    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                             \
-    X(FFT15, "fft15", "the same, of 15 x 15 points")                                                             \
-    X(FFT16, "fft16", "the same, of 16 x 16 points")                                                             \
-    X(DIRECT, "direct", "convolution with few products per element: all of them unrolled")                       \
-    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")                          \
-    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")                       \
-    X(PLACED, "placed", "matrix product: both operands are read where they are stored")                          \
-    X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it is stored")         \
-    X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it is stored")         \
-    X(PACKED, "packed", "matrix product: both operands are copied to panels first")                              \
-    X(LINE, "line", "one narrow layer before a loss: every sum is in registers")                                 \
-    X(WIDE, "wide", "network: eight samples per lane, weights are broadcast by shuffles")                        \
-    X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                   \
-    X(SHUFFLED, "shuffled", "attention: a subgroup per tile, operands are exchanged by shuffles")                \
-    X(SHARED, "shared", "for GPUs: product, convolution, attention or network by tiles in shared memory")        \
-    X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end") \
-    X(COOP, "coop", "for GPUs, in programs of f16, bf16 and f32-split: shared, by cooperative matrices")         \
-    X(COOP2, "coop2", "for GPUs, in programs of f16: matrix product by flexible cooperative matrices")           \
-    X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")   \
-    X(OWNED, "owned", "gradient of a hash grid: each lane owns a table for a level and a slice of the batch")    \
-    X(ATOMIC, "atomic", "for GPUs: gradient of a hash grid by 64-bit fixed-point sums, with integer atomics")
+#define VKT_VARIANTS(X)                                                                                           \
+    X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")                      \
+    X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")                    \
+    X(FFT13, "fft13", "the same, of 13 x 13 points")                                                              \
+    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                              \
+    X(FFT15, "fft15", "the same, of 15 x 15 points")                                                              \
+    X(FFT16, "fft16", "the same, of 16 x 16 points")                                                              \
+    X(DIRECT, "direct", "convolution with few products per element: all of them unrolled")                        \
+    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")                           \
+    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")                        \
+    X(PLACED, "placed", "matrix product: both operands are read where they are stored")                           \
+    X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it is stored")          \
+    X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it is stored")          \
+    X(PACKED, "packed", "matrix product: both operands are copied to panels first")                               \
+    X(LINE, "line", "one narrow layer before a loss: every sum is in registers")                                  \
+    X(WIDE, "wide", "network: eight samples per lane, weights are broadcast by shuffles")                         \
+    X(NARROW, "narrow", "network: one sample per lane, weights by loads that all lanes share")                    \
+    X(SHUFFLED, "shuffled", "attention: a subgroup per tile, operands are exchanged by shuffles")                 \
+    X(SHARED, "shared", "for GPUs: product, convolution, attention or network by tiles in shared memory")         \
+    X(SPLIT_K, "split_k", "for GPUs: as shared, if the result is small: slices of the sum are added at the end")  \
+    X(COOP, "coop", "for GPUs, in programs of f16, bf16 and f32-split: shared, by cooperative matrices")          \
+    X(COOP2, "coop2", "for GPUs, in programs of f16: matrix product by flexible cooperative matrices")            \
+    X(DIRECT_SHARED, "direct_shared", "for GPUs: convolution with few channels, its weights in shared memory")    \
+    X(OWNED, "owned", "gradient of a hash grid: each lane owns a table for a level and a slice of the batch")     \
+    X(ATOMIC, "atomic", "for GPUs: gradient of a hash grid by 64-bit fixed-point sums, with integer atomics")     \
+    X(UNPACKED, "unpacked", "linear layer with quantized weights: they are unpacked to memory in front of it")    \
+    X(ROW_LANES, "row_lanes", "the same for few rows of x, without unpacking: a lane reads a row of the weights") \
+    X(ROW_ACROSS, "row_across", "for GPUs: the same, all lanes of a subgroup read a row of the weights")
 
 typedef enum vkt_variant {
 #define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,

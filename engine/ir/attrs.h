@@ -182,6 +182,12 @@ typedef struct vkt_attention_attr {
     float scale;
 } vkt_attention_attr;
 
+/* q (..,H,T,D), k and v (..,H / group,C,D). Query t uses keys 0 .. past + t, where `past` is input 3. */
+typedef struct vkt_attention_cached_attr {
+    uint32_t group;
+    float scale;
+} vkt_attention_cached_attr;
+
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
     uint32_t channels; /* 1: the result is (B,D,..) batch last instead of (..,D) by rows */

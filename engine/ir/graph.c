@@ -363,6 +363,17 @@ void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
     f->out[f->n_out++].alias_in = (int32_t)i;
 }
 
+/* Returns whether t may not be read, because its memory is written: only what vkt_append returns shows the new numbers.
+ */
+static bool is_unreadable(const vkt_graph *g, vkt_tensor t)
+{
+    for (uint32_t id = t.id; id; id = g->values[id].alias) {
+        if (g->values[id].appended) return false;
+        if (g->values[id].written) return true;
+    }
+    return false;
+}
+
 static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in)
 {
     if (vkt_graph_status(g) != VKT_OK) return false;
@@ -373,8 +384,8 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
         if (in[i].id >= g->n_values || (in[i].id == 0 && i < op->min_in))
             r = vkt_fail(&g->host, VKT_E_ARG, "%s: input %u is %s", op->name, i,
                          in[i].id ? "not of this graph" : "the null tensor");
-        else if (g->values[vkt_root(g, in[i])].written)
-            r = vkt_fail(&g->host, VKT_E_STATE, "%s: input %u, '%s', is written by vkt_write, and read nowhere",
+        else if (is_unreadable(g, in[i]))
+            r = vkt_fail(&g->host, VKT_E_STATE, "%s: input %u, '%s', is written by the graph, and read nowhere",
                          op->name, i, g->values[vkt_root(g, in[i])].name);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r == VKT_OK;

@@ -54,7 +54,8 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
-    bool written;      /* EXTERNAL: vkt_write writes it; no other node may use it */
+    bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; no other node may use it */
+    bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
     uint32_t readers;  /* number of node inputs that refer to it */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
@@ -163,15 +164,16 @@ struct vkt_op {
     /* Returns the number of rows of a node whose kernels use only the real rows of a run. NULL: no kernel depends on
      * the number of real rows. */
     uint32_t (*batch)(const vkt_node *n);
-    bool side_effect; /* runs even if nothing reads its outputs (updates, reports) */
-    bool cheap;       /* it takes little time, so it may be recomputed to save memory */
-    uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
-                       * and layout. The kernels must allow this: only the lane that writes an element of the output
-                       * reads this element of the input, and it reads before it writes */
-    bool prologue;    /* runs before all other nodes, even if it was added later */
-    bool custom;      /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
-                       * with difference quotients of its outputs */
-    bool early;       /* runs as soon as the nodes on which it depends have run: plan/early.c */
+    bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
+    bool cheap;        /* it takes little time, so it may be recomputed to save memory */
+    uint8_t in_place;  /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
+                        * and layout. The kernels must allow this: only the lane that writes an element of the output
+                        * reads this element of the input, and it reads before it writes */
+    bool forward_only; /* a gradient that would pass through it is an error. (Without this and `diff`, it is zero) */
+    bool prologue;     /* runs before all other nodes, even if it was added later */
+    bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
+                        * with difference quotients of its outputs */
+    bool early;        /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t late_epilogues; /* a set like `epilogues`. A node of one of these kinds is fused only after all other

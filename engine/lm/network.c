@@ -11,6 +11,7 @@ typedef struct net {
     vkt_graph *g;
     const vkt_lm *m;
     uint32_t samples, tokens;
+    const vkt_lm_cache *cache; /* may be NULL */
 } net;
 
 /* Makes a tensor of the model an external value "<scopes>.<name>". */
@@ -35,17 +36,18 @@ static vkt_tensor norm(const net *n, const char *name, const vkt_lm_tensor *t, v
                             vkt_rms_norm(n->g, x, 1, gamma, (float)n->m->model.rms_epsilon));
 }
 
-static vkt_tensor linear(const net *n, const char *name, vkt_tensor x, const vkt_lm_tensor *t, const vkt_lm_tensor *bias)
+static vkt_tensor linear(const net *n, const char *name, vkt_tensor x, const vkt_lm_tensor *t,
+                         const vkt_lm_tensor *bias)
 {
-    return vkt_nn_linear_quantized(n->b, name, x,
-                                   &(vkt_nn_linear_quantized_params){ .weight = t->array,
-                                                                      .format = t->format,
-                                                                      .out_features = t->rows,
-                                                                      .bias = bias ? bias->array : NULL });
+    return vkt_nn_linear_quantized(
+        n->b, name, x,
+        &(vkt_nn_linear_quantized_params){
+            .weight = t->array, .format = t->format, .out_features = t->rows, .bias = bias ? bias->array : NULL });
 }
 
 /* Normalizes each head of x (B,T,heads D) (qwen3), and rotates it by its position. Returns (B,heads,T,D). */
-static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char *norm_name, const vkt_lm_tensor *head_norm)
+static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char *norm_name,
+                         const vkt_lm_tensor *head_norm)
 {
     const vkt_gguf_model *m = &n->m->model;
     const vkt_shape rows = vkt_tensor_shape(n->g, x);
@@ -60,11 +62,33 @@ static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char 
                                         .factor = m->scaling == VKT_ROPE_LINEAR ? (float)m->rope_factor : 1,
                                         .factors = n->m->rope_factors,
                                         .heads = heads,
-                                        .split = true });
+                                        .split = true,
+                                        .first = n->cache ? n->cache->past : (vkt_tensor){ 0 } });
 }
 
-static vkt_tensor attention(const net *n, const vkt_lm_block *w, vkt_tensor x)
+/* Puts the new rows x of block `number` into the cache. Returns all rows of the cache. */
+static vkt_tensor cached(const net *n, const char *name, vkt_array *const *arrays, uint32_t number, vkt_tensor x)
 {
+    char full[2 * VKT_NAME_MAX];
+    vkt_shape s = vkt_tensor_shape(n->g, x);
+    s.dim[2] = n->cache->context;
+    snprintf(full, sizeof full, "%s%s", n->b->scope, name);
+    const vkt_tensor all = vkt_external_array(n->g, full, arrays[number], VKT_F32, s);
+    return vkt_append(n->g, x, all, n->cache->past);
+}
+
+static vkt_tensor attend(const net *n, uint32_t number, vkt_tensor q, vkt_tensor k, vkt_tensor v)
+{
+    const vkt_attention_params p = { .scale = n->m->attention_scale, .causal = true, .kv_heads = n->m->model.kv_heads };
+    if (!n->cache) return vkt_attention(n->g, q, k, v, &p);
+    k = cached(n, "keys", n->cache->keys, number, k);
+    v = cached(n, "values", n->cache->values, number, v);
+    return vkt_attention_cached(n->g, q, k, v, n->cache->past, &p);
+}
+
+static vkt_tensor attention(const net *n, uint32_t number, vkt_tensor x)
+{
+    const vkt_lm_block *w = &n->m->blocks[number];
     const vkt_gguf_model *m = &n->m->model;
     static const uint32_t heads_first[] = { 0, 2, 1, 3 };
     vkt_nn_push(n->b, "self_attn");
@@ -75,9 +99,7 @@ static vkt_tensor attention(const net *n, const vkt_lm_block *w, vkt_tensor x)
     k = rotate(n, k, m->kv_heads, "k_norm", &w->k_norm);
     v = vkt_reshape(n->g, v, vkt_shape4(n->samples, n->tokens, m->kv_heads, m->head_width));
     v = vkt_permute(n->g, v, heads_first);
-    x = vkt_attention(n->g, q, k, v,
-                      &(vkt_attention_params){
-                          .scale = n->m->attention_scale, .causal = true, .kv_heads = m->kv_heads });
+    x = attend(n, number, q, k, v);
     x = vkt_builder_note(n->b, NULL, "Attention", vkt_permute(n->g, x, heads_first));
     x = vkt_reshape(n->g, x, vkt_shape3(n->samples, n->tokens, m->heads * m->head_width));
     x = linear(n, "o_proj", x, &w->o, NULL);
@@ -101,7 +123,7 @@ static vkt_tensor block(const net *n, uint32_t number, vkt_tensor x)
     const vkt_lm_block *w = &n->m->blocks[number];
     snprintf(name, sizeof name, "%u", number);
     vkt_nn_push(n->b, name);
-    x = vkt_nn_add(n->b, x, attention(n, w, norm(n, "input_layernorm", &w->attn_norm, x)));
+    x = vkt_nn_add(n->b, x, attention(n, number, norm(n, "input_layernorm", &w->attn_norm, x)));
     x = vkt_nn_add(n->b, x, feed_forward(n, w, norm(n, "post_attention_layernorm", &w->ffn_norm, x)));
     vkt_nn_pop(n->b);
     return x;
@@ -137,7 +159,7 @@ vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const 
                                        m->model.context, vkt_shape_text(s, text)));
         return (vkt_tensor){ 0 };
     }
-    const net n = { .b = b, .g = b->g, .m = m, .samples = s.dim[0], .tokens = s.dim[1] };
+    const net n = { .b = b, .g = b->g, .m = m, .samples = s.dim[0], .tokens = s.dim[1], .cache = p->cache };
     vkt_nn_push(b, "model");
     vkt_tensor x = embed(&n, ids);
     vkt_nn_push(b, "layers");

@@ -20,6 +20,8 @@ vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to. The layout is as for vkt_sum_to. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* Checks that an op may write to `external`: vkt_external made it, and no node uses it. */
+vkt_result vkt_check_written(const vkt_graph *g, const char *op, vkt_tensor external);
 /* Returns d where x = y, and d times 0 elsewhere, which is NaN if d is not finite. The result has x's shape and layout;
  * d and y broadcast to x. No gradient passes through the result. */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);

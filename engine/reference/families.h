@@ -21,6 +21,7 @@ extern const vkt_ref_op vkt_ref_mse, vkt_ref_l1, vkt_ref_smooth_l1, vkt_ref_hube
 extern const vkt_ref_op vkt_ref_batch_norm, vkt_ref_batch_norm_given, vkt_ref_running_stats, vkt_ref_row_norm;
 extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
+extern const vkt_ref_op vkt_ref_append, vkt_ref_attention_cached;
 extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax, vkt_ref_attention, vkt_ref_hash_grid, vkt_ref_frequency;
 extern const vkt_ref_op vkt_ref_linear_quantized, vkt_ref_embedding_quantized;
 extern const vkt_ref_op vkt_ref_latent_grid, vkt_ref_quantize, vkt_ref_rope, vkt_ref_swiglu;

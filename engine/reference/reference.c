@@ -77,6 +77,8 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_rope,
     &vkt_ref_softmax,
     &vkt_ref_attention,
+    &vkt_ref_append,
+    &vkt_ref_attention_cached,
     &vkt_ref_mlp,
     &vkt_ref_mlp_mse,
     &vkt_ref_op_sgd,

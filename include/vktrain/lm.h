@@ -35,13 +35,25 @@ typedef struct vkt_lm vkt_lm;
  * context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 VKT_API void vkt_lm_destroy(vkt_lm **m); /* call it after the programs that use it are destroyed */
-/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers. */
+/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers.
+ */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
 VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* of all weights on the device */
 
+/* The keys and values of the tokens before those that a program computes, for generating text (vktrain/generate.h). */
+typedef struct vkt_lm_cache {
+    vkt_array *const *keys; /* (vkt_gguf_model.blocks): f32 (B,kv_heads,context,head_width) each. The program writes the
+                             * keys of its tokens to rows past .. past + T - 1 */
+    vkt_array *const *values; /* likewise */
+    uint32_t context;         /* rows of a head in these arrays, at most the model's context */
+    vkt_tensor past;          /* u32 (1): tokens that the cache has before a run */
+} vkt_lm_cache;
 /* The options of the network. Zero is the default. */
 typedef struct vkt_lm_params {
     bool recompute; /* keep only what enters each transformer block, and compute the block again for its gradients */
+    const vkt_lm_cache
+        *cache; /* the ids follow tokens that are in this cache: token t has the position past + t, and sees
+                 * all tokens before it. No gradient passes through such a network. NULL: no cache */
 } vkt_lm_params;
 /* Computes the network up to and including its last norm: ids (B,T) u32 -> (B,T,D), ROWS. Token t of a sample sees the
  * tokens 0 .. t of the same sample, at the positions 0 .. T - 1. p may be NULL. The arrays of m become external values

@@ -465,6 +465,19 @@ typedef struct vkt_attention_params {
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
+/* Computes attention over a cache of keys and values, of which `past` tokens were there before this run:
+ *   q (..,H,T,D), k and v (..,K,C,D), past u32 (1)  ->  (..,H,T,D), ROWS
+ *   y[t] = softmax over the keys s = 0 .. past + t of (scale q[t] k[s]), times v[s]
+ * So query t is token number past + t, and sees the tokens up to itself. k and v usually are results of vkt_append,
+ * which has put the keys and values of the T new tokens into the rows from `past` on. Rows behind the last one that a
+ * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
+ * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
+ *
+ * Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. It is for generating text: a gradient that would
+ * pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do not fit. VKT_E_ARG: dropout or mask. */
+VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
+                                        const vkt_attention_params *p);
+
 /* How the numbers of a head are paired. */
 typedef enum vkt_rope_order {
     VKT_ROPE_HALVES = 0, /* number i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
@@ -728,6 +741,14 @@ VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
  * `external`, or if a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external`
  * was not made by vkt_external. */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
+/* Copies rows into an array at a row that the device knows, for instance new keys into a cache:
+ *   x (..,T,D) f32, cache (..,C,D) f32 made by vkt_external, first u32 (1)
+ *   cache[..,first + t,:] = x[..,t,:]. Rows from C on are left out. All other rows stay as they are
+ * D is a multiple of 4, and T is at most C. Returns the cache with the new rows, which later ops of the graph may read.
+ * They must not read `cache` itself, and the graph must write it only once. Otherwise the rules of vkt_write apply:
+ * every run does the copy, and no other external may have the same memory. No gradient passes through it: one that
+ * would is VKT_E_UNSUPPORTED. VKT_E_SHAPE, VKT_E_DTYPE: operands that do not fit. */
+VKT_API vkt_tensor vkt_append(vkt_graph *g, vkt_tensor x, vkt_tensor cache, vkt_tensor first);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "vktrain/data.h"       /* data sets */
 #include "vktrain/dist.h"       /* data parallel training */
 #include "vktrain/events.h"     /* files for TensorBoard */
+#include "vktrain/generate.h"   /* text by a language model */
 #include "vktrain/gguf.h"       /* GGUF files */
 #include "vktrain/gguf_model.h" /* language models in GGUF files */
 #include "vktrain/graph.h"      /* tensors, programs */

@@ -7,6 +7,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/dequantize.abi.h"
+#include "abi/quant.abi.h"
 #include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;

@@ -336,21 +336,20 @@ const vkt_op vkt_op_write = { .name = "write",
                               .bytes = write_bytes,
                               .formula = "x into an array, by rows" };
 
-static vkt_result check_written(const vkt_graph *g, vkt_tensor external)
+vkt_result vkt_check_written(const vkt_graph *g, const char *op, vkt_tensor external)
 {
     const vkt_value *v = external.id < g->n_values ? vkt_value_of(g, external) : NULL;
     if (!v || v->role != VKT_ROLE_EXTERNAL || v->alias)
-        return vkt_fail(&g->host, VKT_E_ARG, "write: want a value made by vkt_external, got %s",
+        return vkt_fail(&g->host, VKT_E_ARG, "%s: want a value made by vkt_external, got %s", op,
                         !v            ? "one of another graph"
                         : external.id ? v->name
                                       : "the null tensor");
     for (size_t i = 0; i < g->n_nodes; i++)
         for (uint32_t k = 0; k < g->nodes[i]->n_in; k++)
             if (vkt_root(g, g->nodes[i]->in[k]) == external.id)
-                return vkt_fail(
-                    &g->host, VKT_E_STATE,
-                    "write: '%s' is an input of %s already; what is written is written once and read nowhere", v->name,
-                    g->nodes[i]->op->name);
+                return vkt_fail(&g->host, VKT_E_STATE,
+                                "%s: '%s' is an input of %s already; what is written is written once and read nowhere",
+                                op, v->name, g->nodes[i]->op->name);
     return VKT_OK;
 }
 
@@ -358,7 +357,7 @@ void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external)
 {
     if (!g) return;
     vkt_result r = g->status;
-    if (r == VKT_OK) r = check_written(g, external);
+    if (r == VKT_OK) r = vkt_check_written(g, "write", external);
     vkt_graph_error(g, r);
     if (r == VKT_OK && g->values[external.id].dtype == VKT_F16) x = vkt_to_layout(g, x, VKT_ROWS);
     if (r == VKT_OK && vkt_apply(g, &vkt_op_write, (vkt_tensor[]){ x, external }, 2, NULL, NULL).id)

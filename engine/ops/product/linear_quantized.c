@@ -1,9 +1,20 @@
-/* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained. The weights are
- * unpacked to scratch memory in front of each product. Then the product is that of `matmul`, with all of its variants.
- * Scratch memory is free again behind the product, so all layers of a network share it. For a batch of some hundred
- * rows the time of unpacking is a few percent of the time of the product. */
+/* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained.
+ *
+ * UNPACKED: the weights are unpacked to scratch memory in front of each product. Then the product is that of `matmul`,
+ * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it. For a
+ * batch of some hundred rows the time of unpacking is a few percent of the time of the product.
+ *
+ * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
+ * blocks itself. Then nothing but the quantized weights is read from memory. */
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/linear_quantized.abi.h"
+
+#include <math.h>
 
 enum { X = 0, WORDS, BIAS };
 
@@ -32,7 +43,9 @@ static void settle(void *attr, const vkt_case_input *in)
     a->rows = a->transposed ? in[X].shape.dim[1] : vkt_quantized_rows(a, in[WORDS].shape.dim[0]);
 }
 
-static void emit(const vkt_node *n, vkt_emit *e)
+/* ---- dispatches ---- */
+
+static void emit_unpacked(const vkt_node *n, vkt_emit *e)
 {
     const vkt_quantized_attr *a = n->attr;
     const uint32_t in = a->transposed ? a->rows : a->columns, out = a->transposed ? a->columns : a->rows;
@@ -46,6 +59,82 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                   .n = out,
                                   .k = in,
                                   .batches = 1 });
+}
+
+/* How few rows are multiplied without unpacking: the rows of the weights in a dispatch, and its work groups. */
+typedef struct few {
+    bool can;
+    uint32_t lanes, across; /* of a subgroup; lanes that sum a row */
+    uint32_t rows, chunks, groups;
+} few;
+
+static few few_of(const vkt_node *n, const vkt_emit *e, bool across)
+{
+    const vkt_quantized_attr *a = n->attr;
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
+    few f = { .lanes = vkt_subgroup(e->lim, VKT_K_LINEAR_QUANTIZED),
+              .chunks = vkt_div_up(a->columns, 4 * LINEAR_QUANTIZED_CHUNK) };
+    f.across = across ? f.lanes : 1;
+    f.rows = (uint32_t)VKT_MIN(vkt_steps_in(VKT_MIN(range, UINT32_MAX), bytes, a->rows), a->rows);
+    const uint32_t units = vkt_div_up(VKT_MAX(f.rows, 1u), f.lanes / f.across);
+    const uint32_t wanted = across ? units : vkt_groups_wanted(e->lim, f.lanes);
+    f.groups = VKT_MIN(VKT_MIN(units, wanted), e->lim->max_groups);
+    const uint64_t loops = (uint64_t)vkt_div_up(units, f.groups) * (vkt_div_up(f.chunks, f.across) + 2);
+    const vkt_value *x = vkt_lowered_value(e, n->in[X]), *y = vkt_lowered_value(e, n->out[0]);
+    f.can = !a->transposed && f.rows > 0 && x->shape.dim[0] <= LINEAR_QUANTIZED_BATCH &&
+            x->bytes <= vkt_bind_range_bytes(e->lim) && y->bytes <= vkt_bind_range_bytes(e->lim) &&
+            y->storage == VKT_PRECISION_F32 && loops <= vkt_rough_loop(e->lim);
+    return f;
+}
+
+static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
+{
+    const vkt_quantized_attr *a = n->attr;
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns);
+    const vkt_tensor bias = n->in[BIAS];
+    const uint32_t spec[] = { f->lanes, [LINEAR_QUANTIZED_SPEC_FORMAT] = a->format,
+                              [LINEAR_QUANTIZED_SPEC_BATCH] = vkt_node_in(n, X)->shape.dim[0],
+                              [LINEAR_QUANTIZED_SPEC_ACROSS] = f->across, [LINEAR_QUANTIZED_SPEC_BIAS] = bias.id != 0 };
+    for (uint32_t row = 0; row < a->rows; row += f->rows) {
+        const uint64_t start = row * bytes;
+        vkt_linear_quantized_push pc = { .rows = VKT_MIN(f->rows, a->rows - row),
+                                         .width4 = a->columns / 4,
+                                         .chunks = f->chunks,
+                                         .row_bytes = (uint32_t)bytes,
+                                         .first = row,
+                                         .outputs = a->rows };
+        const uint64_t from = start / 4, to = (start + pc.rows * bytes + 3) / 4;
+        const vkt_bind words = vkt_bind_range(e, n->in[WORDS], from, to - from, &pc.base);
+        const vkt_bind bind[] = { [LINEAR_QUANTIZED_WORDS] = words,
+                                  [LINEAR_QUANTIZED_X] = VKT_WHOLE(n->in[X]),
+                                  [LINEAR_QUANTIZED_BIAS] = bias.id ? VKT_WHOLE(bias) : words,
+                                  [LINEAR_QUANTIZED_Y] = VKT_WHOLE(n->out[0]) };
+        pc.last = pc.base + (uint32_t)(to - from) - 1;
+        pc.base = 4 * pc.base + (uint32_t)(start % 4);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_LINEAR_QUANTIZED,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { f->groups, 1, 1 } });
+    }
+}
+
+/* Chooses by the cost of a number of the weights, in products: UNPACKED reads it, writes it, and reads it again, and
+ * the tiles of a product have 8 rows or more. */
+static void emit(const vkt_node *n, vkt_emit *e)
+{
+    const few lanes = few_of(n, e, false), across = few_of(n, e, true);
+    const double m = vkt_node_in(n, X)->shape.dim[0];
+    const bool gpu = e->lim->traits->shared_pays;
+    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, 8) } };
+    uint32_t count = 1;
+    if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
+    if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
+    const vkt_variant v = vkt_pick(e, costs, count);
+    if (v == VKT_V_UNPACKED)
+        emit_unpacked(n, e);
+    else
+        emit_few(n, e, v == VKT_V_ROW_LANES ? &lanes : &across);
 }
 
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)

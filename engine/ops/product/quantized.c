@@ -5,6 +5,7 @@
 
 #include "abi/abi.h"
 #include "abi/dequantize.abi.h"
+#include "abi/quant.abi.h"
 
 /* A format of blocks. The f16 numbers at the bytes `half` scale the block; 0: there is no such number. */
 typedef struct quant_format {
@@ -30,8 +31,7 @@ static const quant_format *format_of(uint32_t format)
     return format < VKT_COUNT(formats) && formats[format].bytes ? &formats[format] : NULL;
 }
 
-/* Returns the bytes of a row of `columns` numbers. */
-static uint64_t row_bytes(uint32_t format, uint32_t columns)
+uint64_t vkt_quantized_row(uint32_t format, uint32_t columns)
 {
     const quant_format *q = format_of(format);
     return q && columns % q->elements == 0 ? (uint64_t)columns / q->elements * q->bytes : 0;
@@ -39,7 +39,7 @@ static uint64_t row_bytes(uint32_t format, uint32_t columns)
 
 uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns)
 {
-    return row_bytes(format, columns) * rows;
+    return vkt_quantized_row(format, columns) * rows;
 }
 
 vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_attr *a)
@@ -56,7 +56,7 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
     VKT_REQUIRE(f, w->dtype == VKT_U32 && w->layout == VKT_ROWS && w->shape.rank == 1, VKT_E_DTYPE,
                 "%s: want the words of the weights, u32 (N), got %s %s", op, vkt_dtype_name(w->dtype),
                 vkt_shape_text(w->shape, text));
-    const uint64_t bytes = row_bytes(a->format, a->columns) * a->rows, got = 4ull * w->shape.dim[0];
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns) * a->rows, got = 4ull * w->shape.dim[0];
     VKT_REQUIRE(f, got >= bytes, VKT_E_SHAPE, "%s: want at least %llu words for (%u,%u) of %s, got %llu", op,
                 (unsigned long long)(bytes + 3) / 4, a->rows, a->columns, q->name, (unsigned long long)got / 4);
     return VKT_OK;
@@ -73,7 +73,7 @@ typedef struct part {
 
 static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y, part p)
 {
-    const uint64_t bytes = row_bytes(a->format, a->columns), start = p.row * bytes;
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns), start = p.row * bytes;
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather);
     vkt_dequantize_push pc = { .rows = p.n,
                                .width4 = a->columns / 4,
@@ -101,7 +101,7 @@ static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
 
 void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y)
 {
-    const uint64_t bytes = row_bytes(a->format, a->columns), range = e->lim->max_storage_range_bytes;
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, y));
     const uint64_t wanted = ids.id ? vkt_shape_elements(vkt_lowered_value(e, ids)->shape) : a->rows;
     /* A range of y must begin at a multiple of VKT_ALIGN_BYTES. */
@@ -136,14 +136,14 @@ vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows)
     vkt_quantized_attr a = { .format = all[vkt_rng_range(r, 0, VKT_COUNT(all) - 1)], .rows = rows };
     const uint32_t unit = formats[a.format].elements;
     a.columns = unit == 1 ? 4 * vkt_rng_range(r, 1, 40) : unit * vkt_rng_range(r, 1, unit == 32 ? 5 : 2);
-    const uint64_t bytes = row_bytes(a.format, a.columns) * a.rows;
+    const uint64_t bytes = vkt_quantized_row(a.format, a.columns) * a.rows;
     vkt_case_u32(c, VKT_ROWS, vkt_shape1((uint32_t)(bytes + 3) / 4), UINT32_MAX);
     return a;
 }
 
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words)
 {
-    const uint64_t bytes = row_bytes(a->format, a->columns);
+    const uint64_t bytes = vkt_quantized_row(a->format, a->columns);
     return bytes ? (uint32_t)(4ull * words / bytes) : 0;
 }
 
@@ -160,7 +160,7 @@ void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n)
     const vkt_quantized_attr *a = attr;
     const quant_format *q = format_of(a->format);
     unsigned char *bytes = (unsigned char *)words;
-    const uint64_t size = q ? row_bytes(a->format, a->columns) * a->rows : 0;
+    const uint64_t size = q ? vkt_quantized_row(a->format, a->columns) * a->rows : 0;
     for (uint64_t b = 0; q && size <= 4ull * n && b + q->bytes <= size; b += q->bytes) {
         for (int i = 0; i < 2; i++)
             if (q->half[i]) amend_half(bytes + b + q->half[i] - 1);

@@ -4,6 +4,8 @@
 
 #include "ops/ops.h"
 
+/* Returns the bytes of a row of `columns` numbers; 0: these are no whole blocks, or the format is unknown. */
+uint64_t vkt_quantized_row(uint32_t format, uint32_t columns);
 /* Checks input i: the words of the weights that the attributes describe. */
 vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_attr *a);
 /* Emits the dispatches that write rows of the weights to y, which has rows of a->columns numbers. Without ids, y gets

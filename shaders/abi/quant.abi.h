@@ -1,0 +1,9 @@
+/* quant.abi.h - the formats of blocks of quantized weights: the vkt_quant of vktrain/ops.h, and the numbers of ggml_type. */
+#define QUANT_F16  1
+#define QUANT_Q4_0 2
+#define QUANT_Q4_1 3
+#define QUANT_Q8_0 8
+#define QUANT_Q4_K 12
+#define QUANT_Q5_K 13
+#define QUANT_Q6_K 14
+#define QUANT_BF16 30
