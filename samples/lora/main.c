@@ -12,6 +12,7 @@
 #include "lora/model.h"
 #include "lora/perplexity.h"
 #include "lora/rows.h"
+#include "lora/talk.h"
 
 #define TRY(call)                                                                                     \
     do {                                                                                              \
@@ -119,6 +120,16 @@ static vkt_result finish(session *s, vkt_trainer *t)
     return s->more ? VKT_OK : VKT_E_NOMEM;
 }
 
+/* Prints an answer of the model to --prompt, or to the last question of the data. */
+static vkt_result sample(const work *w, vkt_store *store, const char *title)
+{
+    const lora_options *o = w->o;
+    const rows *data = w->checked.prompt ? &w->checked : &w->rows;
+    const char *question = o->prompt ? o->prompt : data->prompt;
+    if (w->s->o.quiet || !o->answer || !question || session_interrupted()) return VKT_OK;
+    return talk_answer(w->s, &w->m, o, store, title, question, o->prompt ? !w->m.form : data->prompt_is_text);
+}
+
 static vkt_result train(work *w, vkt_trainer *t)
 {
     session *s = w->s;
@@ -130,6 +141,7 @@ static vkt_result train(work *w, vkt_trainer *t)
         TRY(vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL));
         terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
     }
+    if (!s->o.resume && !s->o.find_lr) TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     s->unit = "tok";
     s->per_batch = (double)w->rows.tokens / w->rows.n * s->o.batch;
     s->user = w;
@@ -143,13 +155,17 @@ static vkt_result use(work *w, vkt_store *store, vkt_store_part part)
 {
     session *s = w->s;
     TRY(model_save(s, &w->m, w->o, store, part));
-    if (w->o->perplexity) {
+    if (w->o->perplexity && !session_interrupted()) {
         double perplexity;
         uint64_t tokens;
         TRY(perplexity_of(s, &w->m, store, w->o->perplexity, &perplexity, &tokens));
         if (!session_interrupted()) printf("perplexity %.4f\n", perplexity);
+        if (!w->train && s->o.json &&
+            !write_results(s, json_pack("{s:s, s:o, s:I}", "model", w->m.path, "perplexity", real_or_null(perplexity),
+                                        "tokens", (json_int_t)tokens)))
+            return VKT_E_IO;
     }
-    return VKT_OK;
+    return w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
 }
 
 static vkt_result run_training(work *w)
@@ -170,7 +186,9 @@ static vkt_result run_training(work *w)
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = train(w, t);
     const vkt_store_part part = s->o.ema_decay > 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
-    if (r == VKT_OK && !s->o.find_lr && !session_interrupted()) r = use(w, vkt_trainer_store(t), part);
+    const bool done = r == VKT_OK && !s->o.find_lr && !session_interrupted();
+    if (done) r = sample(w, vkt_trainer_store(t), "answer after the training");
+    if (done && r == VKT_OK) r = use(w, vkt_trainer_store(t), part);
     vkt_trainer_destroy(&t);
     return r;
 }
@@ -179,7 +197,8 @@ static vkt_result run(work *w)
 {
     const lora_options *o = w->o;
     vkt_store *store;
-    const bool only_use = !w->s->o.data && (o->perplexity || o->chat || (o->adapter && (o->merge || o->save_gguf)));
+    const bool only_use =
+        !w->s->o.data && (o->perplexity || o->chat || o->prompt || (o->adapter && (o->merge || o->save_gguf)));
     if (w->s->ranks.n_more || w->s->ranks.mpi) {
         complain("--devices, --mpi: want one device: the model's weights are on one");
         return VKT_E_UNSUPPORTED;
@@ -187,6 +206,7 @@ static vkt_result run(work *w)
     TRY(model_open(w->s, o, &w->m));
     if (!only_use) return run_training(w);
     vkt_result r = model_adapter(w->s, &w->m, o, &store);
+    if (r == VKT_OK && o->prompt && o->answer) r = talk_answer(w->s, &w->m, o, store, "answer", o->prompt, !w->m.form);
     if (r == VKT_OK) r = use(w, store, VKT_PART_VALUE);
     vkt_store_destroy(&store);
     return r;

@@ -79,12 +79,13 @@ static const char *text_of(const json_t *object, const char *key)
     return text && strlen(text) == json_string_length(v) ? text : NULL;
 }
 
-static bool keep_prompt(rows *out, const char *text)
+static bool keep_prompt(rows *out, const char *text, bool is_text)
 {
     char *copy = strdup(text);
     if (!copy) return no_memory();
     free(out->prompt);
     out->prompt = copy;
+    out->prompt_is_text = is_text;
     return true;
 }
 
@@ -113,7 +114,7 @@ static bool encode_messages(reader *r, const json_t *list)
         else if (strcmp(all[i].role, "assistant") != 0 && strcmp(all[i].role, "system") != 0)
             ok = wrong(r, "\"role\": want system, user or assistant");
     }
-    ok = ok && encode_chat(r, all, n) && (!question || keep_prompt(r->out, question));
+    ok = ok && encode_chat(r, all, n) && (!question || keep_prompt(r->out, question, false));
     free(all);
     return ok;
 }
@@ -123,7 +124,7 @@ static bool encode_answer(reader *r, const json_t *object)
     const char *question = text_of(object, "question"), *answer = text_of(object, "answer");
     if (!question || !answer) return wrong(r, "want the texts \"question\" and \"answer\"");
     const vkt_chat_message chat[] = { { "user", question }, { "assistant", answer } };
-    return encode_chat(r, chat, 2) && keep_prompt(r->out, question);
+    return encode_chat(r, chat, 2) && keep_prompt(r->out, question, false);
 }
 
 /* Encodes a prompt and its completion apart, so that no token has bytes of both. */
@@ -141,7 +142,7 @@ static bool encode_completion(reader *r, const json_t *object)
     if (status == VKT_OK && end) status = vkt_tokenizer_encode(t, end, bytes, VKT_TOKENS_SPECIAL, &r->list);
     if (status != VKT_OK) return wrong(r, vkt_result_text(status));
     for (size_t i = start; i < r->list.n; i++) r->list.marks[i] = 1;
-    return keep_prompt(r->out, prompt);
+    return keep_prompt(r->out, prompt, true);
 }
 
 static bool add_example(reader *r, const json_t *object)

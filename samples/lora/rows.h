@@ -37,7 +37,8 @@ typedef struct rows {
     uint32_t cut;        /* examples that were longer than the context, and lost their end */
     uint32_t left_out;   /* examples without a label that counts, for instance because the prompt fills the context */
     bool chats;          /* JSON lines */
-    char *prompt;        /* the question of the last line that has one, or NULL; for a sample answer */
+    char *prompt;        /* the question or prompt of the last line, for a sample answer; NULL: none */
+    bool prompt_is_text; /* it is a prompt, not a message of a chat */
 } rows;
 
 /* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that
