@@ -183,7 +183,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 
 static vkt_result needs_of(const session *s, const model *m, uint32_t batch, uint32_t context, vkt_memory_needs *out)
 {
-    const vkt_host silent = { .log_level = VKT_LOG_ERROR };
+    const vkt_host silent = { .log = message_log, .log_level = VKT_LOG_ERROR };
     model other = *m;
     vkt_graph *g = NULL;
     vkt_builder *b = NULL;
@@ -194,7 +194,8 @@ static vkt_result needs_of(const session *s, const model *m, uint32_t batch, uin
         const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * context));
         const vkt_tensor none = { 0 };
         const vkt_tensor hidden = model_forward(b, rows, &other);
-        r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &other));
+        r = vkt_builder_check(b);
+        if (r == VKT_OK) r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &other));
     }
     if (r == VKT_OK) r = vkt_update(g, &s->o.optimizer);
     if (r == VKT_OK)

@@ -269,11 +269,12 @@ static bool read_any(reader *r)
     }
     int first = is_stdin ? '{' : getc(f);
     while (isspace(first)) first = getc(f);
+    const bool has_data = first != EOF;
     r->out->chats = first == '{';
     if (!is_stdin) rewind(f);
     bool ok = !r->out->chats || read_lines(r, f);
     if (!is_stdin) fclose(f);
-    return r->out->chats ? ok : read_plain(r);
+    return r->out->chats || !has_data ? ok : read_plain(r);
 }
 
 bool rows_read(const char *path, const rows_params *p, rows *out)

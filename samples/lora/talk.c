@@ -50,15 +50,22 @@ static void talker_close(talker *t)
 
 /* ---- output ---- */
 
-/* Prints a text. Control characters, except line ends and tabs, become '?': a model may not move the cursor. */
+/* Prints a text, safe for a terminal: what a model writes may have any bytes. Line ends and tabs stay. */
 static void put(const char *text)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        const bool second = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; /* U+0080 to U+009F */
-        if (second || (*c < 32 && *c != '\n' && *c != '\t') || *c == 127)
-            putchar('?'), c += second;
-        else
-            putchar(*c);
+    char part[256], shown[1024];
+    for (size_t n; *text; text += n) {
+        n = strcspn(text, "\n\t");
+        if (n == 0) {
+            putchar(*text);
+            n = 1;
+            continue;
+        }
+        if (n >= sizeof part) n = sizeof part - 1;
+        while (n > sizeof part - 4 && ((unsigned char)text[n] & 0xc0) == 0x80) n--; /* keeps a character whole */
+        memcpy(part, text, n);
+        part[n] = '\0';
+        fputs(vkt_printable(part, shown, sizeof shown), stdout);
     }
     fflush(stdout);
 }
