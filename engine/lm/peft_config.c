@@ -159,13 +159,19 @@ static vkt_result read_all(const source *f)
     return f->c->base ? VKT_OK : vkt_fail_nomem(f->h, "a name", 1);
 }
 
-static vkt_result read_text(vkt_peft_config *c, const char *path, const char *text, size_t n)
+vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char *text, size_t n, vkt_peft_config **out)
 {
     json_error_t why;
+    *out = NULL;
+    vkt_peft_config *c = vkt_alloc(h, sizeof *c);
+    if (!c) return vkt_fail_nomem(h, "a configuration", sizeof *c);
+    c->host = *h;
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    if (!all) return vkt_fail(&c->host, VKT_E_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-    const vkt_result r = read_all(&(source){ &c->host, path, all, c });
+    const vkt_result r = all ? read_all(&(source){ &c->host, path, all, c })
+                             : vkt_fail(h, VKT_E_FORMAT, "%s: line %d: %s", path, why.line, why.text);
     json_decref(all);
+    if (r != VKT_OK) vkt_peft_config_destroy(&c);
+    *out = c;
     return r;
 }
 
@@ -178,15 +184,11 @@ vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_pe
     void *bytes = NULL;
     size_t n = 0;
     char *path = vkt_peft_path(&h, folder, VKT_PEFT_CONFIG);
-    vkt_peft_config *c = vkt_alloc(&h, sizeof *c);
-    if (c) c->host = h;
-    vkt_result r = path && c ? VKT_OK : vkt_fail_nomem(&h, "a configuration", sizeof *c);
-    if (r == VKT_OK) r = vkt_file_read(&h, path, MOST_BYTES, &bytes, &n);
-    if (r == VKT_OK) r = read_text(c, path, bytes, n);
+    if (!path) return vkt_fail_nomem(&h, "a path", strlen(folder));
+    vkt_result r = vkt_file_read(&h, path, MOST_BYTES, &bytes, &n);
+    if (r == VKT_OK) r = vkt_peft_config_parse(&h, path, bytes, n, out);
     vkt_free(&h, bytes);
     vkt_free(&h, path);
-    if (r != VKT_OK) vkt_peft_config_destroy(&c);
-    *out = c;
     return r;
 }
 
