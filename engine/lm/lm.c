@@ -18,9 +18,9 @@ void vkt_lm_destroy(vkt_lm **pm)
     if (!m) return;
     for (uint32_t i = 0; m->blocks && i < m->model.blocks; i++) {
         vkt_lm_block *b = &m->blocks[i];
-        vkt_lm_tensor *const all[] = { &b->attn_norm, &b->q,      &b->k,      &b->v,      &b->o,      &b->ffn_norm, &b->gate,
-                                       &b->up,        &b->down,   &b->q_bias, &b->k_bias, &b->v_bias, &b->q_norm,
-                                       &b->k_norm };
+        vkt_lm_tensor *const all[] = { &b->attn_norm, &b->q,      &b->k,      &b->v,     &b->o,
+                                       &b->ffn_norm,  &b->gate,   &b->up,     &b->down,  &b->q_bias,
+                                       &b->k_bias,    &b->v_bias, &b->q_norm, &b->k_norm };
         for (size_t k = 0; k < VKT_COUNT(all); k++) release(all[k]);
     }
     release(&m->embedding);

@@ -7,9 +7,9 @@
 
 /* A tensor on the device. */
 typedef struct vkt_lm_tensor {
-    vkt_array *array;  /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats */
-    vkt_quant format;  /* 0: f32 */
-    uint32_t rows;     /* 0: a vector */
+    vkt_array *array; /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats */
+    vkt_quant format; /* 0: f32 */
+    uint32_t rows;    /* 0: a vector */
     uint32_t columns;
 } vkt_lm_tensor;
 

@@ -66,6 +66,15 @@ static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char 
                                         .first = n->cache ? n->cache->past : (vkt_tensor){ 0 } });
 }
 
+/* Swaps heads and tokens: (B,i,j,D) -> (B,j,i,D). With one token, both have the same bytes. */
+static vkt_tensor swap(const net *n, vkt_tensor x)
+{
+    static const uint32_t order[] = { 0, 2, 1, 3 };
+    const vkt_shape s = vkt_tensor_shape(n->g, x);
+    if (n->tokens != 1) return vkt_permute(n->g, x, order);
+    return vkt_reshape(n->g, x, vkt_shape4(s.dim[0], s.dim[2], s.dim[1], s.dim[3]));
+}
+
 /* Puts the new rows x of block `number` into the cache. Returns all rows of the cache. */
 static vkt_tensor cached(const net *n, const char *name, vkt_array *const *arrays, uint32_t number, vkt_tensor x)
 {
@@ -90,7 +99,6 @@ static vkt_tensor attention(const net *n, uint32_t number, vkt_tensor x)
 {
     const vkt_lm_block *w = &n->m->blocks[number];
     const vkt_gguf_model *m = &n->m->model;
-    static const uint32_t heads_first[] = { 0, 2, 1, 3 };
     vkt_nn_push(n->b, "self_attn");
     vkt_tensor q = linear(n, "q_proj", x, &w->q, &w->q_bias);
     vkt_tensor k = linear(n, "k_proj", x, &w->k, &w->k_bias);
@@ -98,9 +106,9 @@ static vkt_tensor attention(const net *n, uint32_t number, vkt_tensor x)
     q = rotate(n, q, m->heads, "q_norm", &w->q_norm);
     k = rotate(n, k, m->kv_heads, "k_norm", &w->k_norm);
     v = vkt_reshape(n->g, v, vkt_shape4(n->samples, n->tokens, m->kv_heads, m->head_width));
-    v = vkt_permute(n->g, v, heads_first);
+    v = swap(n, v);
     x = attend(n, number, q, k, v);
-    x = vkt_builder_note(n->b, NULL, "Attention", vkt_permute(n->g, x, heads_first));
+    x = vkt_builder_note(n->b, NULL, "Attention", swap(n, x));
     x = vkt_reshape(n->g, x, vkt_shape3(n->samples, n->tokens, m->heads * m->head_width));
     x = linear(n, "o_proj", x, &w->o, NULL);
     vkt_nn_pop(n->b);

@@ -178,11 +178,11 @@ vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t in = s.dim[s.rank - 1], out = p ? p->out_features : 0;
     const uint64_t bytes = !out ? 0 : p->format ? vkt_quantized_bytes(p->format, out, in) : 4ull * out * in;
     if (!out || !p->weight || bytes == 0) {
-        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
-                                       "%s%s: want out_features of 1 or more, weights, and a format for rows of %u "
-                                       "numbers, got %u, %s and %d",
-                                       b->scope, name, in, out, p && p->weight ? "weights" : "NULL",
-                                       p ? (int)p->format : 0));
+        vkt_graph_error(b->g,
+                        vkt_fail(&b->g->host, VKT_E_ARG,
+                                 "%s%s: want out_features of 1 or more, weights, and a format for rows of %u "
+                                 "numbers, got %u, %s and %d",
+                                 b->scope, name, in, out, p && p->weight ? "weights" : "NULL", p ? (int)p->format : 0));
         return (vkt_tensor){ 0 };
     }
     const vkt_shape words = p->format ? vkt_shape1((uint32_t)((bytes + 3) / 4)) : vkt_shape2(out, in);

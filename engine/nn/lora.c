@@ -21,7 +21,8 @@ static vkt_result copy_targets(const vkt_host *h, const vkt_lora_params *p, vkt_
     out->layers = vkt_alloc_array(h, p->n_targets, sizeof *out->layers);
     if (!out->targets || !out->layers) return vkt_fail_nomem(h, "targets", p->n_targets * sizeof *out->targets);
     for (uint32_t i = 0; i < p->n_targets; i++, out->n_targets++) {
-        if (!p->targets[i] || !*p->targets[i]) return vkt_fail(h, VKT_E_ARG, "lora: target %u is empty", i);
+        if (!p->targets[i] || !*p->targets[i])
+            return vkt_fail(h, VKT_E_ARG, "lora: want targets that are not empty, got none at %u", i);
         out->targets[i] = vkt_strdup(h, p->targets[i]);
         if (!out->targets[i]) return vkt_fail_nomem(h, "a target", strlen(p->targets[i]) + 1);
     }

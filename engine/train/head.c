@@ -75,11 +75,11 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
     if (!is_labelled(feed->data)) labels = (vkt_tensor){ 0 };
     *out = (vkt_head){ .y = m->forward(b, x, m->user) };
     out->classifies = classifies(g, t, out->y);
-    if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* predictions need only y */
+    if (!is_measurable(t, feed->data)) return vkt_builder_check(b); /* predictions need only y */
     out->loss =
         m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : default_loss(g, t, labels, targets, training, out);
     if (out->classifies) out->correct = vkt_count_correct(g, out->y, labels);
-    return vkt_graph_status(g);
+    return vkt_builder_check(b);
 }
 
 double vkt_sums_loss(const vkt_sums *s)

@@ -7,6 +7,7 @@ vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed)
     VKT_WANT(NULL, b);
     const vkt_host *h = &b->g->host;
     VKT_WANT(h, store);
+    VKT_TRY(vkt_builder_check(b));
     for (size_t i = 0; i < b->n_inits; i++) {
         const vkt_value *v = vkt_value_of(b->g, b->inits[i].param);
         uint32_t at = 0;

@@ -1,5 +1,5 @@
-/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in nn/,
- * because the store is on a higher layer. */
+/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in
+ * nn/, because the store is on a higher layer. */
 #include <stdio.h>
 
 #include "nn/builder.h"
@@ -85,15 +85,15 @@ static vkt_result add_all(const vkt_host *h, vkt_store *s, const vkt_lora_params
 vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p)
 {
     VKT_WANT(NULL, s);
-    VKT_WANT(NULL, p);
     const vkt_host h = vkt_ctx_host(s->ctx);
+    VKT_WANT(&h, p);
     return add_all(&h, s, p, 1);
 }
 
 vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p)
 {
     VKT_WANT(NULL, s);
-    VKT_WANT(NULL, p);
     const vkt_host h = vkt_ctx_host(s->ctx);
+    VKT_WANT(&h, p);
     return add_all(&h, s, p, -1);
 }

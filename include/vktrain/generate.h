@@ -75,7 +75,7 @@ VKT_API uint32_t vkt_generator_length(const vkt_generator *g);  /* tokens of the
 VKT_API uint32_t vkt_generator_context(const vkt_generator *g); /* C; 0 if g is NULL */
 VKT_API uint64_t vkt_generator_bytes(const vkt_generator *g);   /* of the cache on the device; 0 if g is NULL */
 
-/* What was done since the generator was made or reset. A rate is tokens / seconds. */
+/* The counts since the generator was made or reset. A rate is tokens / seconds. */
 typedef struct vkt_generator_stats {
     uint64_t fed;                      /* tokens that vkt_generator_feed got */
     uint64_t made;                     /* tokens that vkt_generator_next returned */

@@ -28,11 +28,11 @@ extern "C" {
 typedef struct vkt_lm vkt_lm;
 
 /* Reads the model's description (vkt_gguf_read_model) and copies the tensors to arrays of `ctx`, as the bytes are, in
- * pieces: host memory does not hold the model a second time. `g` may be destroyed afterwards. Errors of
- * vkt_gguf_read_model. VKT_E_UNSUPPORTED: a tensor is larger than one binding (vkt_array_max_bytes), or its rows are no
- * multiple of 4 numbers. VKT_E_MEMORY_CAP: the weights do not fit; the message has the bytes that they need.
- * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per
- * context. */
+ * pieces: host memory does not hold the model a second time. `g` may be destroyed afterwards. Programs read a tensor
+ * that is larger than one binding in ranges. Errors of vkt_gguf_read_model. VKT_E_UNSUPPORTED: rows of quantized or
+ * 16-bit numbers whose length is no multiple of 4, or YaRN for a part of a head. VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all of them need. VKT_E_NOMEM, VKT_E_ARG.
+ * After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 VKT_API void vkt_lm_destroy(vkt_lm **m); /* call it after the programs that use it are destroyed */
 /* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers.
@@ -57,7 +57,7 @@ typedef struct vkt_lm_params {
 } vkt_lm_params;
 /* Computes the network up to and including its last norm: ids (B,T) u32 -> (B,T,D), ROWS. Token t of a sample sees the
  * tokens 0 .. t of the same sample, at the positions 0 .. T - 1. p may be NULL. The arrays of m become external values
- * of the builder's graph (vkt_nn_array). VKT_E_SHAPE: ids are not (B,T), or T is larger than the model's
+ * of the builder's graph (vkt_external_array). VKT_E_SHAPE: ids are not (B,T), or T is larger than the model's
  * context. */
 VKT_API vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const vkt_lm_params *p);
 /* Computes the logits of the next token: hidden (..,D) -> (..,V), ROWS. */

@@ -164,16 +164,15 @@ VKT_API vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt
 
 /* ---- low-rank adapters ---- Hu et al., LoRA, 2021; the names and initial values are those of PEFT 0.17. */
 
-/* The options of adapters. targets has no default. */
+/* The options of adapters. targets has no default. A target with a '*' (any text) is compared with the whole name of a
+ * layer, with its scopes. Another target must be the name or its last parts: q_proj or self_attn.q_proj for
+ * model.layers.0.self_attn.q_proj (PEFT's target_modules). */
 typedef struct vkt_lora_params {
-    const char *const
-        *targets;       /* which layers have an adapter. A target with a '*' (any text) is compared with the whole
-                         * name of a layer, with its scopes. Another one must be the name or its last parts: q_proj
-                         * or self_attn.q_proj for model.layers.0.self_attn.q_proj (PEFT's target_modules) */
-    uint32_t n_targets; /* number of targets */
-    uint32_t rank;      /* r; 0: 8 */
-    float alpha;        /* the adapter's factor is alpha / r; 0: r; VKT_ZERO: 0 */
-    float dropout;      /* of the adapter's input, in training; below 1; 0: none */
+    const char *const *targets; /* which layers have an adapter */
+    uint32_t n_targets;         /* number of targets */
+    uint32_t rank;              /* r; 0: 8 */
+    float alpha;                /* the adapter's factor is alpha / r; 0: r; VKT_ZERO: 0 */
+    float dropout;              /* of the adapter's input, in training; below 1; 0: none */
 } vkt_lora_params;
 /* Adds adapters to the linear layers (vkt_nn_linear, vkt_nn_linear_quantized) that are made from now on and whose names
  * match a target:

@@ -66,8 +66,9 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
  * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
  * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
- * dx = dy w. The weights have no gradient. They are unpacked to f32 in front of each product, in memory that all such
- * layers of a program share: about 4 * O * I bytes of the largest one. */
+ * dx = dy w. The weights have no gradient. With up to 8 rows of x, they are read as they are. Otherwise, and for dx,
+ * they are unpacked to f32 in front of each product, in memory that all such layers of a program share: about 4 * O * I
+ * bytes of the largest one. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 

@@ -91,7 +91,8 @@ void attend(uint unit)
         const uint s = tile + lane;
         const float product = score_of(q_at, q, k_at + min(s, n - 1) * D4);
         const float score = s < n ? scale * product : LOWEST, most = max(top, max_of_lanes(score));
-        const float w = exp_1ulp(score - most), down = exp_1ulp(top - most);
+        const float shift = most == LOWEST ? 0.0 : most; // all scores so far are -infinity: no weight
+        const float w = exp_1ulp(score - shift), down = exp_1ulp(top - shift);
         top = most;
         total = total * down + w;
         [[unroll]] for (uint p = 0; p < PARTS; p++) sum[p] *= down;

@@ -1,6 +1,7 @@
 // linear_quantized.comp - y[b][o] = bias[o] + sum_i x[b][i] w[o][i] for 1 to 8 rows of x. The quantized weights are read once,
 // and are never stored as f32 (lib/quantized.glsl has the formats).
 // A chunk is 32 numbers of a row of the weights. A lane reads a chunk and multiplies it by the same numbers of each row of x.
+// The scale d and the offset m of a chunk are applied once: sum of (d q + m) x = d sum of q x + m sum of x.
 // ACROSS 1: a lane has a row of the weights, and its neighbours have the next rows. So all lanes need the same numbers of x:
 //   each lane loads some of them, and shuffles pass them on. For CPUs, whose loads have no need of neighbouring words.
 // ACROSS SG: the lanes have neighbouring chunks of one row, so they read neighbouring words. At the end the sums of the lanes
@@ -30,6 +31,7 @@ const uint CHUNK = LINEAR_QUANTIZED_CHUNK; // vec4s
 const uint MAX_BATCH = LINEAR_QUANTIZED_BATCH;
 const uint MAX_STEPS = 7; // enough for 128 lanes. With this constant bound, drivers unroll the loops
 const uint MOST_WORDS = 9; // of a block of 32 numbers
+const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // the numbers have an offset
 // Vec4s of x that a lane loads for a chunk, if all lanes need the same ones: with 4 lanes two, else one.
 const uint LOADS = SG < CHUNK ? CHUNK / SG : 1, MAX_LOADS = 2;
 
@@ -56,62 +58,68 @@ void stream_of(uint at, uint n, out uint s[MOST_WORDS])
     s[8] = half_word ? s[8] >> 16 : s[8];
 }
 
-// Sets w to the 32 numbers of chunk c of the row that begins at byte `row`. Numbers behind the row's end are 0.
-void numbers_of(uint row, uint c, uint width4, out vec4 w[CHUNK])
+// Returns d and m of chunk c of the row that begins at byte `row`, and sets q: the 32 numbers of the chunk are d q + m. In
+// formats other than Q4_0, Q4_1 and Q8_0, d is 1 and m is 0. Numbers behind the row's end are 0.
+vec2 numbers_of(uint row, uint c, uint width4, out vec4 q[CHUNK])
 {
     uint s[MOST_WORDS];
     if (FORMAT == QUANT_Q8_0) {
         stream_of(row + c * 34, 9, s);
-        const float d = exact_half(s[0] & 0xffffu);
-        [[unroll]] for (uint k = 0; k < 8; k++) w[k] = d * vec4(signed_of(s[k] >> 16 | s[k + 1] << 16));
-    } else if (FORMAT == QUANT_Q4_0) {
-        stream_of(row + c * 18, 5, s);
-        const float d = exact_half(s[0] & 0xffffu);
+        [[unroll]] for (uint k = 0; k < 8; k++) q[k] = vec4(signed_of(s[k] >> 16 | s[k + 1] << 16));
+        return vec2(exact_half(s[0] & 0xffffu), 0.0);
+    }
+    if (FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1) {
+        const bool offset = FORMAT == QUANT_Q4_1;
+        stream_of(row + c * (offset ? 20 : 18), 5, s);
         [[unroll]] for (uint k = 0; k < 4; k++) {
-            const uint q = s[k] >> 16 | s[k + 1] << 16;
-            w[k] = d * (vec4(split_of(q, 15u)) - 8.0);
-            w[k + 4] = d * (vec4(split_of(q >> 4, 15u)) - 8.0);
+            const uint four = offset ? s[k + 1] : s[k] >> 16 | s[k + 1] << 16;
+            q[k] = vec4(split_of(four, 15u));
+            q[k + 4] = vec4(split_of(four >> 4, 15u));
         }
-    } else if (FORMAT == QUANT_Q4_1) {
-        stream_of(row + c * 20, 5, s);
         const vec2 d = halves_of(s[0]);
-        [[unroll]] for (uint k = 0; k < 4; k++) {
-            w[k] = d.x * vec4(split_of(s[k + 1], 15u)) + d.y;
-            w[k + 4] = d.x * vec4(split_of(s[k + 1] >> 4, 15u)) + d.y;
-        }
-    } else {
-        [[unroll]] for (uint k = 0; k < CHUNK; k++) {
-            const uint i = CHUNK * c + k;
-            const vec4 v = quantized4(FORMAT, row, 4 * min(i, width4 - 1));
-            w[k] = i < width4 ? v : vec4(0.0);
-        }
+        return vec2(d.x, offset ? d.y : -8.0 * d.x);
     }
+    [[unroll]] for (uint k = 0; k < CHUNK; k++) {
+        const uint i = CHUNK * c + k;
+        const vec4 v = quantized4(FORMAT, row, 4 * min(i, width4 - 1));
+        q[k] = i < width4 ? v : vec4(0.0);
+    }
+    return vec2(1.0, 0.0);
 }
 
-// Adds the products of a chunk to sum[b]. All lanes have the same chunk.
-void add_shared(uint c, uint width4, vec4 w[CHUNK], inout vec4 sum[MAX_BATCH])
+// Returns vec4 number i of row b of x, or 0 behind the row's end.
+vec4 x_of(uint b, uint i, uint width4)
 {
-    const uint lane = gl_SubgroupInvocationID % CHUNK;
-    [[unroll]] for (uint b = 0; b < BATCH; b++) {
-        vec4 v[MAX_LOADS];
-        [[unroll]] for (uint j = 0; j < LOADS; j++) {
-            const uint i = CHUNK * c + j * SG + lane;
-            const vec4 four = LOAD4(x4, b * width4 + min(i, width4 - 1));
-            v[j] = i < width4 ? four : vec4(0.0);
-        }
-        [[unroll]] for (uint k = 0; k < CHUNK; k++) sum[b] += w[k] * subgroupShuffle(v[k / SG], k % SG);
-    }
+    const vec4 four = LOAD4(x4, b * width4 + min(i, width4 - 1));
+    return i < width4 ? four : vec4(0.0);
 }
 
-// Adds the products of a chunk to sum[b].
-void add_own(uint c, uint width4, vec4 w[CHUNK], inout vec4 sum[MAX_BATCH])
+float across(vec4 v)
 {
-    [[unroll]] for (uint b = 0; b < BATCH; b++)
+    return (v.x + v.y) + (v.z + v.w);
+}
+
+// Adds the products of chunk c of row b of x to `part`. With ACROSS 1, all lanes have the same chunk. Returns the sum of x over
+// the chunk if WITH_SUM.
+float add_chunk(uint b, uint c, uint width4, vec4 q[CHUNK], inout vec4 part)
+{
+    vec4 all = vec4(0.0);
+    if (ACROSS != 1) {
         [[unroll]] for (uint k = 0; k < CHUNK; k++) {
-            const uint i = CHUNK * c + k;
-            const vec4 four = LOAD4(x4, b * width4 + min(i, width4 - 1));
-            sum[b] += w[k] * (i < width4 ? four : vec4(0.0));
+            const vec4 x = x_of(b, CHUNK * c + k, width4);
+            part += q[k] * x;
+            all += x;
         }
+        return across(all);
+    }
+    vec4 v[MAX_LOADS];
+    [[unroll]] for (uint j = 0; j < LOADS; j++)
+        all += v[j] = x_of(b, CHUNK * c + j * SG + gl_SubgroupInvocationID % CHUNK, width4);
+    [[unroll]] for (uint k = 0; k < CHUNK; k++) part += q[k] * subgroupShuffle(v[k / SG], k % SG);
+    float sum = WITH_SUM ? across(all) : 0.0;
+    [[unroll]] for (uint i = 0; i < 3; i++)
+        if (1u << i < SG && WITH_SUM) sum += subgroupShuffleXor(sum, 1u << i);
+    return sum;
 }
 
 void main()
@@ -122,15 +130,19 @@ void main()
     const uint end = min((gl_WorkGroupID.x + 1) * per_group, n);
     for (uint u = gl_WorkGroupID.x * per_group; u < end; u++) {
         const uint r = u * each + (ACROSS == 1 ? lane : 0), row = base + min(r, rows - 1) * row_bytes;
-        vec4 sum[MAX_BATCH], w[CHUNK];
+        vec4 sum[MAX_BATCH], q[CHUNK];
         [[unroll]] for (uint b = 0; b < BATCH; b++) sum[b] = vec4(0.0);
         for (uint c = ACROSS == 1 ? 0 : lane; c < chunks; c += ACROSS) {
-            numbers_of(row, c, width4, w);
-            if (ACROSS == 1) add_shared(c, width4, w, sum);
-            else add_own(c, width4, w, sum);
+            const vec2 d = numbers_of(row, c, width4, q);
+            [[unroll]] for (uint b = 0; b < BATCH; b++) {
+                vec4 part = vec4(0.0);
+                const float all = add_chunk(b, c, width4, q, part);
+                sum[b] += d.x * part;
+                if (WITH_SUM) sum[b].x += d.y * all;
+            }
         }
         [[unroll]] for (uint b = 0; b < BATCH; b++) {
-            float all = (sum[b].x + sum[b].y) + (sum[b].z + sum[b].w);
+            float all = across(sum[b]);
             [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)
                 if (1u << i < ACROSS) all += subgroupShuffleXor(all, 1u << i);
             if (r < rows && (ACROSS == 1 || lane == 0))

@@ -40,6 +40,8 @@ static vkt_alphabet *the_alphabet;
 static vkt_tokenizer *the_tokenizer;
 static vkt_tokens the_tokens; /* what the last call appended */
 static vkt_gguf *the_gguf;
+static vkt_lm *the_lm;
+static vkt_peft_config *the_peft_config;
 static vkt_thread_group *the_group; /* of one rank */
 static vkt_emulation *the_emulation;
 static FILE *stream;
@@ -249,6 +251,8 @@ static void *pointer(int i, const char *type)
 #define the_vkt_alphabet the_alphabet
 #define the_vkt_tokenizer the_tokenizer
 #define the_vkt_gguf the_gguf
+#define the_vkt_lm the_lm
+#define the_vkt_peft_config the_peft_config
 #define the_vkt_thread_group the_group
 #define the_vkt_emulation the_emulation
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
@@ -449,6 +453,16 @@ static void log_faults(void *user, vkt_log_level level, const char *message)
         fault(message);
 }
 
+/* Copies a tiny model to the device. */
+static bool open_lm(void)
+{
+    vkt_gguf *g;
+    if (vkt_gguf_open(&host, VKT_TEST_DIR "/golden/lm/llama.gguf", &g) != VKT_OK) return false;
+    const vkt_result r = vkt_lm_create(the_ctx, g, &the_lm);
+    vkt_gguf_destroy(&g);
+    return r == VKT_OK;
+}
+
 static int setup(void **state)
 {
     static const float features[12];
@@ -473,7 +487,8 @@ static int setup(void **state)
         vkt_records_from_text(&host, "records", "name,price\ngreen,2\nred,3\n", ',', &the_records) == VKT_OK &&
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
         vkt_tokenizer_create(&host, &vocabulary, &the_tokenizer) == VKT_OK &&
-        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK &&
+        vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK && open_lm() &&
+        vkt_peft_config_open(&host, VKT_TEST_DIR "/golden/peft", &the_peft_config) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
@@ -512,6 +527,8 @@ static int teardown(void **state)
     vkt_alphabet_destroy(&the_alphabet);
     vkt_tokens_release(&the_tokens);
     vkt_tokenizer_destroy(&the_tokenizer);
+    vkt_peft_config_destroy(&the_peft_config);
+    vkt_lm_destroy(&the_lm);
     vkt_gguf_destroy(&the_gguf);
     vkt_emulation_destroy(&the_emulation);
     vkt_thread_group_destroy(&the_group);

@@ -24,8 +24,8 @@ const char *tiny_path(const char *architecture, char path[512]);
 tiny tiny_open(const rig *r, const char *architecture);
 /* Makes the rows of golden/README.md: CONTEXT ids, then CONTEXT labels. */
 vkt_dataset *tiny_data(const vkt_host *h);
-/* Forward gets rows of ids and labels, and returns (B,T,D). The loss counts the labels that are not UINT32_MAX. `user` is a
- * tiny. */
+/* Forward gets rows of ids and labels, and returns (B,T,D). The loss counts the labels that are not UINT32_MAX. `user`
+ * is a tiny. */
 vkt_tensor tiny_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor tiny_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                      void *user);
