@@ -30,7 +30,7 @@ extern "C" {
 
 /* ---- folders of PEFT ---- */
 
-/* What adapter_config.json says. */
+/* The options that adapter_config.json has. */
 typedef struct vkt_peft_config vkt_peft_config;
 
 /* Reads adapter_config.json of a folder. Used are r, lora_alpha, lora_dropout, target_modules,
@@ -57,7 +57,7 @@ VKT_API const char *vkt_peft_config_base(const vkt_peft_config *c);
  * unless the device failed. */
 VKT_API vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder);
 
-/* What a folder says beside the tensors. */
+/* The options that a folder has beside the tensors. */
 typedef struct vkt_peft_params {
     vkt_lora_params lora;   /* the options with which the network was built. If a target has a '*', or there are none,
                              * target_modules lists the whole names of the layers */

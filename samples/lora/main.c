@@ -23,7 +23,7 @@
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
 
-/* What a run works with. */
+/* The objects of a run. */
 typedef struct work {
     session *s;
     lora_options *o;

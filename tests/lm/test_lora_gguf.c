@@ -68,7 +68,7 @@ static uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, 
     return head * w + j * 2 + half;
 }
 
-/* What a test works with. */
+/* The objects of a test. */
 typedef struct files {
     vkt_gguf *g;
     vkt_gguf_model m;

@@ -17,7 +17,8 @@
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define MODEL VKT_TEST_DIR "/golden/lm/llama.gguf"
 #define TINY "--model", MODEL, "--template", "chatml", "--context", "48"
-/* Of transformers 5.24 (float32 weights) for the first 3000 bytes of wikitext-2/valid.txt, windows of 256 tokens. */
+/* The perplexity that transformers 5.24 (float32 weights) has for the first 3000 bytes of wikitext-2/valid.txt, windows
+ * of 256 tokens. */
 #define REAL_PERPLEXITY 19.873639
 #define TRAIN TINY, "--data", "data.jsonl", "--lr", "0.02", "--answer", "0"
 
