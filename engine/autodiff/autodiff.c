@@ -3,6 +3,7 @@
  * The method is reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are
  * visited from last to first. Every reader of a value comes after its producer in the list, so a value's gradient is
  * complete when its producer is visited. */
+#include "autodiff/again.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ typedef struct traversal {
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
     bool *wanted;             /* by value id: it is in wrt, or depends on one of wrt through differentiable inputs */
     vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
+    vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;
 
 /* Returns whether a gradient can pass through input i of the node, or must be refused there. */
@@ -57,16 +59,48 @@ static vkt_result visit(traversal *w, const vkt_node *n)
         return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED, "backward: %s has no gradient, and '%s' is made by it",
                         n->op->name, w->g->values[n->out[0].id].name);
     n->op->backward(w->g, n, dy, dx);
+    n->op->backward(w->g, vkt_again_node(&w->again, n), dy, dx);
     for (uint32_t k = 0; k < n->n_in && w->g->status == VKT_OK; k++)
         if (dx[k].id && w->wanted[n->in[k].id]) VKT_TRY(accumulate(w, n->in[k], dx[k]));
     return w->g->status;
+}
+
+/* Adds the second computation of a block, if a gradient enters the block. */
+static vkt_result compute_again(traversal *w, const vkt_block *block)
+{
+    vkt_graph *g = w->g;
+    bool any = false;
+    uint32_t after = block->end; /* number + 1 of the last node that makes a gradient of the block's values. A constant
+                                  * gradient has no node: then the block's last node */
+    for (uint32_t i = block->first; i < block->end; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
+            const vkt_tensor dy = w->grad[g->nodes[i]->out[k].id];
+            any |= dy.id != 0;
+            after = VKT_MAX(after, g->values[vkt_root(g, dy)].producer);
+        }
+    if (!any) return VKT_OK;
+    VKT_TRY(vkt_compute_again(&w->again, g, block, after));
+    bool *wanted = vkt_alloc_array(&g->host, g->n_values, sizeof *wanted);
+    if (!wanted) return vkt_fail_nomem(&g->host, "backward", g->n_values);
+    memcpy(wanted, w->wanted, g->n_wanted * sizeof *wanted);
+    for (uint32_t i = 1; i < w->n_values; i++)
+        if (w->again.value[i].id) wanted[w->again.value[i].id] = wanted[i];
+    vkt_free(&g->host, w->wanted);
+    g->wanted = w->wanted = wanted;
+    g->n_wanted = g->n_values;
+    return VKT_OK;
 }
 
 static vkt_result traverse(traversal *w, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs)
 {
     for (uint32_t i = 0; i < n_outs; i++)
         if (w->wanted[outs[i].id]) VKT_TRY(accumulate(w, outs[i], seeds[i]));
-    for (size_t i = w->n_nodes; i-- > 0;) VKT_TRY(visit(w, w->g->nodes[i]));
+    size_t block = w->g->n_blocks;
+    for (size_t i = w->n_nodes; i-- > 0;) {
+        for (; block > 0 && w->g->blocks[block - 1].end > i; block--)
+            if (w->g->blocks[block - 1].end == i + 1) VKT_TRY(compute_again(w, &w->g->blocks[block - 1]));
+        VKT_TRY(visit(w, w->g->nodes[i]));
+    }
     return VKT_OK;
 }
 
@@ -77,6 +111,7 @@ static vkt_result traversal_begin(traversal *w, vkt_graph *g, const vkt_tensor *
     w->wanted = vkt_alloc_array(&g->host, w->n_values, sizeof *w->wanted);
     w->grad = vkt_alloc_array(&g->host, w->n_values, sizeof *w->grad);
     if (!w->wanted || !w->grad) return vkt_fail_nomem(&g->host, "backward", w->n_values);
+    VKT_TRY(vkt_again_begin(&w->again, g));
     find_wanted(w, wrt, n_wrt);
     g->wanted = w->wanted;
     g->n_wanted = w->n_values;
@@ -88,6 +123,7 @@ static void traversal_end(traversal *w)
     w->g->wanted = NULL;
     vkt_free(&w->g->host, w->wanted);
     vkt_free(&w->g->host, w->grad);
+    vkt_again_end(&w->again, w->g);
 }
 
 /* Lets each op fuse its node with the nodes before it. This runs before the reverse traversal. At that time the needed
@@ -127,6 +163,7 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     if (n_wrt) VKT_WANT(&g->host, grads);
     if (n_wrt) memset(grads, 0, n_wrt * sizeof *grads);
     if (g->status != VKT_OK) return g->status;
+    VKT_TRY(vkt_check_blocks(g, "gradients"));
     for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
         const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;
         if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
@@ -162,6 +199,7 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
 {
     VKT_WANT(NULL, g);
     if (g->status != VKT_OK) return g->status;
+    VKT_TRY(vkt_check_blocks(g, "backward"));
     if (loss.id == 0 || loss.id >= g->n_values || g->values[loss.id].shape.rank != 0) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss"));
         return g->status;

@@ -43,6 +43,7 @@ void vkt_graph_destroy(vkt_graph **pg)
     vkt_free(&h, (void *)(uintptr_t)g->bucket_ends);
     for (size_t i = 0; i < g->n_owned; i++) vkt_free(&h, g->owned[i]);
     vkt_free(&h, g->owned);
+    vkt_free(&h, g->blocks);
     vkt_free(&h, g);
     *pg = NULL;
 }
@@ -485,7 +486,9 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
 {
-    return vkt_value_of(g, t)->readers;
+    const vkt_value *v = vkt_value_of(g, t);
+    while (v->again) v = &g->values[v->again]; /* the last one counts for all: vkt_compute_again */
+    return v->readers;
 }
 
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)

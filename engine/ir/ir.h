@@ -58,6 +58,7 @@ typedef struct vkt_value {
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
     uint32_t readers;  /* number of node inputs that refer to it */
+    uint32_t again;    /* id of the value that a second computation of this one makes (vkt_recompute_begin); 0: none */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
@@ -85,7 +86,14 @@ struct vkt_node {
                           * loads input slope_in (vkt_op). 0: none */
     uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: none. A fused epilogue's
                           * output is an alias. No dispatch writes the output of a fused slope */
+    uint32_t after;      /* number + 1 of a node that makes a gradient. This node computes a value of a block again, and
+                          * runs behind that node, although it reads nothing of it (autodiff/again.c). 0: any order */
 };
+
+/* Nodes that are computed again for their gradients: `first` .. end - 1. */
+typedef struct vkt_block {
+    uint32_t first, end;
+} vkt_block;
 
 struct vkt_graph {
     vkt_host host;
@@ -113,7 +121,9 @@ struct vkt_graph {
                      * vkt_update_by_sum */
     const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
     uint32_t n_buckets;
-    void **owned; /* blocks of vkt_graph_own */
+    vkt_block *blocks; /* of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
+    size_t n_blocks, cap_blocks;
+    void **owned; /* memory of vkt_graph_own */
     size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from the graph, so values and nodes can no longer be added */
@@ -312,7 +322,8 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
  * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
  * or has no producer. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
-/* Returns the number of node inputs that refer to t. */
+/* Returns the number of node inputs that refer to t or to second computations of t. So passes that fuse nodes decide as
+ * if t were computed once. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
                          const vkt_value *proto); /* {0} on an error: no memory, too large, graph finished */
@@ -330,6 +341,9 @@ void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is st
 /* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
  * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
+/* Checks that no block of the graph is open (vkt_recompute_begin). If one is, sets the status to VKT_E_STATE, and logs a
+ * message that begins with `what`. */
+vkt_result vkt_check_blocks(vkt_graph *g, const char *what);
 
 /* ---- infer ---- */
 struct vkt_infer {

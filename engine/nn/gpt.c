@@ -88,7 +88,9 @@ vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
         char name[16];
         snprintf(name, sizeof name, "%u", i);
         vkt_nn_push(b, name);
+        if (p->recompute_blocks) vkt_recompute_begin(b->g);
         x = block(b, x, p);
+        if (p->recompute_blocks) vkt_recompute_end(b->g);
         vkt_nn_pop(b);
     }
     vkt_nn_pop(b);

@@ -21,6 +21,16 @@ static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
     return (can & bit) && is_whole(v) && (!n->op->half_when || n->op->half_when(n));
 }
 
+/* A second computation (vkt_recompute_begin) must have the bits of the first one, so both of its values are stored in
+ * 16 bits, or neither. A second value has a larger id than the first one. */
+static void share_with_second_values(const vkt_graph *g, bool *half)
+{
+    for (size_t i = 0; i < g->n_values; i++)
+        if (g->values[i].again && !half[i]) half[g->values[i].again] = false;
+    for (size_t i = g->n_values; i-- > 0;)
+        if (g->values[i].again) half[i] = half[g->values[i].again];
+}
+
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
 {
     for (size_t i = 0; i < g->n_values; i++) half[i] = !g->values[i].alias && is_candidate(&g->values[i]);
@@ -32,6 +42,7 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
         for (uint32_t k = 0; k < n->n_out; k++)
             if (!takes(n, n->out[k], VKT_HALF_OUT(k))) half[vkt_root(g, n->out[k])] = false;
     }
+    share_with_second_values(g, half);
     for (size_t i = 0; i < g->n_values; i++)
         if (g->values[i].alias) half[i] = half[vkt_root(g, (vkt_tensor){ (uint32_t)i })];
 }

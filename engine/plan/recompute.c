@@ -13,18 +13,26 @@
 #include <stdio.h>
 
 typedef struct span {
-    uint32_t first, last; /* dispatch numbers */
+    uint32_t first, last; /* dispatch numbers; first > last: none */
 } span;
+
+/* What the present list does with a root value. */
+typedef struct usage {
+    span live;     /* from the first to the last dispatch that touches it; a kept value: from 0 to UINT32_MAX */
+    span writes;   /* the first and the last dispatch that write it */
+    uint32_t late; /* the first dispatch behind the peak that touches it; 0: none does, or the one at the peak does */
+} usage;
 
 typedef struct recomputation {
     vkt_emit *e;
     vkt_access_fn access;
-    uint32_t first_new;   /* values from this id on are outputs of second runs; these are not computed again */
-    span *live_ranges;    /* live ranges by root value, for the present list */
-    size_t n_live_ranges; /* capacity of `live_ranges` */
-    uint64_t *live;       /* live bytes, by dispatch */
-    size_t cap_dispatch;  /* capacity of `live` */
-    uint32_t peak;        /* the first dispatch with the most live bytes */
+    uint32_t first_new; /* values from this id on are outputs of second runs; these are not computed again */
+    usage *use;         /* by root value, for the present list */
+    size_t cap_use;     /* capacity of `use` */
+    span writes[VKT_ROLE_SCRATCH + 1]; /* by role: the first and the last dispatch that write a value of this role */
+    uint64_t *live;                    /* live bytes, by dispatch */
+    size_t cap_dispatch;               /* capacity of `live` */
+    uint32_t peak;                     /* the first dispatch with the most live bytes */
 } recomputation;
 
 enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
@@ -65,53 +73,84 @@ static uint64_t bytes_of(const vkt_emit *e, uint32_t root)
 static vkt_result make_room(recomputation *m)
 {
     const size_t values = m->e->g->n_values + m->e->n_extra;
-    if (values > m->n_live_ranges) {
-        vkt_free(&m->e->host, m->live_ranges);
-        m->n_live_ranges = 2 * values;
-        m->live_ranges = vkt_alloc_array(&m->e->host, m->n_live_ranges, sizeof *m->live_ranges);
+    if (values > m->cap_use) {
+        vkt_free(&m->e->host, m->use);
+        m->cap_use = 2 * values;
+        m->use = vkt_alloc_array(&m->e->host, m->cap_use, sizeof *m->use);
     }
-    if (m->e->n > m->cap_dispatch) {
+    if (m->e->n + 1 > m->cap_dispatch) {
         vkt_free(&m->e->host, m->live);
-        m->cap_dispatch = 2 * m->e->n;
+        m->cap_dispatch = 2 * (m->e->n + 1);
         m->live = vkt_alloc_array(&m->e->host, m->cap_dispatch, sizeof *m->live);
     }
-    return m->live_ranges && m->live ? VKT_OK
-                                     : vkt_fail_nomem(&m->e->host, "recomputation", values * sizeof *m->live_ranges);
+    return m->use && m->live ? VKT_OK : vkt_fail_nomem(&m->e->host, "recomputation", values * sizeof *m->use);
 }
 
-static vkt_result measure_live_ranges(recomputation *m)
+static void widen(span *s, uint32_t d)
+{
+    s->first = VKT_MIN(s->first, d);
+    s->last = VKT_MAX(s->last, d);
+}
+
+/* Finds the first and the last dispatches that touch and that write each root value. */
+static void measure_spans(recomputation *m)
 {
     const vkt_emit *e = m->e;
-    VKT_TRY(make_room(m));
-    const size_t values = e->g->n_values + e->n_extra;
-    for (size_t i = 0; i < values; i++) m->live_ranges[i] = (span){ UINT32_MAX, 0 };
-    for (uint32_t d = 0; d < e->n; d++)
+    const span none = { UINT32_MAX, 0 };
+    for (size_t i = 0; i < e->g->n_values + e->n_extra; i++) m->use[i] = (usage){ .live = none, .writes = none };
+    for (size_t i = 0; i < VKT_COUNT(m->writes); i++) m->writes[i] = none;
+    for (uint32_t d = 0; d < e->n; d++) {
+        const uint32_t writes = m->access(&e->list[d]).writes;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id) continue;
-            span *s = &m->live_ranges[root_of(e, e->list[d].bind[b].t)];
-            s->first = VKT_MIN(s->first, d);
-            s->last = VKT_MAX(s->last, d);
+            const uint32_t root = root_of(e, e->list[d].bind[b].t);
+            widen(&m->use[root].live, d);
+            if (!(writes >> b & 1)) continue;
+            widen(&m->use[root].writes, d);
+            widen(&m->writes[value_of(e, root)->role], d);
         }
+    }
     for (uint32_t i = 1; i < e->g->n_values; i++)
-        if (e->g->values[i].keep) m->live_ranges[root_of(e, (vkt_tensor){ i })] = (span){ 0, UINT32_MAX };
-    memset(m->live, 0, e->n * sizeof *m->live);
-    for (uint32_t i = 1; i < values; i++)
-        for (uint32_t d = m->live_ranges[i].first; is_packed(e, i) && d < e->n && d <= m->live_ranges[i].last; d++)
-            m->live[d] += bytes_of(e, i);
+        if (e->g->values[i].keep) m->use[root_of(e, (vkt_tensor){ i })].live = (span){ 0, UINT32_MAX };
+}
+
+/* Finds the live bytes at each dispatch and the peak: first the differences between neighbours, then their sums. */
+static void measure_peak(recomputation *m)
+{
+    const vkt_emit *e = m->e;
+    memset(m->live, 0, (e->n + 1) * sizeof *m->live);
+    for (uint32_t i = 1; i < e->g->n_values + e->n_extra; i++) {
+        const span s = m->use[i].live;
+        if (!is_packed(e, i) || s.first > s.last) continue;
+        m->live[s.first] += bytes_of(e, i);
+        m->live[VKT_MIN(s.last, (uint32_t)e->n - 1) + 1] -= bytes_of(e, i);
+    }
     m->peak = 0;
-    for (uint32_t d = 1; d < e->n; d++)
+    for (uint32_t d = 1; d < e->n; d++) {
+        m->live[d] += m->live[d - 1];
         if (m->live[d] > m->live[m->peak]) m->peak = d;
+    }
+}
+
+/* Finds the first dispatch behind the peak that touches each root value. */
+static void find_late(recomputation *m)
+{
+    const vkt_emit *e = m->e;
+    for (uint32_t d = (uint32_t)e->n; d-- > m->peak;)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++)
+            if (e->list[d].bind[b].t.id) m->use[root_of(e, e->list[d].bind[b].t)].late = d > m->peak ? d : 0;
+}
+
+static vkt_result measure(recomputation *m)
+{
+    VKT_TRY(make_room(m));
+    measure_spans(m);
+    measure_peak(m);
+    find_late(m);
     return VKT_OK;
 }
 
 /* ---- nodes that may be computed again ---- */
-
-static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
-{
-    for (uint32_t b = 0; b < e->list[d].n_bind; b++)
-        if (e->list[d].bind[b].t.id && root_of(e, e->list[d].bind[b].t) == root) return true;
-    return false;
-}
 
 /* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory. A packed
  * value, an input or a constant shares its memory with no other value. Any other value may share its memory with all
@@ -121,6 +160,8 @@ static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uin
     const vkt_emit *e = m->e;
     const vkt_role role = value_of(e, root)->role;
     const bool alone = is_packed(e, root) || role == VKT_ROLE_INPUT || role == VKT_ROLE_CONST;
+    const span all = alone ? m->use[root].writes : m->writes[role];
+    if (all.first > all.last || all.first >= to || all.last < from) return false;
     for (uint32_t d = from; d < to; d++)
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id || !(m->access(&e->list[d]).writes >> b & 1)) continue;
@@ -145,16 +186,6 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* Returns the first dispatch behind the peak that touches `root`, which is a reader. Returns 0 if there is none, or if
- * the dispatch at the peak touches `root`. */
-static uint32_t late_reader(const recomputation *m, uint32_t root)
-{
-    if (touches(m->e, m->peak, root)) return 0;
-    for (uint32_t d = m->peak + 1; d < m->e->n && d <= m->live_ranges[root].last; d++)
-        if (touches(m->e, d, root)) return d;
-    return 0;
-}
-
 /* Returns whether a second run of the node is allowed and saves memory. */
 static bool evaluate(const recomputation *m, candidate *c)
 {
@@ -166,9 +197,9 @@ static bool evaluate(const recomputation *m, candidate *c)
         c->made[i] = is_written(m, root, c->first, c->end);
         if (!c->made[i]) continue;
         if (root >= m->first_new) return false;
-        if (!is_packed(m->e, root) || m->live_ranges[root].first < c->first || m->live_ranges[root].last == UINT32_MAX)
+        if (!is_packed(m->e, root) || m->use[root].live.first < c->first || m->use[root].live.last == UINT32_MAX)
             return false;
-        const uint32_t reader = late_reader(m, root);
+        const uint32_t reader = m->use[root].late;
         c->late[i] = reader != 0;
         *(reader ? &c->gain_bytes : &idle_bytes) += bytes_of(m->e, root);
         if (reader) c->reader = VKT_MIN(c->reader, reader);
@@ -176,7 +207,7 @@ static bool evaluate(const recomputation *m, candidate *c)
     if (!c->gain_bytes || m->live[c->reader] + idle_bytes > m->live[m->peak]) return false;
     for (uint32_t i = 0; i < c->n_roots; i++) {
         if (c->made[i]) continue;
-        const bool there = !is_packed(m->e, c->roots[i]) || m->live_ranges[c->roots[i]].last >= c->reader;
+        const bool there = !is_packed(m->e, c->roots[i]) || m->use[c->roots[i]].live.last >= c->reader;
         if (!there || is_written(m, c->roots[i], c->end, c->reader)) return false;
     }
     return true;
@@ -243,13 +274,13 @@ vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again)
     recomputation m = { .e = e, .access = access, .first_new = (uint32_t)(e->g->n_values + e->n_extra) };
     const size_t n = e->n;
     candidate best;
-    vkt_result r = e->n ? measure_live_ranges(&m) : VKT_OK;
+    vkt_result r = e->n ? measure(&m) : VKT_OK;
     while (r == VKT_OK && e->n && find_best(&m, &best)) {
         r = make_again(e, &best);
-        if (r == VKT_OK) r = measure_live_ranges(&m);
+        if (r == VKT_OK) r = measure(&m);
     }
     *again = (uint32_t)(e->n - n);
-    vkt_free(&e->host, m.live_ranges);
+    vkt_free(&e->host, m.use);
     vkt_free(&e->host, m.live);
     return r;
 }

@@ -119,6 +119,34 @@ static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool w
     return VKT_OK;
 }
 
+/* Returns the number of the node whose dispatches do the work of node `number`. */
+static uint32_t doer_of(const vkt_graph *g, uint32_t number)
+{
+    while (g->nodes[number]->fused_into) number = g->nodes[number]->fused_into - 1;
+    return number;
+}
+
+/* Adds the edges of the nodes that have an order (vkt_node.after): from the last dispatch of that node. If the node has
+ * no dispatches before d, because it is a companion, the dispatch before the block's second computation takes its
+ * place. */
+static vkt_result find_order(scheduler *s)
+{
+    const vkt_graph *g = s->e->g;
+    uint32_t last = 0, from = NO_ACCESS; /* `last` and `from` are those of the present block */
+    for (uint32_t d = 0; d < s->e->n; d++) {
+        const uint32_t after = g->nodes[s->e->list[d].node]->after;
+        if (!after) continue;
+        if (after != last) {
+            last = after;
+            from = d;
+            while (from > 0 && s->e->list[from - 1].node != doer_of(g, after - 1)) from--;
+            from = from ? from - 1 : d ? d - 1 : NO_ACCESS;
+        }
+        if (from != NO_ACCESS) VKT_TRY(add_edge(s, from, d));
+    }
+    return VKT_OK;
+}
+
 static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
 {
     for (size_t i = 0; i < s->p->n + VKT_ROLE_SCRATCH + 1; i++) s->newest[0][i] = s->newest[1][i] = NO_ACCESS;
@@ -131,6 +159,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
             if (x->bind[b].t.id && s->p->region[x->bind[b].t.id].role != VKT_ROLE_CONST)
                 VKT_TRY(add_access(s, d, &x->bind[b], writes >> b & 1));
     }
+    VKT_TRY(find_order(s));
     for (size_t d = s->e->n; d-- > 0;)
         for (uint32_t i = s->first_edge[d]; i; i = s->edges[i].next)
             s->height[d] = VKT_MAX(s->height[d], s->height[s->edges[i].to] + 1), s->work++;

@@ -7,12 +7,13 @@
  */
 enum { BLOCK_BYTES = 1 << 20, TYPES = 3 };
 
-/* Adds a buffer to *sum and to the totals. A buffer larger than half a block has a block of its own. Smaller buffers
- * share blocks. At least half of such a block is used, except in the last block of each memory type. */
-static void add(vkt_memory_needs *n, uint64_t *sum, uint64_t bytes)
+/* Adds a buffer of this class to *sum and to the totals. A buffer larger than half a block has a block of its own.
+ * Smaller buffers share blocks. At least half of such a block is used, except in the last block of each memory type. */
+static void add(vkt_memory_needs *n, uint64_t *sum, vkt_mem_class cls, uint64_t bytes)
 {
     const uint64_t rounded = vkt_round_up(bytes, VKT_ALIGN_BYTES);
     *sum += rounded;
+    n->bytes[cls] += rounded;
     n->total_bytes += rounded;
     n->cap_bytes += rounded > BLOCK_BYTES / 2 ? rounded : 2 * rounded;
 }
@@ -21,26 +22,55 @@ static void add_program(const vkt_program *p, vkt_memory_needs *n)
 {
     const vkt_graph *g = p->g;
     uint64_t *sum = &n->program_bytes;
-    add(n, sum, p->plan.const_bytes);
-    for (size_t i = 0; i < p->plan.n_blocks; i++) add(n, sum, p->plan.block_bytes[i]);
+    add(n, sum, VKT_MEM_SCRATCH, p->plan.const_bytes);
+    for (size_t i = 0; i < p->plan.n_blocks; i++) add(n, sum, VKT_MEM_ACTIVATIONS, p->plan.block_bytes[i]);
     for (size_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &p->lowered.values[i];
-        if (v->role == VKT_ROLE_INPUT && !v->alias) add(n, sum, v->bytes);
+        if (v->role == VKT_ROLE_INPUT && !v->alias) add(n, sum, VKT_MEM_ACTIVATIONS, v->bytes);
     }
     if (g->step.id) {
-        add(n, sum, STEP_ALL_WORDS * 4);
-        add(n, sum, RING_WORDS * RING_ALL * 4);
+        add(n, sum, VKT_MEM_STAGING, STEP_ALL_WORDS * 4);
+        add(n, sum, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4);
     }
-    if (g->clock.id && g->n_params == 0) add(n, sum, CLOCK_WORDS * 4);
-    if (g->metrics.id) add(n, sum, METRIC_WORDS * RING_ALL * 4);
+    if (g->clock.id && g->n_params == 0) add(n, sum, VKT_MEM_STAGING, CLOCK_WORDS * 4);
+    if (g->metrics.id) add(n, sum, VKT_MEM_STAGING, METRIC_WORDS * RING_ALL * 4);
 }
 
 static void add_store(const vkt_graph *g, vkt_memory_needs *n)
 {
     if (g->n_params == 0) return;
     for (int i = 0; i < VKT_ARENAS; i++)
-        if (i == 0 || g->arena[i].id) add(n, &n->store_bytes, g->arena_bytes);
-    add(n, &n->store_bytes, CLOCK_WORDS * 4);
+        if (i == 0 || g->arena[i].id) add(n, &n->store_bytes, vkt_store_class((vkt_store_part)i), g->arena_bytes);
+    add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
+}
+
+/* Returns the array of value i, or NULL if it is not known yet. */
+static const vkt_array *array_at(const vkt_graph *g, const vkt_program_params *params, uint32_t i)
+{
+    for (uint32_t k = 0; params && k < params->n_arrays; k++)
+        if (params->arrays[k].tensor.id == i) return params->arrays[k].array;
+    return g->values[i].array;
+}
+
+/* Adds the arrays of the graph. An array that several values use counts once, and memory of the application not at all.
+ */
+static vkt_result add_arrays(const vkt_graph *g, const vkt_program_params *params, vkt_memory_needs *n)
+{
+    const vkt_array **seen = vkt_alloc_array(&g->host, g->n_values, sizeof(vkt_array *));
+    size_t n_seen = 0;
+    if (!seen) return vkt_fail_nomem(&g->host, "a plan", g->n_values * sizeof(vkt_array *));
+    for (uint32_t i = 1; i < g->n_values; i++) {
+        const vkt_value *v = &g->values[i];
+        if (v->role != VKT_ROLE_EXTERNAL || v->alias) continue;
+        const vkt_array *a = array_at(g, params, i);
+        size_t k = 0;
+        while (a && k < n_seen && seen[k] != a) k++;
+        if (k < n_seen) continue;
+        if (a) seen[n_seen++] = a;
+        n->array_bytes += a ? a->buffer->block_bytes : vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+    }
+    vkt_free(&g->host, seen);
+    return VKT_OK;
 }
 
 vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_memory_needs *out)
@@ -53,8 +83,9 @@ vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_param
     VKT_TRY(vkt_program_plan_least(ctx, g, params, &p));
     add_program(p, out);
     add_store(g, out);
-    add(out, &out->staging_bytes, VKT_RING_FIRST);
-    add(out, &out->staging_bytes, VKT_RING_FIRST / 2);
+    add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST);
+    add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST / 2);
+    const vkt_result r = add_arrays(g, params, out);
     vkt_program_destroy(&p);
-    return VKT_OK;
+    return r;
 }

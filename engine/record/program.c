@@ -42,6 +42,7 @@ static vkt_result match_store(vkt_program *p)
 static vkt_result finish_graph(vkt_program *p)
 {
     vkt_graph *g = p->g;
+    VKT_TRY(vkt_check_blocks(g, "program"));
     if (g->step.id && !g->has_advance) {
         const size_t n_values = g->n_values;
         const vkt_tensor words = g->words, clock = g->clock;

@@ -49,6 +49,8 @@ struct vkt_store {
     vkt_buffer *clock;
 };
 
+/* store.c: returns the class of the memory of a part. */
+vkt_mem_class vkt_store_class(vkt_store_part part);
 /* store.c: returns whether vkt_store_set_loss_scale takes these numbers. */
 bool vkt_loss_scale_fits(const vkt_loss_scale *l);
 

@@ -41,6 +41,14 @@ static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
     return vkt_fill(s->ctx, s->part[VKT_PART_MOMENT1], 0, s->arena_bytes, bits);
 }
 
+vkt_mem_class vkt_store_class(vkt_store_part part)
+{
+    static const vkt_mem_class classes[VKT_ARENAS] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS,
+                                                       VKT_MEM_MOMENTS,    VKT_MEM_MOMENTS,   VKT_MEM_GRADIENTS,
+                                                       VKT_MEM_PARAMETERS };
+    return classes[part];
+}
+
 vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
 {
     if (out) *out = NULL;
@@ -60,12 +68,9 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
     }
     static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",
                                                    "moment3", "grad_sum", "published" };
-    static const vkt_mem_class classes[VKT_ARENAS] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS,
-                                                       VKT_MEM_MOMENTS,    VKT_MEM_MOMENTS,   VKT_MEM_GRADIENTS,
-                                                       VKT_MEM_PARAMETERS };
     vkt_result r = fill_entries(s, g);
     for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++)
-        if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
+        if (i == 0 || g->arena[i].id) r = make_buffer(s, vkt_store_class((vkt_store_part)i), s->arena_bytes, names[i], &s->part[i]);
     if (r == VKT_OK && g->has_optimizer) r = fill_accumulator(s, &g->optimizer);
     if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
     if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);

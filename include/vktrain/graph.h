@@ -129,6 +129,23 @@ VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
+/* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
+ * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
+ * forward and the backward pass only what other nodes read of a block is kept, for a chain of blocks its input. That
+ * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without
+ * blocks. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ *
+ * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics,
+ * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.
+ * Where no gradient is asked for, a block has no effect. This is not vkt_program_params.recompute, which chooses single
+ * cheap nodes by itself; both may be used together.
+ *
+ * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. VKT_E_STATE, as the status of the graph: a
+ * block is open already, no block is open, a block is open when gradients or a program are made, or a node of a block
+ * reads a vkt_state that a later node changes. */
+VKT_API void vkt_recompute_begin(vkt_graph *g);
+VKT_API void vkt_recompute_end(vkt_graph *g);
+
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
@@ -325,13 +342,56 @@ typedef struct vkt_memory_needs {
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t cap_bytes;     /* a max_device_bytes that is enough in a new context with block_bytes = 1048576 */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
+    uint64_t
+        array_bytes; /* the caller's arrays, which are not in the members above. Each array counts once. An external
+                      * value without an array counts as an array of its size; memory of an application as 0 */
 } vkt_memory_needs;
-/* Computes what a program of this graph and its store need, without the caller's arrays. It only plans, and makes
- * nothing on the device. Of `params` (may be NULL), only precision and recompute have an effect. This call finishes the
- * graph, as vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap
- * allows it. Errors as for vkt_program_create, but not those of store and arrays. */
+/* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
+ * makes nothing on the device. Of `params` (may be NULL), precision and recompute have an effect on the plan, and
+ * arrays on array_bytes. They may lack the array of an external value. This call finishes the graph, as
+ * vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap allows it.
+ * Errors as for vkt_program_create, but not those of store and arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
+
+/* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
+ * inputs, model, loss, vkt_backward and vkt_update. The graph is empty at first; the caller of this function destroys
+ * it. Messages about it are not logged. */
+typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
+
+/* The search of vkt_find_sizes. */
+typedef struct vkt_size_params {
+    vkt_size_fn build;
+    void *user;              /* passed to `build` */
+    uint32_t batch, context; /* the wanted sizes, 1 or more */
+    uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
+    uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
+    uint32_t context_step;   /* the search tries multiples of this context, and most_context; 0: 1 */
+    uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
+    uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
+    const vkt_program_params *program; /* as for vkt_program_needs; may be NULL */
+} vkt_size_params;
+/* What vkt_find_sizes found. */
+typedef struct vkt_sizes {
+    bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
+    bool fits;              /* they fit under the limit */
+    vkt_memory_needs needs; /* of the wanted sizes */
+    uint64_t limit_bytes;   /* the limit */
+    uint64_t need_bytes;    /* what is compared with it: needs.cap_bytes, needs.array_bytes and other_bytes together */
+    uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
+    uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
+    uint32_t plans;         /* number of plans that the search made */
+} vkt_sizes;
+/* Finds by bisection the largest batch and the largest context of a step that fit under a limit. It only plans, and
+ * makes nothing on the device: each probe is one vkt_program_needs of the graph that `build` makes. A size fits if the
+ * step, its store and the graph's arrays fit into a context with block_bytes = 1048576 and this limit. The results are
+ * sizes that were planned and fit, and the next larger size does not fit. (Plans grow with the sizes, apart from
+ * rounding. If a plan were smaller for a larger size, a still larger size might fit, too.) A size that the device
+ * cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of
+ * the plan ends the search and is returned; if it came with the wanted sizes, its message is logged. VKT_E_ARG: `build`
+ * is NULL, or a size is 0 or above its largest. */
+VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
  * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have

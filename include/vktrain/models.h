@@ -37,12 +37,14 @@ VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_par
 
 /* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
 typedef struct vkt_gpt_params {
-    uint32_t vocabulary; /* V */
-    uint32_t context;    /* most tokens that the model sees */
-    uint32_t layers;     /* blocks */
-    uint32_t heads;      /* attention heads; divides width */
-    uint32_t width;      /* D */
-    float dropout;       /* in training: of embeddings, attention weights and the branches that a block adds */
+    uint32_t vocabulary;   /* V */
+    uint32_t context;      /* most tokens that the model sees */
+    uint32_t layers;       /* blocks */
+    uint32_t heads;        /* attention heads; divides width */
+    uint32_t width;        /* D */
+    float dropout;         /* in training: of embeddings, attention weights and the branches that a block adds */
+    bool recompute_blocks; /* compute each block again for its gradients, and keep its input only: see
+                            * vkt_recompute_begin */
 } vkt_gpt_params;
 /* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
  * VKT_E_ARG: a size is 0. VKT_E_SHAPE: ids are not (B,T) with T up to `context`, or heads does not divide width.

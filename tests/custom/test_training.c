@@ -35,6 +35,37 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig_same(trainers[0], trainers[1], VKT_PART_MOMENT2);
 }
 
+static vkt_tensor forward_in_blocks(vkt_builder *b, vkt_tensor x, void *blocks)
+{
+    vkt_graph *g = vkt_builder_graph(b);
+    x = vkt_to_layout(g, vkt_nn_flatten(b, x), VKT_ROWS);
+    for (int i = 0; i < 2; i++) {
+        if (*(bool *)blocks) vkt_recompute_begin(g);
+        x = vkt_nn_linear(b, i ? "fc2" : "fc1", x, &(vkt_nn_linear_params){ .out_features = 20 });
+        x = own_relu(g, wave(g, x, x, "wave_dx"));
+        if (*(bool *)blocks) vkt_recompute_end(g);
+    }
+    return vkt_nn_linear(b, "fc3", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static void a_block_with_own_ops_has_the_same_bits(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer *trainers[2];
+    static bool blocks[2] = { false, true };
+    vkt_plan_info plan[2];
+    for (int i = 0; i < 2; i++) {
+        vkt_trainer_params p = rig_params(r);
+        p.model = (vkt_model){ .forward = forward_in_blocks, .user = &blocks[i] };
+        trainers[i] = rig_trainer(r, &p);
+        rig_fit(trainers[i], &(vkt_fit_params){ .epochs = 3 });
+        vkt_program_plan(trainers[i]->program, &plan[i]);
+    }
+    assert_true(plan[1].dispatches > plan[0].dispatches);
+    for (int part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++)
+        rig_same(trainers[0], trainers[1], (vkt_store_part)part);
+}
+
 /* Builds a network with the op wave, whose gradient shader is the module `gradient`. A checkpoint has the hash of the
  * shaders, so a run with another shader cannot resume it. */
 static vkt_tensor with_wave(vkt_builder *b, vkt_tensor x, void *gradient)
@@ -85,6 +116,7 @@ static void programs_of_16_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { rig_test(a_run_with_an_own_relu_has_the_same_bits),
+                                        rig_test(a_block_with_own_ops_has_the_same_bits),
                                         rig_test(a_checkpoint_knows_its_shaders), rig_test(programs_of_16_bits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

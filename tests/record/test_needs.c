@@ -102,6 +102,89 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
         }
 }
 
+/* A graph with all parts of a store, three arrays (one of them for two values), and blocks that are computed again.
+ * scale[2] and scale[3] need an array of params. */
+static vkt_graph *make_tuning(vkt_array *weights, vkt_array *shift, vkt_tensor scale[4])
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    OK(vkt_graph_create(&h, &g));
+    const uint32_t words = (uint32_t)(vkt_quantized_bytes(VKT_QUANT_Q8_0, 64, 64) / 4);
+    scale[0] = weights ? vkt_external_array(g, "w", weights, VKT_U32, vkt_shape1(words))
+                       : vkt_external(g, "w", VKT_U32, vkt_shape1(words));
+    scale[1] = shift ? vkt_external_array(g, "shift", shift, VKT_F32, vkt_shape1(64))
+                     : vkt_external(g, "shift", VKT_F32, vkt_shape1(64));
+    scale[2] = vkt_external(g, "scale", VKT_F32, vkt_shape1(64));
+    scale[3] = vkt_external(g, "same", VKT_F32, vkt_shape1(64));
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(50, 64));
+    for (int i = 0; i < 3; i++) {
+        vkt_recompute_begin(g);
+        const vkt_tensor a = vkt_param(g, i == 0 ? "a0" : i == 1 ? "a1" : "a2", vkt_shape2(64, 64));
+        const vkt_tensor y = vkt_linear_quantized(g, x, scale[0], scale[1], VKT_QUANT_Q8_0, 64);
+        x = vkt_add(g, y, vkt_mul(g, vkt_gelu(g, vkt_linear(g, x, a, (vkt_tensor){ 0 })), scale[2 + i % 2]));
+        vkt_recompute_end(g);
+    }
+    const vkt_tensor loss = vkt_mean(g, vkt_mul(g, x, x));
+    OK(vkt_backward(g, loss));
+    const vkt_optimizer rmsprop = { .kind = VKT_RMSPROP, .momentum = 0.5f, .centered = true, .micro_batches = 2 };
+    OK(vkt_update(g, &rmsprop));
+    OK(vkt_publish(g, 0));
+    vkt_report(g, loss, (vkt_tensor){ 0 });
+    return g;
+}
+
+static vkt_array *array_of(vkt_ctx *ctx, vkt_dtype dtype, uint32_t n)
+{
+    vkt_array *a;
+    OK(vkt_array_create(ctx, &(vkt_array_params){ .dtype = dtype, .shape = vkt_shape1(n) }, &a));
+    return a;
+}
+
+static void each_class_has_exactly_the_planned_bytes(void **state)
+{
+    (void)state;
+    const uint32_t words = (uint32_t)(vkt_quantized_bytes(VKT_QUANT_Q8_0, 64, 64) / 4);
+    for (int precision = VKT_PRECISION_F32; precision <= VKT_PRECISION_F16; precision++)
+        for (int recompute = 0; recompute < 2; recompute++) {
+            vkt_ctx *ctx = open_device(0);
+            vkt_tensor scale[4];
+            vkt_memory_needs before, needs;
+            vkt_memory_stats m;
+            vkt_store *s;
+            vkt_program *p;
+            vkt_program_params params = { .precision = (vkt_precision)precision, .recompute = recompute };
+            vkt_graph *g = make_tuning(NULL, NULL, scale); /* before anything is on the device */
+            OK(vkt_program_needs(ctx, g, &params, &before));
+            vkt_graph_destroy(&g);
+            vkt_array *arrays[] = { array_of(ctx, VKT_U32, words), array_of(ctx, VKT_F32, 64),
+                                    array_of(ctx, VKT_F32, 90) };
+            g = make_tuning(arrays[0], arrays[1], scale);
+            const vkt_binding bindings[] = { { scale[2], arrays[2] }, { scale[3], arrays[2] } };
+            params.arrays = bindings;
+            params.n_arrays = 2;
+            OK(vkt_program_needs(ctx, g, &params, &needs));
+            OK(vkt_store_create(ctx, g, &s));
+            OK(vkt_program_create(ctx, g, s, &params, &p));
+            for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
+            float weights[64 * 64];
+            OK(vkt_store_read(s, 0, VKT_PART_VALUE, weights)); /* makes the ring for reading back */
+            vkt_ctx_memory(ctx, &m);
+            for (int c = 0; c < VKT_MEM_CLASS_COUNT; c++) {
+                const uint64_t data = c == VKT_MEM_DATA ? needs.array_bytes : 0;
+                assert_int_equal(m.used_bytes[c], needs.bytes[c] + data);
+                assert_int_equal(before.bytes[c], needs.bytes[c]);
+            }
+            assert_int_equal(m.used_total_bytes, needs.total_bytes + needs.array_bytes);
+            assert_int_equal(needs.array_bytes, 4 * words + 256 + 512); /* 90 numbers take 360 bytes, rounded up */
+            assert_int_equal(before.array_bytes, 4 * words + 3 * 256);  /* each value counts as an array */
+            vkt_program_destroy(&p);
+            vkt_store_destroy(&s);
+            vkt_graph_destroy(&g);
+            for (int i = 0; i < 3; i++) vkt_array_destroy(&arrays[i]);
+            vkt_ctx_destroy(&ctx);
+        }
+}
+
 static void a_graph_with_an_error_has_no_needs(void **state)
 {
     (void)state;
@@ -125,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_least_memory_is_enough_and_less_is_not),
+        TEST(each_class_has_exactly_the_planned_bytes),
         TEST(a_graph_with_an_error_has_no_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,104 @@
+/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients, so that only what enters
+ * a block is kept between the forward and the backward pass (gradient checkpointing; Chen et al., "Training Deep Nets
+ * with Sublinear Memory Cost", 2016).
+ *
+ * The second nodes have the ops and attributes of the first ones, so they draw the same random numbers and have the
+ * same bits: the step state, parameters and inputs do not change before the update. A node that no gradient reads is
+ * dead code (passes/live.c), so what only frozen layers need is not computed again.
+ *
+ * Some nodes are not repeated: those with side effects, which would then happen twice, and those that run before all
+ * others. A value that is kept is in memory anyway, so readers share it. Other nodes read the first outputs of all
+ * these.
+ *
+ * The inputs of a block exist long before its gradients, and a schedule that runs a second computation early would keep
+ * its results. So each second node has an order (vkt_node.after): it runs behind the node that made the gradient which
+ * enters the block. plan/schedule.c obeys it. */
+#include "autodiff/again.h"
+
+#include <stdio.h>
+
+vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g)
+{
+    *a = (vkt_again){ NULL };
+    if (!g->n_blocks) return VKT_OK;
+    a->value = vkt_alloc_array(&g->host, g->n_values, sizeof *a->value);
+    a->node = vkt_alloc_array(&g->host, g->n_nodes + 1, sizeof *a->node);
+    return a->value && a->node ? VKT_OK : vkt_fail_nomem(&g->host, "backward", g->n_values * sizeof *a->value);
+}
+
+void vkt_again_end(vkt_again *a, vkt_graph *g)
+{
+    vkt_free(&g->host, a->value);
+    vkt_free(&g->host, a->node);
+}
+
+static bool is_repeated(const vkt_graph *g, const vkt_node *n)
+{
+    bool all_kept = n->n_out > 0;
+    for (uint32_t k = 0; k < n->n_out; k++) all_kept &= g->values[n->out[k].id].keep;
+    return !n->op->side_effect && !n->op->prologue && !all_kept;
+}
+
+/* Returns the first node behind n, in the graph as it is now, that changes the memory of t in place; NULL: none. */
+static const vkt_node *changed_by(const vkt_graph *g, const vkt_node *n, vkt_tensor t)
+{
+    const uint32_t root = vkt_root(g, t);
+    if (!g->values[root].state) return NULL;
+    for (size_t i = n->index + 1; i < g->n_nodes; i++)
+        for (uint32_t k = 0; g->nodes[i]->op->side_effect && k < g->nodes[i]->n_out; k++)
+            if (vkt_root(g, g->nodes[i]->out[k]) == root) return g->nodes[i];
+    return NULL;
+}
+
+static vkt_result check_states(const vkt_graph *g, const vkt_node *n)
+{
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const vkt_node *by = n->in[k].id ? changed_by(g, n, n->in[k]) : NULL;
+        if (by)
+            return vkt_fail(&g->host, VKT_E_STATE,
+                            "recompute: '%s' cannot be computed again, because it reads the state '%s', which %s "
+                            "changes; leave it out of the block",
+                            n->n_out ? g->values[n->out[0].id].name : n->op->name,
+                            g->values[vkt_root(g, n->in[k])].name, by->op->name);
+    }
+    return VKT_OK;
+}
+
+static vkt_result repeat(vkt_again *a, vkt_graph *g, const vkt_node *n, uint32_t after)
+{
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } }, out[VKT_MAX_OUT];
+    VKT_TRY(check_states(g, n));
+    const uint32_t n_in = n->op->uses_step ? n->op->max_in : n->n_in; /* vkt_apply appends the step state */
+    for (uint32_t k = 0; k < n_in; k++) in[k] = a->value[n->in[k].id].id ? a->value[n->in[k].id] : n->in[k];
+    vkt_apply(g, n->op, in, n_in, n->attr, out);
+    VKT_TRY(g->status);
+    a->node[n->index] = g->nodes[g->n_nodes - 1];
+    a->node[n->index]->after = after;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        char name[VKT_NAME_MAX];
+        snprintf(name, sizeof name, "%.40s again", g->values[n->out[k].id].name);
+        memcpy(g->values[out[k].id].name, name, sizeof name);
+        if (!g->values[n->out[k].id].keep) a->value[n->out[k].id] = out[k];
+    }
+    return VKT_OK;
+}
+
+/* Links a value to its second value, which from now on counts the readers of both (vkt_readers). */
+static void link_values(vkt_graph *g, uint32_t id, uint32_t again)
+{
+    g->values[again].readers = vkt_readers(g, (vkt_tensor){ id });
+    while (g->values[id].again) id = g->values[id].again;
+    g->values[id].again = again;
+}
+
+vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after)
+{
+    for (uint32_t i = block->first; i < block->end; i++)
+        if (is_repeated(g, g->nodes[i])) VKT_TRY(repeat(a, g, g->nodes[i], after));
+    for (uint32_t i = block->first; i < block->end; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
+            const uint32_t id = g->nodes[i]->out[k].id;
+            if (a->value[id].id) link_values(g, id, a->value[id].id);
+        }
+    return VKT_OK;
+}

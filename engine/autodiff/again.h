@@ -1,0 +1,28 @@
+/* autodiff/again.h - computes the nodes of a block a second time (vkt_recompute_begin). */
+#ifndef VKT_AGAIN_H
+#define VKT_AGAIN_H
+
+#include "ir/ir.h"
+
+/* The second computations of one traversal. All NULL: the graph has no blocks. */
+typedef struct vkt_again {
+    vkt_tensor *value; /* by id of a value of the graph before the traversal: its second value; {0}: none */
+    vkt_node **node;   /* by number of a node before the traversal: its second node; NULL: none */
+} vkt_again;
+
+/* Prepares for the graph as it is now. The caller calls vkt_again_end, also after a failure. */
+vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
+void vkt_again_end(vkt_again *a, vkt_graph *g);
+
+/* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind those of
+ * node after - 1 (0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block reads a
+ * state that a later node of the graph has changed by then; the message names both. */
+vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
+
+/* Returns the node whose inputs and outputs the gradients of n read: its second node, or n if it has none. */
+static inline const vkt_node *vkt_again_node(const vkt_again *a, const vkt_node *n)
+{
+    return a->node && a->node[n->index] ? a->node[n->index] : n;
+}
+
+#endif

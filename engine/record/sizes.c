@@ -1,0 +1,112 @@
+/* record/sizes.c - finds the largest batch and the largest context of a step that fit under a limit of memory. Each
+ * probe builds a graph and plans it, which takes some tenths of a second for a network of several thousand nodes. */
+#include "record/record.h"
+
+typedef struct search {
+    vkt_ctx *ctx;
+    const vkt_size_params *params;
+    vkt_sizes *out;
+} search;
+
+static bool cannot_run(vkt_result r)
+{
+    return r == VKT_E_UNSUPPORTED || r == VKT_E_DEVICE_MEMORY || r == VKT_E_MEMORY_CAP;
+}
+
+/* Builds and plans one graph. */
+static vkt_result needs_of(const search *s, uint32_t batch, uint32_t context, vkt_log_level level,
+                           vkt_memory_needs *out)
+{
+    vkt_host h = s->ctx->host;
+    vkt_graph *g;
+    h.log_level = level;
+    VKT_TRY(vkt_graph_create(&h, &g));
+    vkt_result r = s->params->build(s->params->user, batch, context, g);
+    if (r == VKT_OK) r = vkt_graph_status(g);
+    if (r == VKT_OK) r = vkt_program_needs(s->ctx, g, s->params->program, out);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static uint64_t need_bytes(const search *s, const vkt_memory_needs *n)
+{
+    return n->cap_bytes + n->array_bytes + s->params->other_bytes;
+}
+
+static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)
+{
+    vkt_memory_needs n;
+    const vkt_result r = needs_of(s, batch, context, VKT_LOG_NONE, &n);
+    s->out->plans++;
+    *fits = r == VKT_OK && need_bytes(s, &n) <= s->out->limit_bytes;
+    return cannot_run(r) ? VKT_OK : r;
+}
+
+/* Plans the wanted sizes. If they fail, plans them again with messages. */
+static vkt_result plan_wanted(search *s)
+{
+    const vkt_size_params *p = s->params;
+    vkt_memory_needs n;
+    const vkt_result r = needs_of(s, p->batch, p->context, VKT_LOG_NONE, &n);
+    s->out->plans++;
+    if (cannot_run(r)) return VKT_OK;
+    if (r != VKT_OK) return needs_of(s, p->batch, p->context, s->ctx->host.log_level, &n);
+    s->out->planned = true;
+    s->out->needs = n;
+    s->out->need_bytes = need_bytes(s, &n);
+    s->out->fits = s->out->need_bytes <= s->out->limit_bytes;
+    return VKT_OK;
+}
+
+/* Finds the largest size that fits: of the batch, or of the context if `of_context`. Sizes are multiples of `step`, and
+ * `most`. It is known whether `wanted` fits. If it fits, doubles it until a size does not fit. Then bisects. */
+static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
+{
+    uint64_t low = 0, high = 0; /* in steps: `low` fits or is 0; `high` does not fit, or is above all sizes */
+    const uint64_t end = most / step + (most % step != 0) + 1; /* the size before it is `most` */
+    bool fits;
+    if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;
+    if (s->out->fits)
+        low = wanted / step;
+    else
+        high = (wanted + step - 1) / step;
+    if (!high) high = VKT_MIN(VKT_MAX(2 * low, (uint64_t)1), end - 1);
+    uint32_t best = s->out->fits ? wanted : 0;
+    for (bool growing = s->out->fits; low + 1 < high || growing;) {
+        const uint64_t at = growing ? high : (low + high) / 2;
+        const uint32_t size = (uint32_t)VKT_MIN(at * step, (uint64_t)most);
+        VKT_TRY(probe(s, of_context ? s->params->batch : size, of_context ? size : s->params->context, &fits));
+        if (!fits) {
+            high = at;
+            growing = false;
+            continue;
+        }
+        low = at;
+        best = VKT_MAX(best, size);
+        if (growing && at == end - 1) break;
+        if (growing) high = VKT_MIN(2 * at, end - 1);
+    }
+    *out = best;
+    return VKT_OK;
+}
+
+vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out)
+{
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, params);
+    VKT_WANT(&ctx->host, out);
+    const vkt_size_params *p = params;
+    vkt_memory_stats m;
+    vkt_ctx_memory(ctx, &m);
+    *out = (vkt_sizes){ .limit_bytes = p->max_bytes ? p->max_bytes : m.cap_bytes };
+    const uint32_t most_batch = p->most_batch ? p->most_batch : p->batch;
+    const uint32_t most_context = p->most_context ? p->most_context : p->context;
+    if (!p->build || !p->batch || !p->context || p->batch > most_batch || p->context > most_context)
+        return vkt_fail(&ctx->host, VKT_E_ARG,
+                        "find_sizes: want `build`, a batch of 1 to %u and a context of 1 to %u, got %u and %u",
+                        most_batch, most_context, p->batch, p->context);
+    search s = { .ctx = ctx, .params = p, .out = out };
+    VKT_TRY(plan_wanted(&s));
+    VKT_TRY(find_largest(&s, false, p->batch, most_batch, 1, &out->batch));
+    return find_largest(&s, true, p->context, most_context, p->context_step ? p->context_step : 1, &out->context);
+}
