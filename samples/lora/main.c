@@ -175,7 +175,9 @@ static vkt_result run_training(work *w)
     const char *data = s->o.data ? s->o.data : default_data;
     TRY(read_data(w, data, &w->rows));
     TRY(make_sets(w));
-    TRY(model_plan(s, &w->m));
+    const uint32_t n = vkt_dataset_rows(w->train), batch = s->o.batch < n ? s->o.batch : n;
+    const uint64_t all = (uint64_t)n + (w->check ? vkt_dataset_rows(w->check) : 0);
+    TRY(model_plan(s, &w->m, batch, s->o.stream ? 0 : all * vkt_dataset_row_bytes(w->train)));
     s->data = (session_data){ data, false, w->train, w->check, NULL };
     const vkt_trainer_params p = {
         .model = { .name = "adapters", .forward = model_forward, .user = &w->m, .loss = model_loss },

@@ -181,44 +181,28 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 
 /* ---- the plan ---- */
 
-static vkt_result needs_of(const session *s, const model *m, uint32_t batch, uint32_t context, vkt_memory_needs *out)
-{
-    const vkt_host silent = { .log = message_log, .log_level = VKT_LOG_ERROR };
-    model other = *m;
-    vkt_graph *g = NULL;
-    vkt_builder *b = NULL;
-    other.context = context;
-    vkt_result r = vkt_graph_create(&silent, &g);
-    if (r == VKT_OK) r = vkt_builder_create(g, true, &b);
-    if (r == VKT_OK) {
-        const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * context));
-        const vkt_tensor none = { 0 };
-        const vkt_tensor hidden = model_forward(b, rows, &other);
-        r = vkt_builder_check(b);
-        if (r == VKT_OK) r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &other));
-    }
-    if (r == VKT_OK) r = vkt_update(g, &s->o.optimizer);
-    if (r == VKT_OK)
-        r = vkt_program_needs(s->ctx, g,
-                              &(vkt_program_params){ .precision = s->o.precision, .recompute = s->o.recompute }, out);
-    vkt_builder_destroy(&b);
-    vkt_graph_destroy(&g);
-    return r;
-}
+/* What build_step needs. */
+typedef struct step {
+    const session *s;
+    const model *m;
+} step;
 
-/* Halves the batch, then the context, until a step fits into `room` bytes. Returns false if nothing fits. */
-static bool find_fit(const session *s, const model *m, uint64_t room, uint32_t *batch, uint32_t *context)
+/* Builds the graph of a training step: a vkt_size_fn. */
+static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_graph *g)
 {
-    vkt_memory_needs needs;
-    while (*batch > 1 || *context > 16) {
-        if (*batch > 1)
-            *batch /= 2;
-        else
-            *context /= 2;
-        if (needs_of(s, m, *batch, *context, &needs) != VKT_OK) return false;
-        if (needs.total_bytes <= room) return true;
-    }
-    return false;
+    const step *of = user;
+    const vkt_tensor none = { 0 };
+    model m = *of->m;
+    vkt_builder *b;
+    m.context = context;
+    TRY(vkt_builder_create(g, true, &b));
+    const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * context));
+    const vkt_tensor hidden = model_forward(b, rows, &m);
+    vkt_result r = vkt_builder_check(b);
+    if (r == VKT_OK) r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &m));
+    if (r == VKT_OK) r = vkt_update(g, &of->s->o.optimizer);
+    vkt_builder_destroy(&b);
+    return r;
 }
 
 static double mib(uint64_t bytes)
@@ -226,28 +210,40 @@ static double mib(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-vkt_result model_plan(const session *s, model *m)
+static void print_plan(const vkt_memory_needs *n, uint64_t data)
 {
-    vkt_memory_needs needs;
-    uint32_t batch = s->o.batch, context = m->context;
-    const uint64_t weights = vkt_lm_bytes(m->lm), device = vkt_ctx_device(s->ctx)->memory_bytes;
-    const uint64_t limit = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device;
-    TRY(needs_of(s, m, batch, context, &needs));
-    if (!s->o.quiet)
-        terminal_printf(
-            stdout,
-            "memory  %.1f MiB for a step: model %.1f, adapters with gradients and moments %.1f, activations "
-            "%.1f, transfers %.1f\n",
-            mib(weights + needs.total_bytes), mib(weights), mib(needs.store_bytes), mib(needs.program_bytes),
-            mib(needs.staging_bytes));
-    if (weights + needs.total_bytes <= limit) return VKT_OK;
-    const bool fits = limit > weights && find_fit(s, m, limit - weights, &batch, &context);
-    complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", s->o.batch,
-             m->context, mib(weights + needs.total_bytes), mib(limit));
-    if (fits)
-        complain("--batch %u --context %u fits (--micro-batches keeps the step's size)%s", batch, context,
-                 m->recompute ? "" : "; --recompute needs less, too");
-    else
-        complain("no batch and no context of 16 tokens or more fits%s", m->recompute ? "" : "; --recompute needs less");
+    terminal_printf(
+        stdout,
+        "memory  %.1f MiB for a step: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
+        "transfers %.1f; data %.1f\n",
+        mib(n->total_bytes + n->array_bytes + data), mib(n->array_bytes), mib(n->store_bytes), mib(n->program_bytes),
+        mib(n->staging_bytes), mib(data));
+}
+
+vkt_result model_plan(const session *s, model *m, uint32_t batch, uint64_t data)
+{
+    const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes;
+    const vkt_program_params program = { .precision = s->o.precision, .recompute = s->o.recompute };
+    const vkt_size_params p = { .build = build_step,
+                                .user = &(step){ s, m },
+                                .batch = batch,
+                                .context = m->context,
+                                .context_step = 16,
+                                .max_bytes = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device,
+                                .other_bytes = data,
+                                .program = &program };
+    vkt_sizes found;
+    TRY(vkt_find_sizes(s->ctx, &p, &found));
+    if (found.planned && !s->o.quiet) print_plan(&found.needs, data);
+    if (found.fits) return VKT_OK;
+    complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", batch,
+             m->context, mib(found.need_bytes), mib(found.limit_bytes));
+    if (found.batch)
+        complain("--batch %u --context %u fits; --micro-batches %u then keeps the size of a step", found.batch,
+                 m->context, (batch + found.batch - 1) / found.batch);
+    if (found.context) complain("--batch %u --context %u fits", batch, found.context);
+    if (!m->recompute) complain("--recompute needs less memory");
+    if (!found.batch && !found.context && m->recompute)
+        complain("neither a smaller batch nor a smaller context alone fits");
     return VKT_E_MEMORY_CAP;
 }

@@ -40,8 +40,9 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
 /* Writes the files of --save-adapter, --save-gguf and --merge. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store, vkt_store_part part);
 
-/* Prints what a training step needs, unless --quiet. VKT_E_MEMORY_CAP: it needs more than --memory-limit or the device
- * has; the message says which batch and context would fit. */
-vkt_result model_plan(const session *s, model *m);
+/* Prints what a training step with a batch of `batch` rows needs, unless --quiet. `data`: bytes of the data sets on the
+ * device. VKT_E_MEMORY_CAP: it needs more than --memory-limit or the device has; the message says which batch or
+ * context would fit. */
+vkt_result model_plan(const session *s, model *m, uint32_t batch, uint64_t data);
 
 #endif
