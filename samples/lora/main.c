@@ -143,7 +143,8 @@ static vkt_result train(work *w, vkt_trainer *t)
     }
     if (!s->o.resume && !s->o.find_lr) TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     s->unit = "tok";
-    s->per_batch = (double)w->rows.tokens / w->rows.n * s->o.batch;
+    const uint32_t n = vkt_dataset_rows(w->train);
+    s->per_batch = (double)w->rows.tokens / w->rows.n * (s->o.batch < n ? s->o.batch : n);
     s->user = w;
     s->finish = finish;
     return session_fit(s, NULL, t);
@@ -151,10 +152,10 @@ static vkt_result train(work *w, vkt_trainer *t)
 
 /* ---- use of the model ---- */
 
-static vkt_result use(work *w, vkt_store *store, vkt_store_part part)
+static vkt_result use(work *w, vkt_store *store)
 {
     session *s = w->s;
-    TRY(model_save(s, &w->m, w->o, store, part));
+    TRY(model_save(s, &w->m, w->o, store));
     if (w->o->perplexity && !session_interrupted()) {
         double perplexity;
         uint64_t tokens;
@@ -166,6 +167,26 @@ static vkt_result use(work *w, vkt_store *store, vkt_store_part part)
             return VKT_E_IO;
     }
     return w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
+}
+
+/* Makes the averaged weights of --ema the adapters. The training has ended, so the others are not needed any more. */
+static vkt_result take_averages(vkt_store *store)
+{
+    float *x = malloc(vkt_store_elements(store) * sizeof *x);
+    vkt_result r = x ? VKT_OK : VKT_E_NOMEM;
+    for (uint32_t i = 0; r == VKT_OK && i < vkt_store_count(store); i++) {
+        r = vkt_store_read(store, i, VKT_PART_PUBLISHED, x);
+        if (r == VKT_OK) r = vkt_store_write(store, i, VKT_PART_VALUE, x);
+    }
+    free(x);
+    return r;
+}
+
+static vkt_result use_trained(work *w, vkt_store *store)
+{
+    if (w->s->o.ema_decay > 0) TRY(take_averages(store));
+    TRY(sample(w, store, "answer after the training"));
+    return use(w, store);
 }
 
 static vkt_result run_training(work *w)
@@ -187,10 +208,10 @@ static vkt_result run_training(work *w)
     };
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = train(w, t);
-    const vkt_store_part part = s->o.ema_decay > 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
-    const bool done = r == VKT_OK && !s->o.find_lr && !session_interrupted();
-    if (done) r = sample(w, vkt_trainer_store(t), "answer after the training");
-    if (done && r == VKT_OK) r = use(w, vkt_trainer_store(t), part);
+    if ((r == VKT_OK || r == VKT_E_CHECKPOINT) && !s->o.find_lr && !session_interrupted()) {
+        const vkt_result used = use_trained(w, vkt_trainer_store(t));
+        if (r == VKT_OK) r = used;
+    }
     vkt_trainer_destroy(&t);
     return r;
 }
@@ -206,10 +227,11 @@ static vkt_result run(work *w)
         return VKT_E_UNSUPPORTED;
     }
     TRY(model_open(w->s, o, &w->m));
+    TRY(model_try_outputs(w->s, o));
     if (!only_use) return run_training(w);
     vkt_result r = model_adapter(w->s, &w->m, o, &store);
     if (r == VKT_OK && o->prompt && o->answer) r = talk_answer(w->s, &w->m, o, store, "answer", o->prompt, !w->m.form);
-    if (r == VKT_OK) r = use(w, store, VKT_PART_VALUE);
+    if (r == VKT_OK) r = use(w, store);
     vkt_store_destroy(&store);
     return r;
 }

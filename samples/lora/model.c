@@ -1,9 +1,10 @@
 /* lora/model.c - see model.h. */
 #include "lora/model.h"
 
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/find_data.h"
@@ -160,8 +161,24 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
     return r;
 }
 
-vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store, vkt_store_part part)
+vkt_result model_try_outputs(const session *s, const lora_options *o)
 {
+    char path[1024];
+    if (o->save_adapter) {
+        if (mkdir(o->save_adapter, 0777) != 0 && errno != EEXIST) {
+            complain("--save-adapter: %s cannot be made: %s", o->save_adapter, strerror(errno));
+            return VKT_E_IO;
+        }
+        snprintf(path, sizeof path, "%s/adapter_config.json", o->save_adapter);
+        TRY(vkt_try_output(&s->host, path));
+    }
+    if (o->save_gguf) TRY(vkt_try_output(&s->host, o->save_gguf));
+    return o->merge ? vkt_try_output(&s->host, o->merge) : VKT_OK;
+}
+
+vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store)
+{
+    const vkt_store_part part = VKT_PART_VALUE;
     const vkt_peft_params p = { .lora = m->lora,
                                 .base_model = m->config ? vkt_peft_config_base(m->config) : vkt_lm_model(m->lm)->name };
     if (!o->save_adapter && !o->save_gguf && !o->merge) return VKT_OK;

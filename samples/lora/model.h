@@ -37,8 +37,10 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 
 /* Makes a store with the adapter of --adapter, or *out = NULL without one. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
-/* Writes the files of --save-adapter, --save-gguf and --merge. */
-vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store, vkt_store_part part);
+/* Finds out whether the files of --save-adapter, --save-gguf and --merge can be written, and makes the folder. */
+vkt_result model_try_outputs(const session *s, const lora_options *o);
+/* Writes these files. */
+vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
 /* Prints what a training step with a batch of `batch` rows needs, unless --quiet. `data`: bytes of the data sets on the
  * device. VKT_E_MEMORY_CAP: it needs more than --memory-limit or the device has; the message says which batch or

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "bench/schema.h"
 #include "io/safetensors.h"
 #include "vktrain/vktrain.h"
 
@@ -91,6 +92,8 @@ static void it_learns_and_writes_files_that_agree(void **state)
     assert_non_null(strstr(done.out, "wrote   adapter.gguf"));
     const double trained = perplexity_in(&done);
     run_forget(r, &done);
+    char why[256];
+    if (!schema_fits("train", vkt_temp_dir_file(&r->dir, "report"), why)) fail_msg("%s", why);
     json_t *report = program_json(r, "report");
     const json_t *lora = json_object_get(report, "lora");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 3);
@@ -103,6 +106,30 @@ static void it_learns_and_writes_files_that_agree(void **state)
     expect_near(perplexity_of(r, MODEL, "adapter"), trained, 1e-4 * trained);
     expect_near(perplexity_of(r, "merged.gguf", NULL), trained, 1e-3 * trained);
     assert_true(fabs(perplexity_of(r, MODEL, NULL) - trained) > 1);
+}
+
+/* With --ema, the averages are validated, saved for PEFT, and saved by --save. */
+static void averages_are_what_is_saved(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--ema", "0.9", "--save-adapter", "a", "--save", "w.safetensors");
+    vkt_safetensors *a, *w;
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"), &a),
+                     VKT_OK);
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "w.safetensors"), &w), VKT_OK);
+    assert_int_equal(vkt_safetensors_count(a), 28);
+    for (size_t i = 0; i < vkt_safetensors_count(a); i++) {
+        const vkt_st_entry *of = vkt_safetensors_entry(a, i);
+        const vkt_st_entry *same = vkt_safetensors_find(w, of->name + strlen("base_model.model."));
+        float x[2048], y[2048];
+        assert_true(same && of->elements <= 2048 && same->elements == of->elements);
+        assert_int_equal(vkt_safetensors_read_f32(a, of, x, of->elements), VKT_OK);
+        assert_int_equal(vkt_safetensors_read_f32(w, same, y, of->elements), VKT_OK);
+        assert_memory_equal(x, y, (size_t)of->bytes);
+    }
+    vkt_safetensors_close(&a);
+    vkt_safetensors_close(&w);
 }
 
 /* --adapter begins with an adapter, and saving it without training gives the same tensors. */
@@ -313,6 +340,8 @@ static void wrong_options_are_explained(void **state)
     write_data(r);
     EXPECT(r, 1, "z_proj", TRAIN, "--targets", "z_proj");
     EXPECT(r, 1, "none", TRAIN, "--adapter", "none");
+    EXPECT(r, 1, "cannot be made", TRAIN, "--save-adapter", "none/deep");
+    EXPECT(r, 1, "none/m.gguf", TRAIN, "--merge", "none/m.gguf");
 }
 
 static void help_names_its_options(void **state)
@@ -354,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(it_learns_and_writes_files_that_agree),
+        rig_test(averages_are_what_is_saved),
         rig_test(an_adapter_is_the_start_of_a_training),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(it_answers_and_chats),
