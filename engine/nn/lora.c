@@ -1,5 +1,9 @@
-/* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes. The factor alpha / r is
- * applied to A x, which has only r numbers a row. */
+/* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes.
+ *
+ * The factor alpha / r is applied to A x, which has only r numbers for each row of x. The two products are computed as
+ * z = A x^T and z^T B^T. In the products for z, for its gradient, and for the gradients of A and B^T, r is then the
+ * number of rows. Tiles of products may have few rows (ops/product/gemm.c), but never few columns. B^T and its gradient
+ * are copies of r numbers for each output. */
 #include <math.h>
 #include <stdio.h>
 
@@ -127,9 +131,12 @@ vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vk
     const vkt_tensor up =
         make_part(b, layer, "lora_B", ys.dim[ys.rank - 1], l->rank, (vkt_init){ VKT_INIT_CONSTANT, 0, 0 });
     if (b->training && l->dropout > 0) x = vkt_dropout(g, x, l->dropout);
-    vkt_tensor z = vkt_linear(g, x, down, (vkt_tensor){ 0 });
+    const uint32_t in = xs.dim[xs.rank - 1], rows = (uint32_t)(vkt_shape_elements(xs) / in);
+    x = vkt_reshape(g, vkt_to_layout(g, x, VKT_ROWS), vkt_shape2(rows, in));
+    vkt_tensor z = vkt_matmul(g, down, x, false, true);
     if (l->factor != 1) z = vkt_scale(g, z, l->factor, 0);
-    return vkt_add(g, y, vkt_linear(g, z, up, (vkt_tensor){ 0 }));
+    z = vkt_reshape(g, vkt_matmul(g, z, vkt_transpose(g, up, 0, 1), true, false), ys);
+    return vkt_add(g, y, vkt_to_layout(g, z, vkt_tensor_layout(g, y)));
 }
 
 vkt_result vkt_builder_check(const vkt_builder *b)

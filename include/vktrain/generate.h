@@ -26,7 +26,7 @@
  * Precision: everything on the device is float32, except the weights. With a cache, sums have another order than in
  * vkt_lm_hidden without one. docs/finetune.md says how far the logits differ.
  *
- * Threads: one thread at a time per generator; the contexts's rules apply. Several generators may use one vkt_lm. */
+ * Threads: one thread at a time per generator, and the rules of its context. Several generators may use one vkt_lm. */
 #ifndef VKTRAIN_GENERATE_H
 #define VKTRAIN_GENERATE_H
 

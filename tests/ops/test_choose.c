@@ -1,7 +1,8 @@
 /* Tests which variant each op chooses without switches, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of attention (ops/product/attention_tiles.c), of
- * networks in one node (ops/product/mlp_emit.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest
- * in at least one case. Only the lowering runs, so no device is needed. */
+ * networks in one node (ops/product/mlp_emit.c), of linear layers with quantized weights
+ * (ops/product/linear_quantized.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least
+ * one case. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -402,6 +403,33 @@ static void hash_grids_use_the_cheapest_variant(void **state)
     }
 }
 
+static void quantized_layers_use_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const struct {
+        const device *d;
+        uint32_t rows, columns;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },  { &cpu, 9, 576, VKT_V_UNPACKED },
+        { &gpu, 1, 576, VKT_V_ROW_ACROSS },      { &gpu, 8, 576, VKT_V_ROW_ACROSS }, { &gpu, 9, 576, VKT_V_UNPACKED },
+        { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks: too many for a loop of Mesa 22.3 */
+        { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g = harness_graph();
+        const uint64_t words = vkt_quantized_bytes(VKT_QUANT_Q4_0, 64, cases[i].columns) / 4;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(cases[i].rows, cases[i].columns));
+        const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)words));
+        vkt_keep(g, vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, VKT_QUANT_Q4_0, 64));
+        vkt_variant v[2];
+        assert_int_equal(vkt_graph_status(g), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 2), cases[i].want == VKT_V_UNPACKED ? 2 : 1);
+        is_variant("linear_quantized", i, v[0], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +441,7 @@ int main(void)
         cmocka_unit_test(networks_use_the_cheapest_variant),
         cmocka_unit_test(kernels_are_planned_with_their_own_subgroups),
         cmocka_unit_test(hash_grids_use_the_cheapest_variant),
+        cmocka_unit_test(quantized_layers_use_the_cheapest_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

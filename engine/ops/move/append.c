@@ -58,9 +58,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
 /* Generates a case in which the rows may reach behind the end of the cache. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
-    const uint32_t heads = vkt_rng_range(r, 1, 5), rows = vkt_rng_range(r, 1, 40), width = 4 * vkt_rng_range(r, 1, 9);
-    vkt_case_f32(c, VKT_ROWS, vkt_shape4(1, heads, vkt_rng_range(r, 1, rows), width), -1, 1);
-    vkt_case_f32(c, VKT_ROWS, vkt_shape4(1, heads, rows, width), 2, 3);
+    const uint32_t samples = vkt_rng_range(r, 1, 2), heads = vkt_rng_range(r, 1, 5), rows = vkt_rng_range(r, 1, 40),
+                   width = 4 * vkt_rng_range(r, 1, 9);
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads, vkt_rng_range(r, 1, rows), width), -1, 1);
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads, rows, width), 2, 3);
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(1), rows + vkt_rng_range(r, 0, 2));
 }
 

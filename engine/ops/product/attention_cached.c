@@ -133,10 +133,11 @@ static void sample(vkt_rng *r, vkt_case *c)
     static const uint32_t widths[] = { 4, 8, 20, 32, 36, 64 };
     const uint32_t width = widths[vkt_rng_range(r, 0, VKT_COUNT(widths) - 1)], heads = vkt_rng_range(r, 1, 3);
     const uint32_t keys = vkt_rng_range(r, 1, 70), queries = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 1, keys);
+    const uint32_t samples = vkt_rng_range(r, 1, 2);
     const vkt_attention_cached_attr a = { .group = vkt_rng_range(r, 1, 3),
                                           .scale = vkt_rng_uniform(r, 0.2f, 1.5f) / sqrtf((float)width) };
-    vkt_case_f32(c, VKT_ROWS, vkt_shape4(1, heads * a.group, queries, width), -2, 2);
-    for (int i = 0; i < 2; i++) vkt_case_f32(c, VKT_ROWS, vkt_shape4(1, heads, keys, width), -2, 2);
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads * a.group, queries, width), -2, 2);
+    for (int i = 0; i < 2; i++) vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, heads, keys, width), -2, 2);
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(1), keys + 1);
     vkt_case_attr(c, &a, sizeof a);
 }
