@@ -99,8 +99,9 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 /* ---- cases of nodes ---- */
 
 /* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: the most by which the bound of ids
- * may exceed the size of the dimension that they index. So a case may have invalid ids. */
-enum { SAMPLES = 64, SLACK = 2 };
+ * may exceed the size of what they index. So a case may have invalid ids. FIELDS: the most attributes that may give a
+ * bound. */
+enum { SAMPLES = 64, SLACK = 2, FIELDS = 32 };
 
 /* Generates the op's random case for `seed`. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
@@ -135,9 +136,19 @@ typedef struct bound {
     bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: in all cases the bound is at least the size of dimension d of
                                              * input k, and at most this size + slack[k][d] */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
+    bool follows_field[FIELDS]; /* [f]: in all cases the bound is at least the attribute vkt_op.fields[f], and at most
+                                 * this attribute + SLACK */
 } bound;
 
-static void add_sample(bound *b, const vkt_case *s, uint32_t i)
+/* Returns the attribute of field f in a case; 0 if it is not one u32. */
+static uint32_t field_value(const vkt_field *f, const vkt_case *c)
+{
+    uint32_t value = 0;
+    if (f->kind == VKT_FIELD_U32 && f->count == 1) memcpy(&value, c->attr + f->offset, sizeof value);
+    return value;
+}
+
+static void add_sample(bound *b, const vkt_op *op, const vkt_case *s, uint32_t i)
 {
     const uint32_t it = s->in[i].bound;
     b->same = b->same && (b->least == 0 || it == b->least);
@@ -148,16 +159,21 @@ static void add_sample(bound *b, const vkt_case *s, uint32_t i)
             b->follows[k][d] = b->follows[k][d] && dim && it >= dim && it - dim <= SLACK;
             if (b->follows[k][d]) b->slack[k][d] = VKT_MAX(b->slack[k][d], it - dim);
         }
+    for (uint32_t f = 0; op->fields && op->fields[f].name && f < FIELDS; f++) {
+        const uint32_t value = field_value(&op->fields[f], s);
+        b->follows_field[f] = b->follows_field[f] && value && it >= value && it - value <= SLACK;
+    }
 }
 
 static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     bound b = { .same = true };
     memset(b.follows, 1, sizeof b.follows);
+    memset(b.follows_field, 1, sizeof b.follows_field);
     for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
         vkt_case s;
         draw(op, seed, &s);
-        if (i < s.n_in && s.in[i].dtype == c->in[i].dtype && !s.in[i].absent) add_sample(&b, &s, i);
+        if (i < s.n_in && s.in[i].dtype == c->in[i].dtype && !s.in[i].absent) add_sample(&b, op, &s, i);
     }
     return b;
 }
@@ -173,13 +189,16 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
 }
 
 /* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
- * If in all random cases the bound is the size of one dimension, or up to SLACK more, returns the size of this
- * dimension in `c`. Otherwise returns the smallest bound of the random cases. */
+ * If in all random cases the bound is the size of one dimension or one attribute, or up to SLACK more, returns the
+ * value of this dimension or attribute in `c`. Otherwise returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);
     uint32_t k, d;
-    return find_dimension(&b, c, &k, &d) ? c->in[k].shape.dim[d] : b.least;
+    if (find_dimension(&b, c, &k, &d)) return c->in[k].shape.dim[d];
+    for (uint32_t f = 0; !b.same && op->fields && op->fields[f].name && f < FIELDS; f++)
+        if (b.follows_field[f]) return field_value(&op->fields[f], c);
+    return b.least;
 }
 
 static vkt_result check_bounds(const vkt_host *h, const vkt_op *op, const vkt_case *c)

@@ -341,8 +341,8 @@ void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is st
 /* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
  * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
-/* Checks that no block of the graph is open (vkt_recompute_begin). If one is, sets the status to VKT_E_STATE, and logs a
- * message that begins with `what`. */
+/* Checks that no block of the graph is open (vkt_recompute_begin). If one is, sets the status to VKT_E_STATE, and logs
+ * a message that begins with `what`. */
 vkt_result vkt_check_blocks(vkt_graph *g, const char *what);
 
 /* ---- infer ---- */

@@ -16,7 +16,7 @@ typedef struct span {
     uint32_t first, last; /* dispatch numbers; first > last: none */
 } span;
 
-/* What the present list does with a root value. */
+/* The dispatches of the present list that use a root value. */
 typedef struct usage {
     span live;     /* from the first to the last dispatch that touches it; a kept value: from 0 to UINT32_MAX */
     span writes;   /* the first and the last dispatch that write it */

@@ -127,8 +127,8 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 }
 
 /* Adds the edges of the nodes that have an order (vkt_node.after): from the last dispatch of that node. If the node has
- * no dispatches before d, because it is a companion, the dispatch before the block's second computation takes its
- * place. */
+ * no dispatch of its own, because it is a companion, the edges start from the dispatch before the second computation.
+ */
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;

@@ -7,15 +7,21 @@
  */
 enum { BLOCK_BYTES = 1 << 20, TYPES = 3 };
 
-/* Adds a buffer of this class to *sum and to the totals. A buffer larger than half a block has a block of its own.
+/* Returns the most bytes of blocks that a buffer needs. A buffer larger than half a block has a block of its own.
  * Smaller buffers share blocks. At least half of such a block is used, except in the last block of each memory type. */
+static uint64_t in_blocks(uint64_t bytes)
+{
+    return bytes > BLOCK_BYTES / 2 ? bytes : 2 * bytes;
+}
+
+/* Adds a buffer of this class to *sum and to the totals. */
 static void add(vkt_memory_needs *n, uint64_t *sum, vkt_mem_class cls, uint64_t bytes)
 {
     const uint64_t rounded = vkt_round_up(bytes, VKT_ALIGN_BYTES);
     *sum += rounded;
     n->bytes[cls] += rounded;
     n->total_bytes += rounded;
-    n->cap_bytes += rounded > BLOCK_BYTES / 2 ? rounded : 2 * rounded;
+    n->cap_bytes += in_blocks(rounded);
 }
 
 static void add_program(const vkt_program *p, vkt_memory_needs *n)
@@ -67,7 +73,9 @@ static vkt_result add_arrays(const vkt_graph *g, const vkt_program_params *param
         while (a && k < n_seen && seen[k] != a) k++;
         if (k < n_seen) continue;
         if (a) seen[n_seen++] = a;
-        n->array_bytes += a ? a->buffer->block_bytes : vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+        const uint64_t bytes = a ? a->buffer->block_bytes : vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+        n->array_bytes += bytes;
+        n->cap_bytes += in_blocks(bytes);
     }
     vkt_free(&g->host, seen);
     return VKT_OK;

@@ -30,7 +30,7 @@ static vkt_result needs_of(const search *s, uint32_t batch, uint32_t context, vk
 
 static uint64_t need_bytes(const search *s, const vkt_memory_needs *n)
 {
-    return n->cap_bytes + n->array_bytes + s->params->other_bytes;
+    return n->cap_bytes + s->params->other_bytes;
 }
 
 static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)
@@ -47,10 +47,10 @@ static vkt_result plan_wanted(search *s)
 {
     const vkt_size_params *p = s->params;
     vkt_memory_needs n;
-    const vkt_result r = needs_of(s, p->batch, p->context, VKT_LOG_NONE, &n);
+    vkt_result r = needs_of(s, p->batch, p->context, VKT_LOG_NONE, &n);
     s->out->plans++;
-    if (cannot_run(r)) return VKT_OK;
-    if (r != VKT_OK) return needs_of(s, p->batch, p->context, s->ctx->host.log_level, &n);
+    if (r != VKT_OK && !cannot_run(r)) r = needs_of(s, p->batch, p->context, s->ctx->host.log_level, &n);
+    if (r != VKT_OK) return cannot_run(r) ? VKT_OK : r;
     s->out->planned = true;
     s->out->needs = n;
     s->out->need_bytes = need_bytes(s, &n);

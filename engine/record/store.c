@@ -70,7 +70,8 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
                                                    "moment3", "grad_sum", "published" };
     vkt_result r = fill_entries(s, g);
     for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++)
-        if (i == 0 || g->arena[i].id) r = make_buffer(s, vkt_store_class((vkt_store_part)i), s->arena_bytes, names[i], &s->part[i]);
+        if (i == 0 || g->arena[i].id)
+            r = make_buffer(s, vkt_store_class((vkt_store_part)i), s->arena_bytes, names[i], &s->part[i]);
     if (r == VKT_OK && g->has_optimizer) r = fill_accumulator(s, &g->optimizer);
     if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
     if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);

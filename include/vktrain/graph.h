@@ -341,11 +341,11 @@ typedef struct vkt_memory_needs {
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
-    uint64_t cap_bytes;     /* a max_device_bytes that is enough in a new context with block_bytes = 1048576 */
+    uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once, an external value without
+                           * an array as an array of its size, and memory of an application as 0 */
+    uint64_t cap_bytes;   /* a max_device_bytes that is enough for total_bytes and array_bytes in a new context with
+                           * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
-    uint64_t
-        array_bytes; /* the caller's arrays, which are not in the members above. Each array counts once. An external
-                      * value without an array counts as an array of its size; memory of an application as 0 */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
  * makes nothing on the device. Of `params` (may be NULL), precision and recompute have an effect on the plan, and
@@ -372,13 +372,13 @@ typedef struct vkt_size_params {
     uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
     const vkt_program_params *program; /* as for vkt_program_needs; may be NULL */
 } vkt_size_params;
-/* What vkt_find_sizes found. */
+/* The results of vkt_find_sizes. */
 typedef struct vkt_sizes {
     bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
     bool fits;              /* they fit under the limit */
     vkt_memory_needs needs; /* of the wanted sizes */
     uint64_t limit_bytes;   /* the limit */
-    uint64_t need_bytes;    /* what is compared with it: needs.cap_bytes, needs.array_bytes and other_bytes together */
+    uint64_t need_bytes;    /* what is compared with it: needs.cap_bytes + other_bytes */
     uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
     uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
     uint32_t plans;         /* number of plans that the search made */

@@ -145,9 +145,10 @@ typedef struct vkt_trainer_params {
     uint32_t workers;              /* threads that fill batches when streaming. 0: 2 if the features are in memory,
                                     * else one per core, at least 2 and at most 16. Results do not depend on this
                                     * number */
-    bool recompute;                /* use less memory and more time: see vkt_program_params */
-    bool profile;                  /* allow vkt_trainer_profile */
-    vkt_precision precision;       /* of activations and products, in training and evaluation: see graph.h */
+    bool recompute;          /* compute single cheap ops again: see vkt_program_params. A model marks whole blocks by
+                              * itself (vkt_recompute_begin) */
+    bool profile;            /* allow vkt_trainer_profile */
+    vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss of labels, in training only. The losses of validation and vkt_trainer_evaluate are
      * plain cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a
      * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss, or

@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "base/philox.h"
+#include "check/case.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
 #include "support/host.h"
@@ -111,8 +112,26 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
     }
 }
 
+/* An audit of a lookup reads rows of the whole table: the ids of its case are below the number of rows, which is an
+ * attribute. */
+static void an_audit_reads_the_whole_table(void **state)
+{
+    (void)state;
+    vkt_graph *g = harness_graph();
+    vkt_case c;
+    const uint32_t words = (uint32_t)(vkt_quantized_bytes(VKT_QUANT_Q8_0, 1000, 64) / 4);
+    const vkt_tensor ids = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(4, 7));
+    const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1(words));
+    vkt_embedding_quantized(g, ids, w, VKT_QUANT_Q8_0, 1000, 64);
+    OK(vkt_graph_status(g));
+    assert_true(vkt_case_of_node(g->nodes[g->n_nodes - 1], &c));
+    assert_int_equal(c.in[0].bound, 1000);
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host),
+                                        cmocka_unit_test(an_audit_reads_the_whole_table) };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

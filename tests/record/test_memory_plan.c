@@ -128,10 +128,47 @@ static void plans_are_near_what_is_alive_at_once(void **state)
         for (size_t d = 0; d < VKT_COUNT(devices); d++) check(&h, n, d);
 }
 
+static uint64_t accesses_asked; /* calls of counted_access */
+
+static vkt_access counted_access(const vkt_dispatch *d)
+{
+    accesses_asked++;
+    return access_of(d);
+}
+
+/* Plans a chain of values of which each is read again at the end, in the opposite order, as gradients do. In each round
+ * the search for nodes to compute again asks a few times for the accesses of each dispatch. */
+static void recomputation_of_a_long_chain_is_linear_in_each_round(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    const vkt_host h = vkt_test_host();
+    const vkt_limits limits = limits_of(0);
+    vkt_graph *g;
+    vkt_emit e;
+    uint32_t again;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1000));
+    vkt_tensor y[N + 1] = { x };
+    for (int i = 1; i <= N; i++) y[i] = vkt_mul(g, y[i - 1], x);
+    vkt_tensor z = y[N];
+    for (int i = N; i-- > 1;) z = vkt_mul(g, z, y[i]);
+    vkt_keep(g, z);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    accesses_asked = 0;
+    assert_int_equal(vkt_recompute(&e, counted_access, &again), VKT_OK);
+    assert_true(again > 100);
+    assert_true(accesses_asked <= 4 * (again + 1ull) * e.n);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plans_are_near_what_is_alive_at_once, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(recomputation_of_a_long_chain_is_linear_in_each_round, vkt_test_setup,
+                                        vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("memory plans", tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static uint64_t need(vkt_ctx *ctx, uint32_t batch, uint32_t context)
     OK(vkt_program_needs(ctx, g, NULL, &n));
     vkt_graph_destroy(&g);
     assert_int_equal(n.array_bytes, 4 * TABLE * WIDTH);
-    return n.cap_bytes + n.array_bytes;
+    return n.cap_bytes;
 }
 
 /* Returns the largest size of 1 .. most that fits, multiples of `step` and `most`; 0: none. */
@@ -190,15 +190,37 @@ static void errors_end_the_search(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_device(0);
+    vkt_sizes s;
+    model m = { .most = 13, .error = VKT_E_DEVICE_MEMORY };
+    const vkt_size_params p = { .build = build, .user = &m, .batch = 3, .context = 4, .most_context = 5 };
+    OK(vkt_find_sizes(ctx, &p, &s)); /* what the context allocates once is there afterwards */
+    const size_t blocks = vkt_test_live_blocks();
+    for (unsigned n = 1;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_find_sizes(ctx, &p, &s);
+        if (!vkt_test_allocation_failed()) {
+            assert_int_equal(r, VKT_OK);
+            break;
+        }
+        /* The wanted sizes are planned again for the message, and then the allocation does not fail. */
+        assert_true(r == VKT_E_NOMEM || (r == VKT_OK && s.planned && s.context == 5));
+        assert_int_equal(vkt_test_live_blocks(), blocks);
+    }
+    vkt_test_fail_allocation(0);
+    vkt_ctx_destroy(&ctx);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_largest_sizes_are_found),
-        TEST(the_largest_sizes_run),
-        TEST(what_a_device_cannot_run_does_not_fit),
-        TEST(errors_end_the_search),
+        TEST(the_largest_sizes_are_found), TEST(the_largest_sizes_run),     TEST(what_a_device_cannot_run_does_not_fit),
+        TEST(errors_end_the_search),       TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);
 }

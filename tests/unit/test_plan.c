@@ -309,40 +309,6 @@ static void values_alive_together_never_share_bytes(void **state)
     assert_true(moved > 50 && fewer > 20 && remade > 20); /* all three cases occurred */
 }
 
-static uint64_t accesses_asked; /* calls of counted_access */
-
-static vkt_access counted_access(const vkt_dispatch *d)
-{
-    accesses_asked++;
-    return fake_access(d);
-}
-
-/* A chain of values of which each is read again at the end, in the opposite order, as gradients do. The search for nodes
- * to compute again asks for the accesses of each dispatch a few times per round, not of all dispatches for each node. */
-static void recomputation_of_a_long_chain_is_linear_in_each_round(void **state)
-{
-    (void)state;
-    enum { N = 300 };
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g;
-    vkt_emit e;
-    uint32_t again;
-    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
-    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1000));
-    vkt_tensor y[N + 1] = { x };
-    for (int i = 1; i <= N; i++) y[i] = vkt_apply(g, &cheap, (vkt_tensor[]){ y[i - 1], x }, 2, NULL, NULL);
-    vkt_tensor z = y[N];
-    for (int i = N; i-- > 1;) z = vkt_apply(g, &cheap, (vkt_tensor[]){ z, y[i] }, 2, NULL, NULL);
-    vkt_keep(g, z);
-    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
-    accesses_asked = 0;
-    assert_int_equal(vkt_recompute(&e, counted_access, &again), VKT_OK);
-    assert_true(again > 100);
-    assert_true(accesses_asked <= 4 * (again + 1ull) * e.n);
-    vkt_lower_free(&e);
-    vkt_graph_destroy(&g);
-}
-
 /* The graph has two independent chains of three nodes, one after the other, and a node that reads the ends of both. */
 static void independent_branches_stand_between_the_same_barriers(void **state)
 {
@@ -609,7 +575,6 @@ int main(void)
         TEST(errors_in_a_graph_are_sticky),
         TEST(a_parameter_name_is_given_once),
         TEST(values_alive_together_never_share_bytes),
-        TEST(recomputation_of_a_long_chain_is_linear_in_each_round),
         TEST(independent_branches_stand_between_the_same_barriers),
         TEST(fewer_barriers_may_cost_memory),
         TEST(a_chain_is_packed_into_its_lower_bound),

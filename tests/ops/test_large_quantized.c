@@ -1,0 +1,140 @@
+/* Quantized weights that are larger than a binding of the device (128 MiB on lavapipe): their words, or the numbers
+ * that are unpacked from them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/half.h"
+#include "ops/large.h"
+#include "vktrain/gguf.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+/* Creates the program of g. Returns false after a message if there is not enough memory. */
+static bool make_program(vkt_graph *g, vkt_program **p)
+{
+    const vkt_result r = vkt_program_create(harness_ctx, g, NULL, NULL, p);
+    if (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY) {
+        puts("SKIPPED: quantized weights larger than a binding: not enough memory");
+        return false;
+    }
+    OK(r);
+    return true;
+}
+
+/* Rows of a table of f16 of 158 MB. The ids are spread over the table; the last ones are no rows. */
+static void a_table_larger_than_a_binding(void **state)
+{
+    (void)state;
+    large_skip_if_small();
+    enum { ROWS = 77003, COLUMNS = 1024, IDS = 500 };
+    const size_t n = (size_t)ROWS * COLUMNS;
+    uint16_t *table = malloc(n * sizeof *table);
+    uint32_t ids[IDS];
+    float *y = malloc((size_t)IDS * COLUMNS * sizeof *y);
+    assert_true(table && y);
+    for (size_t i = 0; i < n; i++) table[i] = vkt_half_from_f32((float)(i % 30011) / 64 - 200);
+    for (uint32_t i = 0; i < IDS; i++) ids[i] = (uint32_t)((uint64_t)i * (ROWS + 2) / (IDS - 1));
+    assert_true(ids[IDS - 1] > ROWS && n * sizeof *table > harness_ctx->limits.max_storage_range_bytes);
+    vkt_graph *g = harness_graph();
+    vkt_program *p;
+    const vkt_tensor list = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape1(IDS));
+    const vkt_tensor words = vkt_input(g, "words", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)(n / 2)));
+    const vkt_tensor rows = vkt_embedding_quantized(g, list, words, VKT_QUANT_F16, ROWS, COLUMNS);
+    vkt_keep(g, rows);
+    const bool made = make_program(g, &p);
+    if (made) {
+        OK(vkt_program_write(p, list, ids, sizeof ids));
+        OK(vkt_program_write(p, words, table, n * sizeof *table));
+        OK(vkt_program_run(p, NULL, NULL));
+        harness_read_f32(p, g, rows, y);
+        for (uint32_t i = 0; i < IDS; i++)
+            for (uint32_t c = 0; c < COLUMNS; c++) {
+                const float want = ids[i] < ROWS ? vkt_f32_from_half(table[(size_t)ids[i] * COLUMNS + c]) : 0;
+                if (y[(size_t)i * COLUMNS + c] != want)
+                    fail_msg("row %u, column %u: %g, want %g", ids[i], c, (double)y[(size_t)i * COLUMNS + c],
+                             (double)want);
+            }
+        vkt_program_destroy(&p);
+    }
+    vkt_graph_destroy(&g);
+    free(table);
+    free(y);
+    if (!made) skip();
+}
+
+/* Compares an element with a sum in double precision of the products of a and b, whose elements are `step_b` apart. The
+ * bound is that of test_large.c. */
+static void check_sum(const char *what, size_t at, float got, const float *a, const float *b, size_t step_b, uint32_t n)
+{
+    double sum = 0, size = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double term = (double)a[i] * (double)b[i * step_b];
+        sum += term;
+        size += fabs(term);
+    }
+    if (!(fabs((double)got - sum) <= 4 * sqrt((double)n) * 0x1p-24 * size))
+        fail_msg("%s: element %zu is %g, wanted %g", what, at, (double)got, sum);
+}
+
+/* A layer whose unpacked weights have 148 MB, and its gradient. */
+static void a_layer_larger_than_a_binding(void **state)
+{
+    (void)state;
+    large_skip_if_small();
+    enum { OUT = 6020, IN = 6144, BATCH = 3, BLOCK = 34 };
+    const size_t bytes = (size_t)vkt_quantized_bytes(VKT_QUANT_Q8_0, OUT, IN), n = (size_t)OUT * IN;
+    unsigned char *words = malloc(bytes);
+    float *w = malloc(n * sizeof *w), *x = large_random(BATCH * IN, 1), *dy = large_random(BATCH * OUT, 2);
+    float *y = malloc(BATCH * OUT * sizeof *y), *dx = malloc(BATCH * IN * sizeof *dx);
+    assert_true(words && w && y && dx && n * sizeof *w > harness_ctx->limits.max_storage_range_bytes);
+    vkt_rng r = vkt_rng_make(4, VKT_STREAM_TEST, 0, 0);
+    for (size_t i = 0; i < bytes / BLOCK; i++) { /* the scale of a block, and 32 numbers */
+        const uint16_t scale = vkt_half_from_f32(vkt_rng_uniform(&r, 0.001f, 0.01f));
+        memcpy(words + i * BLOCK, &scale, sizeof scale);
+        for (uint32_t k = 2; k < BLOCK; k++) words[i * BLOCK + k] = (unsigned char)vkt_rng_range(&r, 0, 255);
+    }
+    OK(vkt_gguf_dequantize(NULL, (vkt_gguf_type)VKT_QUANT_Q8_0, words, bytes / BLOCK, w));
+    vkt_graph *g = harness_graph();
+    vkt_program *p;
+    const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, IN));
+    const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, OUT));
+    const vkt_tensor weights = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)(bytes / 4)));
+    const vkt_tensor out = vkt_linear_quantized(g, in, weights, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, OUT);
+    vkt_tensor gradient;
+    OK(vkt_gradients(g, &out, &seed, 1, &in, 1, &gradient));
+    vkt_keep(g, out);
+    vkt_keep(g, gradient);
+    const bool made = make_program(g, &p);
+    if (made) {
+        OK(vkt_program_write(p, in, x, BATCH * IN * sizeof *x));
+        OK(vkt_program_write(p, seed, dy, BATCH * OUT * sizeof *dy));
+        OK(vkt_program_write(p, weights, words, bytes));
+        OK(vkt_program_run(p, NULL, NULL));
+        harness_read_f32(p, g, out, y);
+        harness_read_f32(p, g, gradient, dx);
+        for (size_t i = 0; i < BATCH * OUT; i += 7) check_sum("y", i, y[i], x + i / OUT * IN, w + i % OUT * IN, 1, IN);
+        for (size_t i = 0; i < BATCH * IN; i += 13) check_sum("dx", i, dx[i], dy + i / IN * OUT, w + i % IN, IN, OUT);
+        vkt_program_destroy(&p);
+    }
+    vkt_graph_destroy(&g);
+    free(words);
+    free(w);
+    free(x);
+    free(dy);
+    free(y);
+    free(dx);
+    if (!made) skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_table_larger_than_a_binding),
+                                        cmocka_unit_test(a_layer_larger_than_a_binding) };
+    return cmocka_run_group_tests_name("large quantized weights", tests, harness_setup, harness_teardown);
+}

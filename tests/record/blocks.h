@@ -1,0 +1,60 @@
+/* record/blocks.h - small networks whose blocks can be marked (vkt_recompute_begin), and their training, for tests. */
+#ifndef VKT_TEST_BLOCKS_H
+#define VKT_TEST_BLOCKS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/harness.h"
+#include "vktrain/nn.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+enum { BLOCKS = 3 };
+
+/* One training: what a network needs to build itself, and how its program is made. */
+typedef struct job {
+    bool blocks; /* each block is marked */
+    uint32_t n;  /* number of blocks */
+    vkt_precision precision;
+    bool cheap; /* vkt_program_params.recompute */
+    uint32_t micro_batches;
+} job;
+
+/* Builds a network, and returns its loss. */
+typedef vkt_tensor (*build_fn)(vkt_builder *b, const job *j);
+
+typedef struct network {
+    const char *name;
+    build_fn build;
+    bool fused; /* no node of a block has a gradient of its own */
+} network;
+enum { NETWORKS = 6 };
+extern const network networks[NETWORKS];
+/* Builds transformer blocks; blocks of convolutions and batch norms. */
+vkt_tensor transformer(vkt_builder *b, const job *j);
+vkt_tensor images(vkt_builder *b, const job *j);
+
+/* Begin and end block i, in a scope of its own. */
+void begin(vkt_builder *b, const job *j, uint32_t i);
+void end(vkt_builder *b, const job *j);
+/* Make layers and values of a network. The input "x", a linear layer, and the mean squared error to an input "t". */
+vkt_tensor input(vkt_builder *b, vkt_layout layout, vkt_shape s);
+vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t outputs);
+vkt_tensor target(vkt_builder *b, vkt_tensor y);
+
+/* A network with its update, store and program. */
+typedef struct net {
+    vkt_graph *g;
+    vkt_builder *b;
+    vkt_store *s;
+    vkt_program *p;
+} net;
+net make(build_fn build, const job *j);
+void free_net(net *n);
+/* Writes random numbers to the inputs, and runs `runs` steps. */
+void train(net *n, int runs);
+
+#endif
