@@ -11,8 +11,9 @@ typedef struct vkt_merge {
 
 /* Merges by their pair. A zeroed table is empty. Threads: any number may read at once. */
 typedef struct vkt_merges {
-    vkt_merge *slots; /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
-    size_t n_slots;   /* a power of two, or 0; at most half of the slots are used */
+    vkt_merge *slots;    /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
+    size_t n_slots;      /* a power of two, or 0; at most half of the slots are used */
+    uint64_t multiplier; /* odd; of the hash */
 } vkt_merges;
 
 /* Makes room for n merges. VKT_E_NOMEM. */
