@@ -7,7 +7,7 @@
 
 /* ---- merges ---- */
 
-/* The hash of a pair is a product with an odd number, which differs from run to run. So nobody can make a file whose
+/* The hash of a pair is a product with an odd number, which differs from run to run. So no file can be made whose
  * pairs all have the same hash (Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem,
  * 1997, section 2). Which pairs are found does not depend on the number. */
 
