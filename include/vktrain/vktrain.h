@@ -20,6 +20,7 @@
 #include "vktrain/nn.h"         /* layers */
 #include "vktrain/ops.h"        /* ops */
 #include "vktrain/optim.h"      /* optimizers */
+#include "vktrain/peft.h"       /* files of LoRA adapters */
 #include "vktrain/table.h"      /* tables of numbers */
 #include "vktrain/text.h"       /* texts, vocabularies */
 #include "vktrain/run_dir.h"    /* a folder for all files of a run */

@@ -41,6 +41,8 @@ static vkt_tokenizer *the_tokenizer;
 static vkt_tokens the_tokens; /* what the last call appended */
 static vkt_gguf *the_gguf;
 static vkt_lm *the_lm;
+static vkt_generator *the_generator;
+static vkt_peft_config *the_peft_config;
 static vkt_thread_group *the_group; /* of one rank */
 static vkt_emulation *the_emulation;
 static FILE *stream;
@@ -251,6 +253,8 @@ static void *pointer(int i, const char *type)
 #define the_vkt_tokenizer the_tokenizer
 #define the_vkt_gguf the_gguf
 #define the_vkt_lm the_lm
+#define the_vkt_generator the_generator
+#define the_vkt_peft_config the_peft_config
 #define the_vkt_thread_group the_group
 #define the_vkt_emulation the_emulation
 #define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
@@ -486,6 +490,8 @@ static int setup(void **state)
         vkt_alphabet_create(&host, "green tea", 9, &the_alphabet) == VKT_OK &&
         vkt_tokenizer_create(&host, &vocabulary, &the_tokenizer) == VKT_OK &&
         vkt_gguf_from_memory(&host, "empty", empty_gguf, sizeof empty_gguf, &the_gguf) == VKT_OK && open_lm() &&
+        vkt_generator_create(the_ctx, the_lm, &(vkt_generator_params){ .context = 16 }, &the_generator) == VKT_OK &&
+        vkt_peft_config_open(&host, VKT_TEST_DIR "/golden/peft", &the_peft_config) == VKT_OK &&
         vkt_columns_guess(&host, the_records, NULL, &the_columns) == VKT_OK &&
         vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_run_dir_open(&host, "run", NULL, &the_run_dir) == VKT_OK &&
@@ -524,6 +530,8 @@ static int teardown(void **state)
     vkt_alphabet_destroy(&the_alphabet);
     vkt_tokens_release(&the_tokens);
     vkt_tokenizer_destroy(&the_tokenizer);
+    vkt_peft_config_destroy(&the_peft_config);
+    vkt_generator_destroy(&the_generator);
     vkt_lm_destroy(&the_lm);
     vkt_gguf_destroy(&the_gguf);
     vkt_emulation_destroy(&the_emulation);

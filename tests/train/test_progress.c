@@ -250,6 +250,22 @@ static void columns_of_the_environment_are_the_second_choice(void **state)
     terminal_close(&s.seen);
 }
 
+/* 16.7 batches of 38.5 units a second. */
+static void a_unit_replaces_batches_a_second(void **state)
+{
+    (void)state;
+    screen_rig s;
+    set_environment("xterm", "C", NULL);
+    begin(&s, 80);
+    vkt_progress_set_unit(s.calls.user, "tok", 38.5);
+    vkt_progress_set_unit(s.calls.user, NULL, 1); /* does nothing */
+    batch(&s, 1, 259, BATCHES);
+    assert_string_equal(terminal_text(&s.seen, 0),
+                        "epoch 1/3 #######....... 259/469  0:16<0:13  642 tok/s  loss 0.1234  acc 0.9876");
+    end(&s);
+    terminal_close(&s.seen);
+}
+
 static void an_interrupted_bar_ends_its_line(void **state)
 {
     (void)state;
@@ -325,7 +341,7 @@ int main(void)
         TEST(a_resized_window_counts_at_once),   TEST(a_dumb_terminal_gets_plain_lines),
         TEST(without_utf8_all_is_ascii),         TEST(columns_of_the_environment_are_the_second_choice),
         TEST(an_interrupted_bar_ends_its_line),  TEST(a_file_gets_one_line_an_epoch),
-        TEST(a_record_has_room_for_all_metrics),
+        TEST(a_record_has_room_for_all_metrics), TEST(a_unit_replaces_batches_a_second),
     };
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }
