@@ -15,13 +15,14 @@ set(VKT_NEEDS_JPEG data/jpeg.c)
 set(VKT_NEEDS_PNG data/png.c data/png_encode.c)
 set(VKT_NEEDS_CAIRO train/figure.c train/plot.c train/rates.c train/confusion_figure.c)
 set(VKT_NEEDS_ZLIB data/gz_file.c io/checkpoint.c)
-set(VKT_NEEDS_JANSSON io/safetensors.c io/safetensors_write.c io/members.c io/shards.c train/results.c train/scores_json.c train/card.c train/columns_json.c)
+set(VKT_NEEDS_JANSSON io/safetensors.c io/safetensors_write.c io/members.c io/shards.c train/results.c train/scores_json.c train/card.c train/columns_json.c
+  lm/peft.c lm/peft_config.c)
 set(VKT_NEEDS_PCRE2 data/pretoken.c)
 set(VKT_INSTEAD_JPEG data/without/jpeg.c)
 set(VKT_INSTEAD_PNG data/without/png.c data/without/png_encode.c)
 set(VKT_INSTEAD_CAIRO train/without/plot.c)
 set(VKT_INSTEAD_ZLIB data/without/gz_file.c io/without/checkpoint.c)
-set(VKT_INSTEAD_JANSSON io/without/safetensors.c io/without/shards.c train/without/results.c)
+set(VKT_INSTEAD_JANSSON io/without/safetensors.c io/without/shards.c train/without/results.c lm/without/peft.c)
 set(VKT_INSTEAD_PCRE2 data/without/pretoken.c)
 
 # For each library: the target that is linked, and the name for pkg-config.

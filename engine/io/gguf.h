@@ -54,4 +54,11 @@ size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
  * them, or NULL. */
 const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
+/* Gives the bytes of tensor i of a file that is written. They stay until the next call. */
+typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
+/* Does what vkt_gguf_write does, without checks for NULL. Tensors whose data are NULL come from `fill`, one after the
+ * other; if `fill` fails, no file is written and its status is returned. */
+vkt_result vkt_gguf_write_with(const vkt_host *h, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
+                               const vkt_gguf_tensor *tensors, size_t n_tensors, vkt_gguf_fill fill, void *user);
+
 #endif

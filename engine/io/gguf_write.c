@@ -74,14 +74,15 @@ static vkt_result check_meta(const vkt_host *h, const vkt_gguf_meta *m, uint64_t
     return vkt_fail(h, VKT_E_ARG, "gguf: general.alignment: want a U32, a power of two from 8 to 65536");
 }
 
-static vkt_result check_tensor(const vkt_host *h, vkt_gguf_tensor *t)
+static vkt_result check_tensor(const vkt_host *h, vkt_gguf_tensor *t, bool filled)
 {
     if (!t->name || !*t->name || strlen(t->name) > VKT_GGUF_MAX_NAME)
         return vkt_fail(h, VKT_E_ARG, "gguf: \"%.80s\" is no name of a tensor: want 1 to %d bytes",
                         t->name ? t->name : "(null)", VKT_GGUF_MAX_NAME);
     const char *wrong = vkt_gguf_measure(t);
     if (wrong) return vkt_fail(h, VKT_E_ARG, "gguf: tensor \"%.80s\" has %s", t->name, wrong);
-    if (t->bytes > 0 && !t->data) return vkt_fail(h, VKT_E_ARG, "gguf: tensor \"%.80s\" has no data", t->name);
+    if (t->bytes > 0 && !t->data && !filled)
+        return vkt_fail(h, VKT_E_ARG, "gguf: tensor \"%.80s\" has no data", t->name);
     return VKT_OK;
 }
 
@@ -111,6 +112,8 @@ typedef struct file {
     size_t n_tensors;
     const char **names; /* scratch for the larger of the two lists */
     uint64_t alignment;
+    vkt_gguf_fill fill; /* NULL: every tensor has its data */
+    void *user;
 } file;
 
 static vkt_result check(file *f)
@@ -121,7 +124,7 @@ static vkt_result check(file *f)
     uint64_t end = 0;
     for (size_t i = 0; i < f->n_tensors; i++) {
         vkt_gguf_tensor *t = &f->tensors[i];
-        VKT_TRY(check_tensor(f->h, t));
+        VKT_TRY(check_tensor(f->h, t, f->fill != NULL));
         t->offset = vkt_round_up(end, f->alignment); /* end is below 2^63 */
         end = t->offset + t->bytes;
         if (end > INT64_MAX) return vkt_fail(f->h, VKT_E_ARG, "gguf: 2^63 bytes or more in one file");
@@ -165,7 +168,13 @@ static vkt_result write_file(const file *f, const char *path, const header *head
     VKT_TRY(put_padding(&w, vkt_round_up(head->n, f->alignment) - head->n));
     for (size_t i = 0; i < f->n_tensors; i++) {
         const uint64_t bytes = f->tensors[i].bytes;
-        if (bytes > 0) VKT_TRY(vkt_file_writer_write(&w, f->tensors[i].data, (size_t)bytes));
+        const void *data = f->tensors[i].data;
+        const vkt_result r = bytes > 0 && !data ? f->fill(f->user, i, &data) : VKT_OK;
+        if (r != VKT_OK) {
+            vkt_file_writer_abort(&w);
+            return r;
+        }
+        if (bytes > 0) VKT_TRY(vkt_file_writer_write(&w, data, (size_t)bytes));
         VKT_TRY(
             put_padding(&w, vkt_round_up(bytes, f->alignment) - bytes)); /* also behind the last one, as ggml has it */
     }
@@ -186,6 +195,24 @@ static vkt_result write_checked(file *f, const char *path)
     return r;
 }
 
+vkt_result vkt_gguf_write_with(const vkt_host *h, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
+                               const vkt_gguf_tensor *tensors, size_t n_tensors, vkt_gguf_fill fill, void *user)
+{
+    const size_t n_names = VKT_MAX(n_meta, n_tensors);
+    file f = { .h = h, .meta = meta, .n_meta = n_meta, .n_tensors = n_tensors, .alignment = VKT_GGUF_ALIGNMENT };
+    f.fill = fill;
+    f.user = user;
+    f.tensors = vkt_alloc_array(h, n_tensors, sizeof *f.tensors);
+    f.names = vkt_alloc_array(h, n_names, sizeof *f.names);
+    vkt_result r = VKT_OK;
+    if ((n_tensors > 0 && !f.tensors) || (n_names > 0 && !f.names)) r = vkt_fail_nomem(h, "tensors", n_tensors);
+    if (r == VKT_OK && n_tensors > 0) memcpy(f.tensors, tensors, n_tensors * sizeof *tensors);
+    if (r == VKT_OK) r = write_checked(&f, path);
+    vkt_free(h, f.tensors);
+    vkt_free(h, f.names);
+    return r;
+}
+
 vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                           const vkt_gguf_tensor *tensors, size_t n_tensors)
 {
@@ -193,15 +220,5 @@ vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf
     if (n_meta > 0) VKT_WANT(host, meta);
     if (n_tensors > 0) VKT_WANT(host, tensors);
     const vkt_host h = vkt_host_resolve(host);
-    const size_t n_names = VKT_MAX(n_meta, n_tensors);
-    file f = { .h = &h, .meta = meta, .n_meta = n_meta, .n_tensors = n_tensors, .alignment = VKT_GGUF_ALIGNMENT };
-    f.tensors = vkt_alloc_array(&h, n_tensors, sizeof *f.tensors);
-    f.names = vkt_alloc_array(&h, n_names, sizeof *f.names);
-    vkt_result r = VKT_OK;
-    if ((n_tensors > 0 && !f.tensors) || (n_names > 0 && !f.names)) r = vkt_fail_nomem(&h, "tensors", n_tensors);
-    if (r == VKT_OK && n_tensors > 0) memcpy(f.tensors, tensors, n_tensors * sizeof *tensors);
-    if (r == VKT_OK) r = write_checked(&f, path);
-    vkt_free(&h, f.tensors);
-    vkt_free(&h, f.names);
-    return r;
+    return vkt_gguf_write_with(&h, path, meta, n_meta, tensors, n_tensors, NULL, NULL);
 }

@@ -19,6 +19,7 @@ void vkt_builder_destroy(vkt_builder **pb)
 {
     vkt_builder *b = pb ? *pb : NULL;
     if (!b) return;
+    vkt_lora_free(&b->g->host, &b->lora);
     vkt_free(&b->g->host, b->layers);
     vkt_free(&b->g->host, b->inits);
     vkt_free(&b->g->host, b);
@@ -128,6 +129,12 @@ static uint64_t frozen_parameters(const vkt_builder *b)
     return n;
 }
 
+void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes)
+{
+    b->array_numbers += numbers;
+    b->array_bytes += bytes;
+}
+
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out)
 {
     if (!out.id) return out;
@@ -138,8 +145,12 @@ vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, 
     }
     vkt_layer_row *row = &b->layers[b->n_layers++];
     const uint64_t all = vkt_nn_parameters(b);
-    *row = (vkt_layer_row){ .out = out, .parameters = all - b->counted };
+    *row = (vkt_layer_row){ .out = out,
+                            .parameters = all - b->counted + b->array_numbers - b->counted_numbers,
+                            .bytes = 4 * (all - b->counted) + b->array_bytes - b->counted_bytes };
     b->counted = all;
+    b->counted_numbers = b->array_numbers;
+    b->counted_bytes = b->array_bytes;
     if (name)
         snprintf(row->name, sizeof row->name, "%s%s (%s)", b->scope, name, kind);
     else
@@ -182,10 +193,11 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
         const uint64_t own = v->alias ? 0 : v->bytes;
         activations += own;
         vkt_text_add(&t, "%-*s %-20s %11s %10s\n", names, row->name, vkt_shape_text(v->shape, shape),
-                     grouped(row->parameters, n), vkt_bytes_text(own + 4 * row->parameters, mem));
+                     grouped(row->parameters, n), vkt_bytes_text(own + row->bytes, mem));
     }
-    const uint64_t all = vkt_nn_parameters(b), frozen = frozen_parameters(b);
-    vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * all, mem));
+    const uint64_t own = vkt_nn_parameters(b), all = own + b->array_numbers;
+    const uint64_t frozen = frozen_parameters(b) + b->array_numbers;
+    vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * own + b->array_bytes, mem));
     vkt_text_add(&t, ")   outputs: %s\n", vkt_bytes_text(activations, mem));
     vkt_text_add(&t, "trainable: %s", grouped(all - frozen, n));
     vkt_text_add(&t, "   frozen: %s\n", grouped(frozen, n));

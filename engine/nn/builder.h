@@ -8,7 +8,7 @@
 typedef struct vkt_layer_row {
     char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
-    uint64_t parameters;
+    uint64_t parameters, bytes; /* numbers of parameters and frozen arrays; their bytes */
 } vkt_layer_row;
 
 typedef struct vkt_init_row {
@@ -18,6 +18,14 @@ typedef struct vkt_init_row {
     uint32_t zero_row; /* index (dimension 0) of a row that is set to zero after all rows have been generated;
                         * VKT_NO_PADDING: none */
 } vkt_init_row;
+
+/* The adapters that layers get (lora.c). */
+typedef struct vkt_lora {
+    char **targets;   /* NULL: none */
+    uint32_t *layers; /* for each target: number of layers that match it */
+    uint32_t n_targets, rank;
+    float factor, dropout;
+} vkt_lora;
 
 struct vkt_builder {
     vkt_graph *g;
@@ -29,10 +37,22 @@ struct vkt_builder {
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
     uint64_t counted; /* parameters of all layers so far */
+    /* Frozen arrays: numbers and bytes of all layers so far, and of those that have their row in the summary. */
+    uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
+    vkt_lora lora;
 };
 
 /* Adds a row to the summary, with the number of parameters made since the last row. Returns `out`; {0} on an error. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
+/* Counts a frozen array for the next row of the summary. */
+void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);
+/* Returns y plus the adapter of x if the layer's name matches a target; else y. */
+vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vkt_tensor y);
+/* Returns whether the layer gets an adapter. */
+bool vkt_builder_adapts(const vkt_builder *b, const char *layer);
+/* Fills in the defaults of rank and factor (alpha / rank). VKT_E_ARG: alpha is not finite. */
+vkt_result vkt_lora_resolve(const vkt_host *h, const vkt_lora_params *p, uint32_t *rank, float *factor);
+void vkt_lora_free(const vkt_host *h, vkt_lora *lora);
 /* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of the Keras presets; else returns `given`. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Computes the initial values of the builder's parameter number i (b->inits), row-major. `out` has room for all

@@ -152,7 +152,48 @@ vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const v
     }
     const vkt_tensor w = layer_weight(b, name, vkt_shape2(out, in), p->weight_init, in, out);
     const vkt_tensor bias = layer_bias(b, name, p->no_bias, out, p->bias_init, in);
-    return vkt_builder_note(b, name, "Linear", vkt_linear(b->g, x, w, bias));
+    const vkt_tensor y = vkt_builder_adapt(b, name, x, vkt_linear(b->g, x, w, bias));
+    if (!vkt_builder_adapts(b, name) || !y.id) return vkt_builder_note(b, name, "Linear", y);
+    b->g->values[w.id].frozen = true;
+    if (bias.id) b->g->values[bias.id].frozen = true;
+    return vkt_builder_note(b, name, "Linear, LoRA", y);
+}
+
+/* Makes an array an external value "<scopes>.<layer>.<part>", and counts its numbers. */
+static vkt_tensor frozen_array(vkt_builder *b, const char *layer, const char *part, vkt_array *array, vkt_dtype dtype,
+                               vkt_shape shape, uint64_t numbers)
+{
+    char name[2 * VKT_NAME_MAX];
+    snprintf(name, sizeof name, "%s%s.%s", b->scope, layer, part);
+    vkt_builder_count_array(b, numbers, 4 * vkt_shape_elements(shape));
+    return vkt_external_array(b->g, name, array, dtype, shape);
+}
+
+vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt_tensor x,
+                                   const vkt_nn_linear_quantized_params *p)
+{
+    if (!b) return (vkt_tensor){ 0 };
+    const vkt_shape s = vkt_tensor_shape(b->g, x);
+    if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
+    const uint32_t in = s.dim[s.rank - 1], out = p ? p->out_features : 0;
+    const uint64_t bytes = !out ? 0 : p->format ? vkt_quantized_bytes(p->format, out, in) : 4ull * out * in;
+    if (!out || !p->weight || bytes == 0) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
+                                       "%s%s: want out_features of 1 or more, weights, and a format for rows of %u "
+                                       "numbers, got %u, %s and %d",
+                                       b->scope, name, in, out, p && p->weight ? "weights" : "NULL",
+                                       p ? (int)p->format : 0));
+        return (vkt_tensor){ 0 };
+    }
+    const vkt_shape words = p->format ? vkt_shape1((uint32_t)((bytes + 3) / 4)) : vkt_shape2(out, in);
+    const vkt_tensor w =
+        frozen_array(b, name, "weight", p->weight, p->format ? VKT_U32 : VKT_F32, words, (uint64_t)out * in);
+    vkt_tensor bias = { 0 };
+    if (p->bias) bias = frozen_array(b, name, "bias", p->bias, VKT_F32, vkt_shape1(out), out);
+    const vkt_tensor y =
+        p->format ? vkt_linear_quantized(b->g, x, w, bias, p->format, out) : vkt_linear(b->g, x, w, bias);
+    const char *kind = vkt_builder_adapts(b, name) ? "Linear, frozen, LoRA" : "Linear, frozen";
+    return vkt_builder_note(b, name, kind, vkt_builder_adapt(b, name, x, y));
 }
 
 static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)

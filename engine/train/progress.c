@@ -17,6 +17,8 @@ struct vkt_progress {
     double drawn; /* time of the last drawing, in seconds of the epoch */
     uint32_t epochs;
     double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
+    char unit[16];
+    double per_batch; /* units of a batch; 0: the rate is that of batches */
 };
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
@@ -47,7 +49,7 @@ enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
  * left out, the bar shrinks to SHORTEST_BAR columns. The head is never left out; if it is too long, it is truncated. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
-static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
+static void write_parts(const vkt_progress *p, const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
 {
     char left[24], spent[24], loss[24];
     const double rate = f->seconds > 0 ? f->batch / f->seconds : 0;
@@ -56,7 +58,10 @@ static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
     snprintf(parts[HEAD], PART_ROOM, "%s %u/%u", f->validating ? "check" : "epoch", f->epoch, f->epochs);
     snprintf(parts[BATCHES], PART_ROOM, " %u/%u", f->batch, f->batches);
     snprintf(parts[TIMES], PART_ROOM, "  %s<%s", spent, left);
-    snprintf(parts[RATE], PART_ROOM, "  %.1f it/s", rate);
+    if (p->per_batch > 0)
+        snprintf(parts[RATE], PART_ROOM, "  %.0f %s/s", rate * p->per_batch, p->unit);
+    else
+        snprintf(parts[RATE], PART_ROOM, "  %.1f it/s", rate);
     snprintf(parts[LOSS], PART_ROOM, "  loss %s", loss_text(f->loss, loss));
     if (!isnan(f->accuracy)) snprintf(parts[ACCURACY], PART_ROOM, "  acc %.4f", f->accuracy);
 }
@@ -92,7 +97,7 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
 {
     char parts[PARTS][PART_ROOM] = { "" };
     const uint32_t columns = vkt_terminal_columns(p->out), room = columns > 1 ? columns - 1 : 1;
-    write_parts(f, parts);
+    write_parts(p, f, parts);
     const uint32_t bar = fit_parts(parts, room);
     fprintf(p->out, "\r%.*s", (int)room, parts[HEAD]);
     if (bar) put_bar(p, f, bar);
@@ -192,6 +197,13 @@ void vkt_progress_destroy(vkt_progress **pp)
     if ((*pp)->open) fputc('\n', (*pp)->out); /* an interrupted fit leaves a bar without a newline */
     vkt_free(&h, *pp);
     *pp = NULL;
+}
+
+void vkt_progress_set_unit(vkt_progress *p, const char *unit, double per_batch)
+{
+    if (!p || !unit) return;
+    snprintf(p->unit, sizeof p->unit, "%s", unit);
+    p->per_batch = per_batch;
 }
 
 vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p)

@@ -147,6 +147,56 @@ typedef struct vkt_nn_linear_params {
  * see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
+/* The options of a linear layer whose weights are in an array and are never trained. weight and out_features have no
+ * default. */
+typedef struct vkt_nn_linear_quantized_params {
+    vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them; f32 (out,in) without a
+                            * format. It must outlive the programs */
+    vkt_quant format;      /* 0: f32 */
+    uint32_t out_features; /* number of rows of the weight */
+    vkt_array *bias;       /* f32 (out); NULL: none */
+} vkt_nn_linear_quantized_params;
+/* Applies a linear layer with frozen weights: see vkt_linear_quantized. x (..,in). The arrays become external values
+ * "<scopes>.<name>.weight" and ".bias" (vkt_external_array). They are no parameters of the store; the summary counts
+ * them as frozen. */
+VKT_API vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_linear_quantized_params *p);
+
+/* ---- low-rank adapters ---- Hu et al., LoRA, 2021; the names and initial values are those of PEFT 0.17. */
+
+/* The options of adapters. targets has no default. */
+typedef struct vkt_lora_params {
+    const char *const *targets; /* which layers have an adapter. A target with a '*' (any text) is compared with the whole
+                                 * name of a layer, with its scopes. Another one must be the name or its last parts: q_proj
+                                 * or self_attn.q_proj for model.layers.0.self_attn.q_proj (PEFT's target_modules) */
+    uint32_t n_targets;         /* number of targets */
+    uint32_t rank;              /* r; 0: 8 */
+    float alpha;                /* the adapter's factor is alpha / r; 0: r; VKT_ZERO: 0 */
+    float dropout;              /* of the adapter's input, in training; below 1; 0: none */
+} vkt_lora_params;
+/* Adds adapters to the linear layers (vkt_nn_linear, vkt_nn_linear_quantized) that are made from now on and whose names
+ * match a target:
+ *   y = layer(x) + alpha / r * B A dropout(x)
+ * An adapter has parameters <name>.lora_A.weight (r, in), uniform in +-1/sqrt(in) at first, and <name>.lora_B.weight
+ * (out, r), 0 at first. Weight and bias of a vkt_nn_linear with an adapter are frozen (vkt_freeze). NULL: layers from now
+ * on have none. p is copied. VKT_E_ARG: no target, or an alpha or dropout out of range. */
+VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
+/* Returns VKT_OK, the error of the graph, or VKT_E_NOT_FOUND if a target of the last vkt_builder_set_lora matches no
+ * layer so far; the message names the target. Call it when the model is built. Trainers and predictors do, and
+ * vkt_nn_init. */
+VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
+/* Add the adapters of a store to its weights, and subtract them again: <name>.weight += alpha / r * B A, for all layers
+ * whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer with the
+ * adapter computed, up to rounding. Sums are double. Each weight is rounded once, so what vkt_lora_unmerge leaves may
+ * differ from the weight before by one unit in the last place of the larger one of merged and unmerged weight.
+ *     p  the one of vkt_builder_set_lora; targets are not used
+ * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter of another rank; nothing has changed then. VKT_E_ARG,
+ * VKT_E_NOMEM. */
+VKT_API vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p);
+VKT_API vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p);
+
+/* ---- more layers ---- */
+
 /* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
     float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: eps 1e-5, momentum 0.1);

@@ -453,6 +453,9 @@ typedef struct vkt_progress vkt_progress;
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
 /* Ends the line of an unfinished bar and frees the object. Call it after the fit. The stream stays open. */
 VKT_API void vkt_progress_destroy(vkt_progress **p);
+/* Lets the bar show units a second instead of batches a second, for instance "812 tok/s". `unit` is ASCII, copied, and
+ * cut after 15 bytes; `per_batch` is the mean number of units of a batch, above 0. Does nothing if a pointer is NULL. */
+VKT_API void vkt_progress_set_unit(vkt_progress *p, const char *unit, double per_batch);
 VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 
 #ifdef __cplusplus

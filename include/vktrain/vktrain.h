@@ -13,11 +13,13 @@
 #include "vktrain/gguf.h"       /* GGUF files */
 #include "vktrain/gguf_model.h" /* language models in GGUF files */
 #include "vktrain/graph.h"      /* tensors, programs */
+#include "vktrain/lm.h"         /* language models on a device */
 #include "vktrain/metrics.h"    /* confusion, precision, recall, top-k */
 #include "vktrain/models.h"     /* networks */
 #include "vktrain/nn.h"         /* layers */
 #include "vktrain/ops.h"        /* ops */
 #include "vktrain/optim.h"      /* optimizers */
+#include "vktrain/peft.h"       /* files of LoRA adapters */
 #include "vktrain/table.h"      /* tables of numbers */
 #include "vktrain/text.h"       /* texts, vocabularies */
 #include "vktrain/run_dir.h"    /* a folder for all files of a run */

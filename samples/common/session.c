@@ -353,6 +353,7 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
     vkt_fit_params p = *params;
     vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
     if (r != VKT_OK) return r;
+    if (progress && s->unit) vkt_progress_set_unit(progress, s->unit, s->per_batch);
     if (progress) p.callbacks = vkt_progress_callbacks(progress);
     p.callbacks.stop = was_interrupted;
     if (s->in_folder) {

@@ -42,6 +42,8 @@ typedef struct session {
      * NULL: none. It may measure, print and set `more`. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user; /* a pointer that only the sample uses */
+    const char *unit; /* what the progress bar counts, `per_batch` of it in a batch; NULL: batches */
+    double per_batch;
 } session;
 
 /* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input

@@ -1,0 +1,42 @@
+/* lm/lm.h - the struct of a language model on a device. */
+#ifndef VKT_LM_H
+#define VKT_LM_H
+
+#include "base/base.h"
+#include "vktrain/lm.h"
+
+/* A tensor on the device. */
+typedef struct vkt_lm_tensor {
+    vkt_array *array;  /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats */
+    vkt_quant format;  /* 0: f32 */
+    uint32_t rows;     /* 0: a vector */
+    uint32_t columns;
+} vkt_lm_tensor;
+
+/* The tensors of a transformer block. */
+typedef struct vkt_lm_block {
+    vkt_lm_tensor attn_norm, q, k, v, o, ffn_norm, gate, up, down;
+    vkt_lm_tensor q_bias, k_bias, v_bias; /* qwen2 */
+    vkt_lm_tensor q_norm, k_norm;         /* qwen3 */
+} vkt_lm_block;
+
+struct vkt_lm {
+    vkt_ctx *ctx;
+    vkt_host host;
+    vkt_gguf_model model;                  /* `name` is a copy; rope_divisors is NULL */
+    char *name;                            /* model.name */
+    vkt_lm_tensor embedding, norm, output; /* output: no array if the model is tied */
+    vkt_lm_block *blocks;                  /* model.blocks of them */
+    float *rope_factors;                   /* divisors of the frequencies, model.rope_width / 2; NULL: none */
+    float attention_scale;                 /* factor of the scores */
+    uint64_t bytes;                        /* of all arrays */
+};
+
+/* Returns the row of a GGUF file's tensor which is row `row` of the same tensor of transformers. For query and key of
+ * the architecture llama, the file has the numbers 2 i and 2 i + 1 of a head in the places of i and i + rope_width / 2.
+ */
+uint32_t vkt_lm_source_row(const vkt_gguf_model *m, uint32_t row);
+/* Computes m->rope_factors and m->attention_scale. */
+vkt_result vkt_lm_rope(vkt_lm *m, const vkt_gguf *g, const vkt_gguf_model *model);
+
+#endif

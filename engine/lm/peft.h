@@ -1,0 +1,17 @@
+/* lm/peft.h - what the files about folders of PEFT share. */
+#ifndef VKT_LM_PEFT_H
+#define VKT_LM_PEFT_H
+
+#include "lm/adapters.h"
+
+#define VKT_PEFT_CONFIG "adapter_config.json"
+#define VKT_PEFT_TENSORS "adapter_model.safetensors"
+#define VKT_PEFT_PREFIX "base_model.model."
+
+/* Returns "<folder>/<name>", which the caller frees (vkt_free); NULL: no memory. */
+char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name);
+/* Writes adapter_config.json to `path`. VKT_E_IO, VKT_E_ARG (a name is not UTF-8). */
+vkt_result vkt_peft_config_write(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
+                                 uint32_t n);
+
+#endif

@@ -1,0 +1,99 @@
+/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in nn/,
+ * because the store is on a higher layer. */
+#include <stdio.h>
+
+#include "nn/builder.h"
+#include "record/record.h"
+
+/* The numbers in the store of a layer's weight, A and B. */
+typedef struct adapted {
+    uint32_t weight, down, up;
+} adapted;
+
+static const char suffix[] = ".lora_A.weight";
+
+/* Finds the layer whose A is parameter i. Returns whether there is one, with a weight. */
+static bool find_layer(const vkt_store *s, uint32_t i, adapted *out)
+{
+    const char *name = vkt_store_name(s, i);
+    const size_t n = strlen(name), k = sizeof suffix - 1;
+    char other[2 * VKT_NAME_MAX];
+    if (n <= k || strcmp(name + n - k, suffix) != 0) return false;
+    out->down = i;
+    snprintf(other, sizeof other, "%.*s.weight", (int)(n - k), name);
+    if (!vkt_store_find(s, other, &out->weight)) return false;
+    snprintf(other, sizeof other, "%.*s.lora_B.weight", (int)(n - k), name);
+    return vkt_store_find(s, other, &out->up);
+}
+
+static vkt_result check_layer(const vkt_host *h, const vkt_store *s, const adapted *l, uint32_t rank)
+{
+    const vkt_shape w = vkt_store_shape(s, l->weight), down = vkt_store_shape(s, l->down),
+                    up = vkt_store_shape(s, l->up);
+    if (w.rank == 2 && vkt_shape_equal(down, vkt_shape2(rank, w.dim[1])) &&
+        vkt_shape_equal(up, vkt_shape2(w.dim[0], rank)))
+        return VKT_OK;
+    char wt[80], dt[80], ut[80];
+    return vkt_fail(h, VKT_E_SHAPE, "lora: want a weight with an adapter of rank %u, got %s of %s, A %s, B %s", rank,
+                    vkt_store_name(s, l->weight), vkt_shape_text(w, wt), vkt_shape_text(down, dt),
+                    vkt_shape_text(up, ut));
+}
+
+/* Adds factor B A to the weight of a layer. `room` has space for all three. */
+static vkt_result add(vkt_store *s, const adapted *l, double factor, float *room)
+{
+    const vkt_shape shape = vkt_store_shape(s, l->weight);
+    const uint32_t rows = shape.dim[0], columns = shape.dim[1], rank = vkt_store_shape(s, l->down).dim[0];
+    float *w = room, *down = w + (uint64_t)rows * columns, *up = down + (uint64_t)rank * columns;
+    VKT_TRY(vkt_store_read(s, l->weight, VKT_PART_VALUE, w));
+    VKT_TRY(vkt_store_read(s, l->down, VKT_PART_VALUE, down));
+    VKT_TRY(vkt_store_read(s, l->up, VKT_PART_VALUE, up));
+    for (uint32_t o = 0; o < rows; o++)
+        for (uint32_t i = 0; i < columns; i++) {
+            double sum = 0;
+            for (uint32_t k = 0; k < rank; k++)
+                sum += (double)up[(uint64_t)o * rank + k] * (double)down[(uint64_t)k * columns + i];
+            w[(uint64_t)o * columns + i] = (float)((double)w[(uint64_t)o * columns + i] + factor * sum);
+        }
+    return vkt_store_write(s, l->weight, VKT_PART_VALUE, w);
+}
+
+/* Checks all layers before the first one changes. */
+static vkt_result add_all(const vkt_host *h, vkt_store *s, const vkt_lora_params *p, int sign)
+{
+    uint32_t rank;
+    uint64_t most = 0;
+    float factor;
+    adapted l;
+    VKT_TRY(vkt_lora_resolve(h, p, &rank, &factor));
+    for (uint32_t i = 0; i < vkt_store_count(s); i++) {
+        if (!find_layer(s, i, &l)) continue;
+        VKT_TRY(check_layer(h, s, &l, rank));
+        const vkt_shape w = vkt_store_shape(s, l.weight);
+        most = VKT_MAX(most, vkt_shape_elements(w) + (uint64_t)rank * (w.dim[0] + w.dim[1]));
+    }
+    if (most == 0) return vkt_fail(h, VKT_E_NOT_FOUND, "lora: the store has no weight with an adapter");
+    float *room = vkt_alloc_array(h, most, sizeof *room);
+    if (!room) return vkt_fail_nomem(h, "a weight and its adapter", most * sizeof *room);
+    vkt_result r = VKT_OK;
+    for (uint32_t i = 0; i < vkt_store_count(s) && r == VKT_OK; i++)
+        if (find_layer(s, i, &l)) r = add(s, &l, sign * (double)factor, room);
+    vkt_free(h, room);
+    return r;
+}
+
+vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p)
+{
+    VKT_WANT(NULL, s);
+    VKT_WANT(NULL, p);
+    const vkt_host h = vkt_ctx_host(s->ctx);
+    return add_all(&h, s, p, 1);
+}
+
+vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p)
+{
+    VKT_WANT(NULL, s);
+    VKT_WANT(NULL, p);
+    const vkt_host h = vkt_ctx_host(s->ctx);
+    return add_all(&h, s, p, -1);
+}

@@ -1,0 +1,215 @@
+/* lora/main.c - vkt-lora: fine-tunes a quantized language model with low-rank adapters on a Vulkan device.
+ *
+ * The model is a GGUF file. Its weights stay as they are; the adapters (Hu et al., LoRA, 2021) are trained. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/message.h"
+#include "common/report.h"
+#include "common/terminal.h"
+#include "lora/model.h"
+#include "lora/perplexity.h"
+#include "lora/rows.h"
+
+#define TRY(call)                                                                                     \
+    do {                                                                                              \
+        const vkt_result try_r = (call);                                                              \
+        if (try_r != VKT_OK) return try_r; /* session_end prints the error if there was no message */ \
+    } while (0)
+
+static const char default_data[] = "gsm8k/train.jsonl";
+enum { MOST_VALIDATION = 100 };
+
+/* What a run works with. */
+typedef struct work {
+    session *s;
+    lora_options *o;
+    model m;
+    rows rows, checked; /* of --data and of --validation */
+    vkt_dataset *train, *check;
+    double first_loss; /* of the validation set before the training; NaN: not measured */
+} work;
+
+/* ---- the data ---- */
+
+static void print_rows(const work *w, const char *path, const rows *r)
+{
+    if (w->s->o.quiet) return;
+    terminal_printf(stdout, "data    %s: %u rows of %u tokens, %.1f of them used on average, %.1f labels count\n", path,
+                    r->n, w->m.context, (double)r->tokens / r->n, (double)r->counted / r->n);
+    if (r->cut)
+        terminal_printf(stdout, "        %u examples are longer than the context of %u tokens: their ends are cut\n",
+                        r->cut, w->m.context);
+    if (r->left_out)
+        terminal_printf(stdout, "        %u examples are left out: nothing in them counts within %u tokens\n",
+                        r->left_out, w->m.context);
+}
+
+static vkt_result read_data(work *w, const char *name, rows *out)
+{
+    char room[1024];
+    const rows_params p = {
+        .tokenizer = w->m.tokenizer, .form = w->m.form, .context = w->m.context, .assistant_only = w->o->assistant_only
+    };
+    const char *path = find_file(name, room);
+    if (!rows_read(path, &p, out)) return VKT_E_FORMAT;
+    print_rows(w, path, out);
+    return VKT_OK;
+}
+
+/* Makes the two data sets: rows before the last examples of --data, and these examples or the file of --validation. */
+static vkt_result make_sets(work *w)
+{
+    const vkt_host *h = &w->s->host;
+    uint32_t examples = w->o->validation_examples, n = w->rows.n;
+    if (examples == UINT32_MAX) {
+        examples = w->rows.n_examples / 10;
+        if (examples > MOST_VALIDATION) examples = MOST_VALIDATION;
+    }
+    if (w->o->validation) {
+        TRY(read_data(w, w->o->validation, &w->checked));
+        TRY(rows_dataset(h, &w->checked, w->m.context, 0, w->checked.n, &w->check));
+    } else if (examples) {
+        n = examples < w->rows.n_examples ? rows_split(&w->rows, examples) : 0;
+        if (n == 0) {
+            complain("--validation-examples: want fewer than the %u examples of the data, got %u", w->rows.n_examples,
+                     examples);
+            return VKT_E_ARG;
+        }
+        if (n < w->rows.n) TRY(rows_dataset(h, &w->rows, w->m.context, n, w->rows.n - n, &w->check));
+    }
+    return rows_dataset(h, &w->rows, w->m.context, 0, n, &w->train);
+}
+
+/* ---- the training ---- */
+
+/* Returns a schedule. The rate rises from lr / 100 to lr over the first twentieth of all steps, at most 1000 steps.
+ * Then it falls to a tenth of lr along a cosine. */
+static vkt_schedule schedule(const session *s, uint32_t n)
+{
+    const train_options *o = &s->o;
+    const uint32_t step = ranks_step_rows(&s->ranks, o);
+    const uint64_t steps = (uint64_t)o->epochs * ((n + step - 1) / step);
+    const uint32_t warmup = (uint32_t)(steps / 20 < 1000 ? steps / 20 : 1000);
+    return (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE,
+                           .warmup = warmup,
+                           .warmup_from = 0.01,
+                           .total = steps - warmup,
+                           .min_lr = (double)o->lr / 10 };
+}
+
+/* Prints what the training has changed, and adds it to --json. */
+static vkt_result finish(session *s, vkt_trainer *t)
+{
+    const work *w = s->user;
+    const vkt_epoch_record *best = vkt_trainer_best(t);
+    const double last = best ? best->val_loss : (double)NAN, ms = vkt_trainer_ms_per_step(t);
+    const double rate = s->per_batch * 1000 / ms;
+    if (!s->o.quiet && !isnan(last) && !isnan(w->first_loss))
+        terminal_printf(stdout, "check   validation loss %.4f -> %.4f, perplexity %.3f -> %.3f\n", w->first_loss, last,
+                        exp(w->first_loss), exp(last));
+    if (!s->o.quiet && !isnan(ms)) terminal_printf(stdout, "speed   %.0f tokens/s (without padding)\n", rate);
+    s->more = json_pack("{s:{s:s, s:i, s:f, s:i, s:i, s:i, s:i, s:o, s:o, s:o}}", "lora", "model", w->m.path, "rank",
+                        (int)w->m.lora.rank, "alpha", (double)w->m.lora.alpha, "context", (int)w->m.context, "rows",
+                        (int)w->rows.n, "cut", (int)w->rows.cut, "left_out", (int)w->rows.left_out,
+                        "validation_loss_before", real_or_null(w->first_loss), "validation_loss", real_or_null(last),
+                        "tokens_per_second", real_or_null(rate));
+    return s->more ? VKT_OK : VKT_E_NOMEM;
+}
+
+static vkt_result train(work *w, vkt_trainer *t)
+{
+    session *s = w->s;
+    char identity[160];
+    model_identity(&w->m, identity);
+    TRY(vkt_trainer_attach(t, "model", identity));
+    if (w->o->adapter) TRY(vkt_peft_load(&s->host, vkt_trainer_store(t), &w->m.lora, w->o->adapter));
+    if (w->check && !s->o.quiet && !s->o.find_lr && !s->o.resume && !session_interrupted()) {
+        TRY(vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL));
+        terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
+    }
+    s->unit = "tok";
+    s->per_batch = (double)w->rows.tokens / w->rows.n * s->o.batch;
+    s->user = w;
+    s->finish = finish;
+    return session_fit(s, NULL, t);
+}
+
+/* ---- use of the model ---- */
+
+static vkt_result use(work *w, vkt_store *store, vkt_store_part part)
+{
+    session *s = w->s;
+    TRY(model_save(s, &w->m, w->o, store, part));
+    if (w->o->perplexity) {
+        double perplexity;
+        uint64_t tokens;
+        TRY(perplexity_of(s, &w->m, store, w->o->perplexity, &perplexity, &tokens));
+        if (!session_interrupted()) printf("perplexity %.4f\n", perplexity);
+    }
+    return VKT_OK;
+}
+
+static vkt_result run_training(work *w)
+{
+    session *s = w->s;
+    vkt_trainer *t = NULL;
+    const char *data = s->o.data ? s->o.data : default_data;
+    TRY(read_data(w, data, &w->rows));
+    TRY(make_sets(w));
+    TRY(model_plan(s, &w->m));
+    s->data = (session_data){ data, false, w->train, w->check, NULL };
+    const vkt_trainer_params p = {
+        .model = { .name = "adapters", .forward = model_forward, .user = &w->m, .loss = model_loss },
+        .train = w->train,
+        .validation = w->check,
+        .schedule = schedule(s, vkt_dataset_rows(w->train))
+    };
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = train(w, t);
+    const vkt_store_part part = s->o.ema_decay > 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
+    if (r == VKT_OK && !s->o.find_lr && !session_interrupted()) r = use(w, vkt_trainer_store(t), part);
+    vkt_trainer_destroy(&t);
+    return r;
+}
+
+static vkt_result run(work *w)
+{
+    const lora_options *o = w->o;
+    vkt_store *store;
+    const bool only_use = !w->s->o.data && (o->perplexity || o->chat || (o->adapter && (o->merge || o->save_gguf)));
+    if (w->s->ranks.n_more || w->s->ranks.mpi) {
+        complain("--devices, --mpi: want one device: the model's weights are on one");
+        return VKT_E_UNSUPPORTED;
+    }
+    TRY(model_open(w->s, o, &w->m));
+    if (!only_use) return run_training(w);
+    vkt_result r = model_adapter(w->s, &w->m, o, &store);
+    if (r == VKT_OK) r = use(w, store, VKT_PART_VALUE);
+    vkt_store_destroy(&store);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    lora_options o = lora_defaults();
+    const train_cli cli = { .doc = "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on a "
+                                   "Vulkan device.",
+                            .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
+                                    "plain text (gsm8k/train.jsonl)",
+                            .more = &lora_parser,
+                            .input = &o };
+    session s = { .o = { .epochs = 1, .batch = 4, .optimizer = { .kind = VKT_ADAM }, .lr = 2e-4f, .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    work w = { .s = &s, .o = &o, .first_loss = (double)NAN };
+    const vkt_result r = run(&w);
+    vkt_dataset_destroy(&w.train);
+    vkt_dataset_destroy(&w.check);
+    rows_free(&w.rows);
+    rows_free(&w.checked);
+    model_close(&w.m);
+    return session_end(&s, r);
+}

@@ -1,0 +1,252 @@
+/* lora/model.c - see model.h. */
+#include "lora/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/find_data.h"
+#include "common/message.h"
+#include "common/terminal.h"
+
+#define TRY(call)                          \
+    do {                                   \
+        const vkt_result try_r = (call);   \
+        if (try_r != VKT_OK) return try_r; \
+    } while (0)
+
+static const char default_model[] = "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+enum { LONGEST_CONTEXT = 512 };
+
+/* ---- files ---- */
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+const char *find_file(const char *path, char room[1024])
+{
+    if (strcmp(path, "-") == 0 || is_there(path) || *path == '/') return path;
+    const char *found = find_data(path, is_there, room);
+    return found ? found : path;
+}
+
+static vkt_result read_form(model *m)
+{
+    const vkt_gguf_meta *jinja = vkt_gguf_find_meta(m->gguf, "tokenizer.chat_template");
+    const vkt_gguf_string *text = jinja && !jinja->is_array && jinja->kind == VKT_GGUF_KIND_TEXT ? jinja->values : NULL;
+    if (!m->form && text) m->form = vkt_chat_template_guess(text->text);
+    return VKT_OK;
+}
+
+static vkt_result read_adapter(const session *s, const lora_options *o, model *m)
+{
+    m->lora = o->lora;
+    m->lora.targets = o->targets;
+    if (!o->adapter) return VKT_OK;
+    TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    m->lora = *vkt_peft_config_lora(m->config);
+    m->lora.dropout = o->lora.dropout;
+    return VKT_OK;
+}
+
+static vkt_result choose_context(const lora_options *o, model *m)
+{
+    const uint32_t most = vkt_lm_model(m->lm)->context;
+    m->context = o->context ? o->context : most < LONGEST_CONTEXT ? most : LONGEST_CONTEXT;
+    if (m->context <= most) return VKT_OK;
+    complain("--context: the model's is %u tokens, got %u", most, m->context);
+    return VKT_E_ARG;
+}
+
+vkt_result model_open(const session *s, const lora_options *o, model *m)
+{
+    char room[1024], bytes[32];
+    *m = (model){ .form = o->form, .recompute = s->o.recompute };
+    const char *path = find_file(o->model ? o->model : default_model, room);
+    if (!o->model && !is_there(path)) {
+        complain("no model is given (--model FILE.gguf), and there is no %s in $VKT_DATA, data or ../shared/data",
+                 path);
+        return VKT_E_NOT_FOUND;
+    }
+    snprintf(m->path, sizeof m->path, "%s", path);
+    TRY(vkt_gguf_open(&s->host, m->path, &m->gguf));
+    TRY(vkt_tokenizer_from_gguf(&s->host, m->gguf, &m->tokenizer));
+    TRY(read_form(m));
+    TRY(read_adapter(s, o, m));
+    TRY(vkt_lm_create(s->ctx, m->gguf, &m->lm));
+    TRY(choose_context(o, m));
+    const vkt_gguf_model *d = vkt_lm_model(m->lm);
+    if (vkt_tokenizer_size(m->tokenizer) > d->vocabulary) {
+        complain("%s: the tokenizer has %u tokens, the model %u", m->path, vkt_tokenizer_size(m->tokenizer),
+                 d->vocabulary);
+        return VKT_E_FORMAT;
+    }
+    snprintf(bytes, sizeof bytes, "%.1f MiB", (double)vkt_lm_bytes(m->lm) / (1 << 20));
+    if (!s->o.quiet)
+        terminal_printf(stdout, "model   %s: %u blocks of width %u, a vocabulary of %u, %s on the device\n", m->path,
+                        d->blocks, d->width, d->vocabulary, bytes);
+    return VKT_OK;
+}
+
+void model_close(model *m)
+{
+    vkt_lm_destroy(&m->lm);
+    vkt_tokenizer_destroy(&m->tokenizer);
+    vkt_peft_config_destroy(&m->config);
+    vkt_gguf_destroy(&m->gguf);
+}
+
+/* Computes FNV-1a of names and data: at most PART bytes at the start and at the end of each tensor. */
+void model_identity(const model *m, char out[160])
+{
+    enum { PART = 4096 };
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < vkt_gguf_n_tensors(m->gguf); i++) {
+        const vkt_gguf_tensor *t = vkt_gguf_tensor_at(m->gguf, i);
+        const uint64_t n = t->bytes < PART ? t->bytes : PART;
+        for (const char *c = t->name; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+        for (int end = 0; end < 2; end++)
+            for (uint64_t k = 0; k < n; k++)
+                hash = (hash ^ ((const uint8_t *)t->data)[end ? t->bytes - n + k : k]) * 1099511628211u;
+    }
+    snprintf(out, 160, "%.100s %016llx context %u", vkt_lm_model(m->lm)->name, (unsigned long long)hash, m->context);
+}
+
+/* ---- the network ---- */
+
+vkt_tensor model_forward(vkt_builder *b, vkt_tensor rows, void *user)
+{
+    const model *m = user;
+    vkt_graph *g = vkt_builder_graph(b);
+    if (m->lora.n_targets) vkt_builder_set_lora(b, &m->lora);
+    const vkt_tensor ids = vkt_slice(g, rows, 1, 0, m->context, 1);
+    return vkt_lm_hidden(b, m->lm, ids, &(vkt_lm_params){ .recompute = m->recompute });
+}
+
+vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
+                      void *user)
+{
+    const model *m = user;
+    (void)labels, (void)targets;
+    if (!hidden.id) return hidden;
+    return vkt_lm_loss(b, m->lm, hidden, vkt_slice(vkt_builder_graph(b), rows, 1, m->context, VKT_END, 1));
+}
+
+/* ---- adapters ---- */
+
+vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out)
+{
+    vkt_graph *g = NULL;
+    vkt_builder *b = NULL;
+    *out = NULL;
+    if (!o->adapter) {
+        m->lora.n_targets = 0;
+        return VKT_OK;
+    }
+    vkt_result r = vkt_graph_create(&s->host, &g);
+    if (r == VKT_OK) r = vkt_builder_create(g, false, &b);
+    if (r == VKT_OK) {
+        const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(1, 2 * m->context));
+        vkt_keep(g, model_forward(b, rows, m));
+        r = vkt_builder_check(b);
+    }
+    if (r == VKT_OK) r = vkt_store_create(s->ctx, g, out);
+    if (r == VKT_OK) r = vkt_peft_load(&s->host, *out, &m->lora, o->adapter);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store, vkt_store_part part)
+{
+    const vkt_peft_params p = { .lora = m->lora,
+                                .base_model = m->config ? vkt_peft_config_base(m->config) : vkt_lm_model(m->lm)->name };
+    if (!o->save_adapter && !o->save_gguf && !o->merge) return VKT_OK;
+    if (!store) {
+        complain("--save-adapter, --save-gguf and --merge: there is no adapter: train one, or name it with --adapter");
+        return VKT_E_ARG;
+    }
+    if (o->save_adapter) TRY(vkt_peft_save(&s->host, store, part, &p, o->save_adapter));
+    if (o->save_gguf) TRY(vkt_lora_save_gguf(&s->host, store, part, vkt_lm_model(m->lm), &m->lora, o->save_gguf));
+    if (o->merge) TRY(vkt_lora_merge_gguf(&s->host, m->gguf, store, part, &m->lora, o->merge_type, o->merge));
+    for (int i = 0; i < 3 && !s->o.quiet; i++) {
+        const char *const files[] = { o->save_adapter, o->save_gguf, o->merge };
+        if (files[i]) terminal_printf(stdout, "wrote   %s\n", files[i]);
+    }
+    return VKT_OK;
+}
+
+/* ---- the plan ---- */
+
+static vkt_result needs_of(const session *s, const model *m, uint32_t batch, uint32_t context, vkt_memory_needs *out)
+{
+    const vkt_host silent = { .log_level = VKT_LOG_ERROR };
+    model other = *m;
+    vkt_graph *g = NULL;
+    vkt_builder *b = NULL;
+    other.context = context;
+    vkt_result r = vkt_graph_create(&silent, &g);
+    if (r == VKT_OK) r = vkt_builder_create(g, true, &b);
+    if (r == VKT_OK) {
+        const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * context));
+        const vkt_tensor none = { 0 };
+        const vkt_tensor hidden = model_forward(b, rows, &other);
+        r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &other));
+    }
+    if (r == VKT_OK) r = vkt_update(g, &s->o.optimizer);
+    if (r == VKT_OK)
+        r = vkt_program_needs(s->ctx, g,
+                              &(vkt_program_params){ .precision = s->o.precision, .recompute = s->o.recompute }, out);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+/* Halves the batch, then the context, until a step fits into `room` bytes. Returns false if nothing fits. */
+static bool find_fit(const session *s, const model *m, uint64_t room, uint32_t *batch, uint32_t *context)
+{
+    vkt_memory_needs needs;
+    while (*batch > 1 || *context > 16) {
+        if (*batch > 1)
+            *batch /= 2;
+        else
+            *context /= 2;
+        if (needs_of(s, m, *batch, *context, &needs) != VKT_OK) return false;
+        if (needs.total_bytes <= room) return true;
+    }
+    return false;
+}
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+vkt_result model_plan(const session *s, model *m)
+{
+    vkt_memory_needs needs;
+    uint32_t batch = s->o.batch, context = m->context;
+    const uint64_t weights = vkt_lm_bytes(m->lm), device = vkt_ctx_device(s->ctx)->memory_bytes;
+    const uint64_t limit = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device;
+    TRY(needs_of(s, m, batch, context, &needs));
+    if (!s->o.quiet)
+        terminal_printf(
+            stdout,
+            "memory  %.1f MiB for a step: model %.1f, adapters with gradients and moments %.1f, activations "
+            "%.1f, transfers %.1f\n",
+            mib(weights + needs.total_bytes), mib(weights), mib(needs.store_bytes), mib(needs.program_bytes),
+            mib(needs.staging_bytes));
+    if (weights + needs.total_bytes <= limit) return VKT_OK;
+    const bool fits = limit > weights && find_fit(s, m, limit - weights, &batch, &context);
+    complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", s->o.batch,
+             m->context, mib(weights + needs.total_bytes), mib(limit));
+    if (fits)
+        complain("--batch %u --context %u fits (--micro-batches keeps the step's size)%s", batch, context,
+                 m->recompute ? "" : "; --recompute needs less, too");
+    else
+        complain("no batch and no context of 16 tokens or more fits%s", m->recompute ? "" : "; --recompute needs less");
+    return VKT_E_MEMORY_CAP;
+}

@@ -1,0 +1,47 @@
+/* lora/model.h - the model of vkt-lora: its file, tokenizer, weights and adapters. */
+#ifndef LORA_MODEL_H
+#define LORA_MODEL_H
+
+#include "common/session.h"
+#include "lora/options.h"
+#include "vktrain/lm.h"
+#include "vktrain/peft.h"
+
+typedef struct model {
+    char path[1024];
+    vkt_gguf *gguf; /* open until the end: --merge copies it */
+    vkt_tokenizer *tokenizer;
+    vkt_chat_template form; /* 0: not known */
+    vkt_lm *lm;
+    vkt_peft_config *config; /* of --adapter; NULL: none */
+    vkt_lora_params lora;    /* n_targets 0: no adapters */
+    uint32_t context;
+    bool recompute;
+} model;
+
+/* Finds a file: `path` itself, or the first one of $VKT_DATA/<path>, data/<path> and ../shared/data/<path>. Returns
+ * `path` if there is none. `room` may have the result. */
+const char *find_file(const char *path, char room[1024]);
+
+/* Opens the file, makes the tokenizer, reads the options of --adapter, and copies the weights to the device. Prints a
+ * line, unless --quiet. */
+vkt_result model_open(const session *s, const lora_options *o, model *m);
+void model_close(model *m); /* call it after programs and trainers are destroyed */
+/* Writes a text that identifies the weights of the base model. */
+void model_identity(const model *m, char out[160]);
+
+/* The functions of a vkt_model; `user` is the model. A sample has 2 T numbers (rows.h). */
+vkt_tensor model_forward(vkt_builder *b, vkt_tensor rows, void *user);
+vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
+                      void *user);
+
+/* Makes a store with the adapter of --adapter, or *out = NULL without one. */
+vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
+/* Writes the files of --save-adapter, --save-gguf and --merge. */
+vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store, vkt_store_part part);
+
+/* Prints what a training step needs, unless --quiet. VKT_E_MEMORY_CAP: it needs more than --memory-limit or the device
+ * has; the message says which batch and context would fit. */
+vkt_result model_plan(const session *s, model *m);
+
+#endif

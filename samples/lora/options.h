@@ -1,0 +1,39 @@
+/* lora/options.h - the options of vkt-lora beside the common ones. */
+#ifndef LORA_OPTIONS_H
+#define LORA_OPTIONS_H
+
+#include <argp.h>
+
+#include "vktrain/nn.h"
+#include "vktrain/gguf.h"
+#include "vktrain/tokenizer.h"
+
+enum { MOST_TARGETS = 64 };
+
+typedef struct lora_options {
+    const char *model, *adapter; /* NULL: not given */
+    vkt_lora_params lora;        /* rank, alpha, dropout, and targets below */
+    const char *targets[MOST_TARGETS];
+    bool has_shape;         /* --rank, --alpha or --targets is given */
+    uint32_t context;       /* 0: not given */
+    vkt_chat_template form; /* 0: the one that the model's file names */
+    bool assistant_only;
+    const char *validation;       /* a file; NULL: not given */
+    uint32_t validation_examples; /* UINT32_MAX: not given */
+    const char *save_adapter, *save_gguf, *merge;
+    vkt_gguf_type merge_type;
+    const char *perplexity;
+    bool chat;
+    const char *prompt; /* of the sample answer; NULL: not given */
+    const char *system; /* the system's message of a chat; NULL: not given */
+    uint32_t answer;    /* most tokens of an answer */
+    double temperature, top_p;
+    uint32_t top_k;
+} lora_options;
+
+/* Returns the defaults. */
+lora_options lora_defaults(void);
+/* The parser of the options, for train_cli.more. Its input is a lora_options. */
+extern const struct argp lora_parser;
+
+#endif

@@ -1,0 +1,57 @@
+/* lora/rows.h - texts and chats of a file as rows of token ids, for training a language model.
+ *
+ * A row has 2 T numbers for a context of T tokens: T ids, then T labels. The label of a token is the id of the token
+ * after it, or IGNORED if it does not count. Ids behind the end of a text are those of the tokenizer's pad or eos.
+ *
+ * A file is either JSON lines, each of them one object of one of these forms (or an empty line):
+ *
+ *   {"messages": [{"role": "user", "content": "..."}, ...]}   a chat in the model's form
+ *   {"question": "...", "answer": "..."}                       a chat of a user and an assistant
+ *   {"prompt": "...", "completion": "..."}                     a text, and how it goes on, up to eos
+ *
+ * or plain text, which becomes consecutive rows of T tokens. JSON lines are recognized by their first character, a '{';
+ * a file whose name ends in .txt is always plain text. */
+#ifndef LORA_ROWS_H
+#define LORA_ROWS_H
+
+#include "vktrain/data.h"
+#include "vktrain/tokenizer.h"
+
+#define IGNORED UINT32_MAX /* a label that does not count */
+
+typedef struct rows_params {
+    const vkt_tokenizer *tokenizer;
+    vkt_chat_template form; /* of chats; 0: none is known */
+    uint32_t context;       /* T */
+    bool assistant_only;    /* only the answers of an assistant, and completions, count */
+} rows_params;
+
+/* The rows of a file. */
+typedef struct rows {
+    uint32_t *ids;       /* (n, 2 T) */
+    uint32_t *examples;  /* (n): the number of the row's example, from 1 */
+    uint32_t n, room;    /* rows, and for how many there is memory */
+    uint32_t n_examples; /* lines of JSON; of a plain text: rows */
+    uint64_t tokens;     /* tokens of all rows, without padding */
+    uint64_t counted;    /* labels that count */
+    uint32_t cut;        /* examples that were longer than the context, and lost their end */
+    uint32_t left_out;   /* examples without a label that counts, for instance because the prompt fills the context */
+    bool chats;          /* JSON lines */
+    char *prompt;        /* the question of the last line that has one, or NULL; for a sample answer */
+} rows;
+
+/* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that
+ * has file and line, if it cannot be read, if a line is wrong, or if there is no row. Call rows_free in any case. */
+bool rows_read(const char *path, const rows_params *p, rows *out);
+void rows_free(rows *r);
+/* Makes a data set of the rows from `first` on, `n` of them. */
+vkt_result rows_dataset(const vkt_host *host, const rows *r, uint32_t context, uint32_t first, uint32_t n,
+                        vkt_dataset **out);
+/* Returns the first row of the last `examples` (at most n_examples) examples. The rows before it are for training. */
+uint32_t rows_split(const rows *r, uint32_t examples);
+
+/* Makes the windows of vkt-lora --perplexity from the ids of a text: consecutive windows of T tokens, in which every
+ * token but the first counts. The last window may be shorter; one of a single token is left out. */
+bool rows_windows(const uint32_t *ids, size_t n, const rows_params *p, rows *out);
+
+#endif

@@ -1,0 +1,280 @@
+/* GGUF adapters and merged models: names, shapes, order of rows, rounding. */
+#include "train/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vktrain/vktrain.h"
+
+#define CHECK(call) assert_int_equal(call, VKT_OK)
+#define GOLDEN(name) VKT_TEST_DIR "/golden/gguf/" name
+
+/* The seven layers of block 0, and the tensors of a GGUF file. */
+static const struct {
+    const char *layer, *tensor;
+} layers[] = { { "self_attn.q_proj", "attn_q" }, { "self_attn.k_proj", "attn_k" },
+               { "self_attn.v_proj", "attn_v" }, { "self_attn.o_proj", "attn_output" },
+               { "mlp.gate_proj", "ffn_gate" },  { "mlp.up_proj", "ffn_up" },
+               { "mlp.down_proj", "ffn_down" } };
+enum { N = VKT_COUNT(layers), RANK = 3 };
+static const vkt_lora_params lora = { .rank = RANK, .alpha = 1.5f };
+
+static uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim)
+{
+    char name[64];
+    snprintf(name, sizeof name, "blk.0.%s.weight", layers[layer].tensor);
+    return (uint32_t)vkt_gguf_find_tensor(g, name)->dims[dim];
+}
+
+/* A number of A (which = 0) or B (which = 1) of a layer. */
+static float number(uint32_t layer, uint32_t which, uint32_t i)
+{
+    return (float)((int)((i * 2654435761u + 977 * layer + 131 * which) >> 9 & 1023) - 512) / 4096;
+}
+
+/* Makes a store with an adapter for each layer of block 0 of g. */
+static vkt_store *make_store(const rig *r, const vkt_gguf *g)
+{
+    vkt_graph *graph;
+    vkt_store *s;
+    CHECK(vkt_graph_create(&r->h, &graph));
+    for (uint32_t k = 0; k < N; k++)
+        for (uint32_t b = 0; b < 2; b++) {
+            char name[96];
+            snprintf(name, sizeof name, "model.layers.0.%s.lora_%c.weight", layers[k].layer, b ? 'B' : 'A');
+            vkt_param(graph, name, b ? vkt_shape2(size_of(g, k, 1), RANK) : vkt_shape2(RANK, size_of(g, k, 0)));
+        }
+    CHECK(vkt_store_create(r->ctx, graph, &s));
+    vkt_graph_destroy(&graph);
+    for (uint32_t i = 0; i < 2 * N; i++) {
+        const vkt_shape shape = vkt_store_shape(s, i);
+        const uint32_t n = shape.dim[0] * shape.dim[1];
+        float *x = test_malloc(n * sizeof *x);
+        for (uint32_t e = 0; e < n; e++) x[e] = number(i / 2, i % 2, e);
+        CHECK(vkt_store_write(s, i, VKT_PART_VALUE, x));
+        test_free(x);
+    }
+    return s;
+}
+
+/* Returns the row of the file for row `row` of Hugging Face: convert_hf_to_gguf.py reshapes (out, in) to (heads, 2,
+ * w / 2, in), swaps the two dimensions in the middle, and reshapes back. */
+static uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row)
+{
+    if (m->architecture != VKT_GGUF_LLAMA || layer > 1) return row;
+    const uint32_t heads = layer == 0 ? m->heads : m->kv_heads, w = out / heads;
+    const uint32_t head = row / w, half = row % w / (w / 2), j = row % w % (w / 2);
+    return head * w + j * 2 + half;
+}
+
+/* What a test works with. */
+typedef struct files {
+    vkt_gguf *g;
+    vkt_gguf_model m;
+    vkt_store *s;
+} files;
+
+static files open_files(const rig *r, const char *path)
+{
+    files f;
+    CHECK(vkt_gguf_open(&r->h, path, &f.g));
+    CHECK(vkt_gguf_read_model(f.g, &f.m));
+    f.s = make_store(r, f.g);
+    return f;
+}
+
+static void close_files(files *f)
+{
+    vkt_store_destroy(&f->s);
+    vkt_gguf_destroy(&f->g);
+}
+
+static void expect_text(const vkt_gguf *g, const char *key, const char *want)
+{
+    vkt_gguf_string got;
+    CHECK(vkt_gguf_get_text(g, key, VKT_GGUF_ONE, &got));
+    assert_string_equal(got.text, want);
+}
+
+static void check_adapter(const rig *r, const char *base, const char *architecture)
+{
+    files f = open_files(r, base);
+    const char *path = vkt_temp_dir_file(&r->dir, "adapter.gguf");
+    vkt_gguf *a;
+    double alpha;
+    CHECK(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &f.m, &lora, path));
+    CHECK(vkt_gguf_open(&r->h, path, &a));
+    expect_text(a, "general.architecture", architecture);
+    expect_text(a, "general.type", "adapter");
+    expect_text(a, "adapter.type", "lora");
+    CHECK(vkt_gguf_get_f64(a, "adapter.lora.alpha", VKT_GGUF_ONE, &alpha));
+    assert_true(alpha == 1.5);
+    assert_int_equal(vkt_gguf_n_tensors(a), 2 * N);
+    for (uint32_t k = 0; k < N; k++) {
+        char name[80];
+        snprintf(name, sizeof name, "blk.0.%s.weight.lora_a", layers[k].tensor);
+        const vkt_gguf_tensor *ta = vkt_gguf_find_tensor(a, name);
+        name[strlen(name) - 1] = 'b';
+        const vkt_gguf_tensor *tb = vkt_gguf_find_tensor(a, name);
+        const uint32_t in = size_of(f.g, k, 0), out = size_of(f.g, k, 1);
+        assert_true(ta && tb && ta->type == VKT_GGUF_F32 && tb->type == VKT_GGUF_F32);
+        assert_true(ta->rank == 2 && ta->dims[0] == in && ta->dims[1] == RANK);
+        assert_true(tb->rank == 2 && tb->dims[0] == RANK && tb->dims[1] == out);
+        const float *xa = ta->data, *xb = tb->data;
+        for (uint32_t i = 0; i < RANK * in; i++) assert_true(xa[i] == number(k, 0, i));
+        for (uint32_t row = 0; row < out; row++)
+            for (uint32_t c = 0; c < RANK; c++)
+                assert_true(xb[file_row(&f.m, k, out, row) * RANK + c] == number(k, 1, row * RANK + c));
+    }
+    vkt_gguf_destroy(&a);
+    close_files(&f);
+}
+
+static void adapters_have_the_form_of_llama_cpp(void **state)
+{
+    rig *r = rig_of(state);
+    check_adapter(r, GOLDEN("llama.gguf"), "llama");
+    check_adapter(r, GOLDEN("qwen3.gguf"), "qwen3");
+}
+
+/* ---- merged models ---- */
+
+/* Compares layer k of two files: `merged` is W + alpha / rank B A, within `tolerance` of a block's largest magnitude.
+ */
+static void check_layer(const files *f, const vkt_gguf *merged, vkt_gguf_type type, uint32_t k, double tolerance)
+{
+    char name[64];
+    const uint32_t in = size_of(f->g, k, 0), out = size_of(f->g, k, 1), block = 32;
+    snprintf(name, sizeof name, "blk.0.%s.weight", layers[k].tensor);
+    float *w = test_malloc(in * sizeof *w), *got = test_malloc(in * sizeof *got);
+    double *want = test_malloc(in * sizeof *want);
+    assert_int_equal(vkt_gguf_find_tensor(merged, name)->type, type);
+    for (uint32_t row = 0; row < out; row++) {
+        const uint32_t at = file_row(&f->m, k, out, row);
+        CHECK(vkt_gguf_read_f32(f->g, name, (uint64_t)at * in, in, w));
+        CHECK(vkt_gguf_read_f32(merged, name, (uint64_t)at * in, in, got));
+        for (uint32_t c = 0; c < in; c++) {
+            want[c] = 0;
+            for (uint32_t j = 0; j < RANK; j++)
+                want[c] += (double)number(k, 1, row * RANK + j) * (double)number(k, 0, j * in + c);
+            want[c] = (double)w[c] + want[c] * (1.5 / RANK);
+        }
+        for (uint32_t c = 0; c < in; c += block) {
+            double most = 0;
+            for (uint32_t i = c; i < c + block; i++) most = fmax(most, fabs(want[i]));
+            for (uint32_t i = c; i < c + block; i++) assert_true(fabs((double)got[i] - want[i]) <= tolerance * most);
+        }
+    }
+    test_free(w);
+    test_free(got);
+    test_free(want);
+}
+
+static void check_rest(const files *f, const vkt_gguf *merged)
+{
+    assert_int_equal(vkt_gguf_n_meta(merged), vkt_gguf_n_meta(f->g));
+    for (size_t i = 0; i < vkt_gguf_n_meta(merged); i++) {
+        const vkt_gguf_meta *a = vkt_gguf_meta_at(merged, i), *b = vkt_gguf_meta_at(f->g, i);
+        assert_string_equal(a->key, b->key);
+        assert_true(a->kind == b->kind && a->count == b->count);
+    }
+    assert_int_equal(vkt_gguf_n_tensors(merged), vkt_gguf_n_tensors(f->g));
+    uint32_t same = 0;
+    for (size_t i = 0; i < vkt_gguf_n_tensors(merged); i++) {
+        const vkt_gguf_tensor *a = vkt_gguf_tensor_at(merged, i), *b = vkt_gguf_tensor_at(f->g, i);
+        assert_string_equal(a->name, b->name);
+        const bool is_matrix = strstr(a->name, "blk.0.") && a->rank == 2;
+        if (is_matrix) continue;
+        assert_true(a->type == b->type && a->bytes == b->bytes);
+        assert_memory_equal(a->data, b->data, (size_t)a->bytes);
+        same++;
+    }
+    assert_int_equal(same, vkt_gguf_n_tensors(merged) - N);
+}
+
+static void merged_models_have_the_sum(void **state)
+{
+    rig *r = rig_of(state);
+    static const struct {
+        vkt_gguf_type type;
+        double tolerance;
+    } cases[] = { { VKT_GGUF_F32, 6e-8 }, { VKT_GGUF_F16, 4.9e-4 }, { VKT_GGUF_Q8_0, 0.5 / 127 + 4.9e-4 } };
+    static const char *const bases[] = { GOLDEN("llama.gguf"), GOLDEN("qwen2.gguf"), GOLDEN("qwen3.gguf") };
+    for (size_t b = 0; b < VKT_COUNT(bases); b++)
+        for (size_t c = 0; c < VKT_COUNT(cases); c++) {
+            files f = open_files(r, bases[b]);
+            const char *path = vkt_temp_dir_file(&r->dir, "merged.gguf");
+            vkt_gguf *merged;
+            vkt_gguf_model m;
+            CHECK(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, cases[c].type, path));
+            CHECK(vkt_gguf_open(&r->h, path, &merged));
+            CHECK(vkt_gguf_read_model(merged, &m));
+            for (uint32_t k = 0; k < N; k++) check_layer(&f, merged, cases[c].type, k, cases[c].tolerance);
+            check_rest(&f, merged);
+            vkt_gguf_destroy(&merged);
+            close_files(&f);
+        }
+}
+
+static void what_cannot_be_merged_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    files f = open_files(r, GOLDEN("llama.gguf"));
+    const char *path = vkt_temp_dir_file(&r->dir, "merged.gguf");
+    vkt_graph *graph;
+    vkt_store *other;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, VKT_GGUF_Q4_0, path),
+                     VKT_E_UNSUPPORTED);
+    vkt_test_error_contains("F32, F16 or Q8_0, not Q4_0");
+    /* A layer that no GGUF file has; a block that this file does not have; a matrix of another size. */
+    static const struct {
+        const char *layer;
+        vkt_result status;
+        const char *reason;
+    } bad[] = { { "model.layers.0.self_attn.z_proj", VKT_E_UNSUPPORTED, "has no tensor in a GGUF file" },
+                { "lm_head", VKT_E_UNSUPPORTED, "has no tensor in a GGUF file" },
+                { "model.layers.1.mlp.up_proj", VKT_E_NOT_FOUND, "no tensor \"blk.1.ffn_up.weight\"" },
+                { "model.layers.0.mlp.up_proj", VKT_E_SHAPE, "\"blk.0.ffn_up.weight\": want 8 rows of 4" },
+                { "model.layers.0.self_attn.q_proj", VKT_E_SHAPE, "8 rows are not those of" } };
+    for (size_t i = 0; i < VKT_COUNT(bad); i++) {
+        char name[80];
+        CHECK(vkt_graph_create(&r->h, &graph));
+        snprintf(name, sizeof name, "%s.lora_A.weight", bad[i].layer);
+        vkt_param(graph, name, vkt_shape2(RANK, 4));
+        snprintf(name, sizeof name, "%s.lora_B.weight", bad[i].layer);
+        vkt_param(graph, name, vkt_shape2(i == VKT_COUNT(bad) - 1 ? 9 : 8, RANK));
+        CHECK(vkt_store_create(r->ctx, graph, &other));
+        const vkt_result got = vkt_lora_merge_gguf(&r->h, f.g, other, VKT_PART_VALUE, &lora, VKT_GGUF_F32, path);
+        if (i == VKT_COUNT(bad) - 1) {
+            assert_int_equal(got, VKT_E_SHAPE);
+            vkt_test_error_contains("9 rows are not those of");
+        } else {
+            assert_int_equal(got, bad[i].status);
+            vkt_test_error_contains(bad[i].reason);
+        }
+        vkt_store_destroy(&other);
+        vkt_graph_destroy(&graph);
+    }
+    float *x = test_calloc(RANK * size_of(f.g, 6, 0), sizeof *x);
+    x[0] = 1e30f; /* the merged matrix is not finite in float16 */
+    CHECK(vkt_store_write(f.s, 12, VKT_PART_VALUE, x));
+    test_free(x);
+    assert_int_equal(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, VKT_GGUF_F16, path), VKT_E_DIVERGED);
+    assert_int_equal(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, VKT_GGUF_Q8_0, path), VKT_E_DIVERGED);
+    vkt_test_error_contains("blk.0.ffn_down.weight");
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 0);
+    vkt_test_expect_errors(false);
+    close_files(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(adapters_have_the_form_of_llama_cpp),
+        rig_test(merged_models_have_the_sum),
+        rig_test(what_cannot_be_merged_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
