@@ -277,7 +277,7 @@ int main(int argc, char **argv)
     comparison c = { .folder = argv[2] };
     char path[4096];
     vkt_gguf *g;
-    OK(vkt_ctx_create(NULL, &c.ctx));
+    OK(vkt_ctx_create(NULL, NULL, &c.ctx));
     OK(vkt_gguf_open(NULL, argv[1], &g));
     OK(vkt_lm_create(c.ctx, g, &c.lm));
     vkt_gguf_destroy(&g);
