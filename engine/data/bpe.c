@@ -7,16 +7,16 @@
 
 /* ---- merges ---- */
 
-/* The hash of a pair is a product with an odd number, which differs from run to run. So no file can be made whose
- * pairs all have the same hash (Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem,
- * 1997, section 2). Which pairs are found does not depend on the number. */
+/* The hash of a pair is the upper bits of its product with an odd number, which differs from run to run. So no file can
+ * be made whose pairs all have the same hash (Dietzfelbinger et al., A Reliable Randomized Algorithm for the
+ * Closest-Pair Problem, 1997, section 2). Which pairs are found does not depend on the number. */
 
 /* Returns the slot of a pair, or the free slot for a pair that is not in the table. n_slots must not be 0. */
 static vkt_merge *slot_of(const vkt_merges *m, uint32_t left, uint32_t right)
 {
     const uint64_t pair = (uint64_t)left << 32 | right;
-    size_t i = (pair * m->multiplier) >> 32;
-    for (i &= m->n_slots - 1; m->slots[i].id != VKT_NO_TOKEN; i = (i + 1) & (m->n_slots - 1))
+    size_t i = (size_t)((pair * m->multiplier) >> m->shift);
+    for (; m->slots[i].id != VKT_NO_TOKEN; i = (i + 1) & (m->n_slots - 1))
         if (m->slots[i].left == left && m->slots[i].right == right) break;
     return &m->slots[i];
 }
@@ -28,9 +28,10 @@ vkt_result vkt_merges_begin(const vkt_host *h, size_t n, vkt_merges *m)
     m->slots = vkt_alloc_array(h, slots, sizeof *m->slots);
     if (!m->slots) return vkt_fail_nomem(h, "the merges of a tokenizer", slots * sizeof *m->slots);
     m->n_slots = slots;
+    for (m->shift = 64; slots > 1; slots /= 2) m->shift--;
     const uint64_t now_ns = vkt_now_ns();
     m->multiplier = vkt_hash(VKT_HASH_START, &now_ns, sizeof now_ns) | 1;
-    for (size_t i = 0; i < slots; i++) m->slots[i].id = VKT_NO_TOKEN;
+    for (size_t i = 0; i < m->n_slots; i++) m->slots[i].id = VKT_NO_TOKEN;
     return VKT_OK;
 }
 

@@ -13,7 +13,8 @@ typedef struct vkt_merge {
 typedef struct vkt_merges {
     vkt_merge *slots;    /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
     size_t n_slots;      /* a power of two, or 0; at most half of the slots are used */
-    uint64_t multiplier; /* odd; of the hash */
+    uint64_t multiplier; /* of the hash; odd */
+    uint32_t shift;      /* the hash has the upper 64 - shift bits of the product */
 } vkt_merges;
 
 /* Makes room for n merges. VKT_E_NOMEM. */

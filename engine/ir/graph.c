@@ -420,7 +420,11 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 /* Adds `by` (1 or -1) to the reader counts of n's inputs. */
 static void count_reader(vkt_graph *g, const vkt_node *n, int by)
 {
-    for (uint32_t k = 0; k < n->n_in; k++) g->values[n->in[k].id].readers += (uint32_t)by;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        uint32_t id = n->in[k].id;
+        while (g->values[id].again) id = g->values[id].again; /* the last one counts for all: vkt_readers */
+        g->values[id].readers += (uint32_t)by;
+    }
 }
 
 /* Gives n its op, inputs, attributes and outputs. */

@@ -179,7 +179,8 @@ struct vkt_op {
     uint8_t in_place;  /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
                         * and layout. The kernels must allow this: only the lane that writes an element of the output
                         * reads this element of the input, and it reads before it writes */
-    bool forward_only; /* a gradient that would pass through it is an error. (Without this and `diff`, it is zero) */
+    bool forward_only; /* a gradient that would pass through it is an error. An op with neither this nor a bit in `diff`
+                        * passes no gradient, without an error */
     bool prologue;     /* runs before all other nodes, even if it was added later */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */

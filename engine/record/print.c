@@ -1,7 +1,6 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
-/* Appends the variants that were chosen for the node, with the tile if there is one: " by shared 64x64,8x4". */
 /* Returns whether an earlier choice of the same node is the same: a node may have several products. */
 static bool is_repeated(const vkt_program *p, size_t i)
 {
@@ -12,6 +11,7 @@ static bool is_repeated(const vkt_program *p, size_t i)
     return false;
 }
 
+/* Appends the variants that were chosen for the node, with the tile if there is one: " by shared 64x64,8x4". */
 static void picked_text(const vkt_program *p, uint32_t node, vkt_text *t)
 {
     for (size_t i = 0; i < p->lowered.n_picked; i++) {

@@ -115,8 +115,9 @@ VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vk
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
 /* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another one. So
  * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
- * The array must outlive the programs, and vkt_program_create checks it as it checks vkt_binding.array. A second call
- * with the same array, type and shape returns the same value. VKT_E_ARG: a NULL. */
+ * The array must outlive the graph's programs and calls of vkt_program_needs, and vkt_program_create checks it as it
+ * checks vkt_binding.array. A second call with the same array, type and shape returns the same value. VKT_E_ARG: a
+ * NULL. */
 VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
                                       vkt_shape shape);
 /* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
@@ -133,7 +134,9 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
  * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
  * forward and the backward pass only what other nodes read of a block is kept, for a chain of blocks its input. That
  * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without
- * blocks. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ * blocks, with one exception in 16-bit precisions: an op before a block is not fused with the block's first op, so
+ * its result is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory
+ * Cost", 2016.)
  *
  * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics,
  * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.

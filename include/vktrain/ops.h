@@ -662,11 +662,13 @@ typedef struct vkt_linear_cross_entropy_params {
     vkt_tensor *count; /* gets a scalar f32: the number of labels that count. NULL: not wanted */
 } vkt_linear_cross_entropy_params;
 /* Computes the cross-entropy, in nats, of labels whose logits are a linear layer of x, for instance the next tokens of
- * a language model with a large vocabulary V: x (..,D) f32, w (V,D) f32, labels (..) u32  ->  scalar loss = 1/norm sum
- * over the labels that count of -log softmax(x[r] w^T)[labels[r]] norm is the number of labels that count, or 1 with
- * `sum`. D is a multiple of 4; p may be NULL. The result is that of vkt_cross_entropy of vkt_linear, with the same
- * rules: rows after the real ones do not count, nor do ignored labels; a label that is neither a class nor ignored
- * makes the loss NaN; if no label counts, the mean is NaN and its gradient 0.
+ * a language model with a large vocabulary V:
+ *   x (..,D) f32, w (V,D) f32, labels (..) u32  ->  scalar
+ *   loss = 1/norm sum over the labels that count of -log softmax(x[r] w^T)[labels[r]]
+ *   norm = the number of labels that count; with `sum`: 1
+ * D is a multiple of 4; p may be NULL. The result is that of vkt_cross_entropy of vkt_linear, with the same rules: rows
+ * after the real ones do not count, nor do ignored labels; a label that is neither a class nor ignored makes the loss
+ * NaN; if no label counts, the mean is NaN and its gradient 0.
  *
  * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
  * 64 MiB, and slices without such rows are left out. After vkt_backward, dx and dw are computed with the loss, from the

@@ -145,8 +145,8 @@ typedef struct vkt_trainer_params {
     uint32_t workers;              /* threads that fill batches when streaming. 0: 2 if the features are in memory,
                                     * else one per core, at least 2 and at most 16. Results do not depend on this
                                     * number */
-    bool recompute;          /* compute single cheap ops again: see vkt_program_params. A model marks whole blocks by
-                              * itself (vkt_recompute_begin) */
+    bool recompute;          /* compute single cheap ops again: see vkt_program_params. For whole blocks, model.forward
+                              * may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss of labels, in training only. The losses of validation and vkt_trainer_evaluate are

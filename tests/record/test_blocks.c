@@ -3,6 +3,7 @@
  * refused. */
 #include "record/blocks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,6 +44,22 @@ static uint32_t again_nodes(const net *n)
 
 /* ---- the same bits ---- */
 
+/* Fails the test unless all parameters are finite, and a step changed each of them. */
+static void check_trained(const net *n)
+{
+    for (uint32_t i = 0; i < vkt_store_count(n->s); i++) {
+        const uint64_t count = vkt_shape_elements(vkt_store_shape(n->s, i));
+        float *x = malloc(count * sizeof *x);
+        assert_non_null(x);
+        OK(vkt_store_read(n->s, i, VKT_PART_MOMENT1, x));
+        double sum = 0;
+        for (uint64_t k = 0; k < count; k++) sum += fabs((double)x[k]);
+        if (!isfinite(sum)) fail_msg("the moment of %s is not finite", vkt_store_name(n->s, i));
+        if (sum == 0 && !n->g->values[n->g->params[i]].state) fail_msg("%s has no moment", vkt_store_name(n->s, i));
+        free(x);
+    }
+}
+
 static void compare(size_t at, job j)
 {
     j.n = BLOCKS;
@@ -53,6 +70,7 @@ static void compare(size_t at, job j)
     assert_true(networks[at].fused || again_nodes(&again) > 0);
     train(&keeps, 3);
     train(&again, 3);
+    check_trained(&again);
     for (int part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++) same_bits(&keeps, &again, (vkt_store_part)part);
     free_net(&keeps);
     free_net(&again);
@@ -101,6 +119,36 @@ static void a_gpu_has_the_same_bits(void **state)
     for (size_t i = 0; i < NETWORKS; i++)
         compare(i, (job){ .precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_F32 });
     harness_ctx->limits = real;
+}
+
+/* A value of a block gets a reader after the gradients. So relu must not be fused into the layer that makes the value:
+ * it would replace it. */
+static void a_value_may_be_read_after_its_gradients(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = 24 };
+    const vkt_shape shape = vkt_shape2(N, N);
+    net n = { .g = harness_graph() };
+    OK(vkt_builder_create(n.g, true, &n.b));
+    vkt_array *written;
+    OK(vkt_array_create(harness_ctx, &(vkt_array_params){ .dtype = VKT_F32, .shape = shape }, &written));
+    const vkt_tensor x = input(n.b, VKT_ROWS, shape);
+    vkt_recompute_begin(n.g);
+    const vkt_tensor y = linear(n.b, "fc", x, N);
+    vkt_recompute_end(n.g);
+    OK(vkt_backward(n.g, target(n.b, vkt_relu(n.g, y))));
+    vkt_write(n.g, y, vkt_external_array(n.g, "written", written, VKT_F32, shape));
+    OK(vkt_store_create(harness_ctx, n.g, &n.s));
+    OK(vkt_nn_init(n.b, n.s, 1));
+    OK(vkt_program_create(harness_ctx, n.g, n.s, NULL, &n.p));
+    train(&n, 1);
+    float got[N * N], least = 0;
+    OK(vkt_readback(harness_ctx, written->buffer, 0, got, sizeof got));
+    for (int i = 0; i < N * N; i++) least = fminf(least, got[i]);
+    assert_true(least < 0);
+    free_net(&n);
+    vkt_array_destroy(&written);
 }
 
 /* ---- the memory ---- */
@@ -436,6 +484,7 @@ int main(void)
         cmocka_unit_test(micro_batches_have_the_same_bits),
         cmocka_unit_test(nodes_that_are_not_fused_have_the_same_bits),
         cmocka_unit_test(a_gpu_has_the_same_bits),
+        cmocka_unit_test(a_value_may_be_read_after_its_gradients),
         cmocka_unit_test(a_chain_of_blocks_needs_the_memory_of_one_block),
         cmocka_unit_test(a_second_computation_waits_for_its_gradient),
         cmocka_unit_test(what_no_gradient_needs_is_not_computed_again),
