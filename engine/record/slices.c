@@ -17,8 +17,9 @@ enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 enum { MIN_SLICE_NS = 1000 };
 
 /* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains, or if there are more than
- * TOO_MANY times as many slices as grains. This does not happen in the first MIN_FRAMES frames after a division. If
- * there is no memory for new slices, the next attempt is RETRY_FRAMES frames later. */
+ * TOO_MANY times as many slices as grains. This does not happen in the first MIN_FRAMES frames after a division, nor
+ * directly after a frame under another load. If there is no memory for new slices, the next attempt is RETRY_FRAMES
+ * frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
 /* If two frames in a row take more than MUCH times the expected time, or less than the expected time / MUCH, then other
@@ -280,6 +281,13 @@ static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
     return divide(p, grain_ns, &next) < s->n;
 }
 
+/* Returns whether the last frame saw another load, which the next frame may confirm. Until then the expected times are
+ * those of two loads. */
+static bool is_unsettled(const vkt_slices *s)
+{
+    return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
+}
+
 /* Returns whether other slices would fit this budget and the expected times better. */
 static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
 {
@@ -287,7 +295,7 @@ static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
     const uint64_t grain = grain_of(budget_ns);
     if (grain < s->grain_ns / 2) return true;
     if (grain / 4 > s->grain_ns && s->n > 1) return true;
-    if (s->frames < MIN_FRAMES) return false;
+    if (s->frames < MIN_FRAMES || is_unsettled(s)) return false;
     for (uint32_t i = 0; i < s->n; i++)
         if (s->ends[i] - (i ? s->ends[i - 1] : 0) > 1 && s->ns[i] > TOO_LONG * grain) return true;
     return is_too_fine(p, grain, next);

@@ -365,7 +365,7 @@ typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, 
 
 /* The search of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;
+    vkt_size_fn build;       /* called once for each plan, and once more for messages */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */

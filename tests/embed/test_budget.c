@@ -80,6 +80,14 @@ static void make_up_times(const rig *r, vkt_slice_set *set)
     }
 }
 
+/* Returns the slice that begins with a kernel. */
+static uint32_t slice_at(const vkt_slices *s, uint32_t kernel)
+{
+    uint32_t i = 0;
+    while (i < s->n && (i ? s->ends[i - 1] : 0) != kernel) i++;
+    return i;
+}
+
 /* Submits one frame by the loop that docs/embedding.md shows. Sets r->true_ns. */
 static vkt_step_progress frame(rig *r, uint64_t budget_ns)
 {
@@ -91,10 +99,10 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     r->true_ns = 0;
     do {
         const vkt_run run = net_run(r->step);
-        const uint32_t first = r->n.p->budget.next;
+        const uint32_t next = r->n.p->budget.next, kernel = next ? s->ends[next - 1] : 0;
         assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         const uint32_t n = progress.submitted_ns ? (progress.slice ? progress.slice : s->n) : 0;
-        for (uint32_t i = first; i < n; i++) r->true_ns += slice_ns(r, i) + WAKE_NS;
+        for (uint32_t i = slice_at(s, kernel); i < n; i++) r->true_ns += slice_ns(r, i) + WAKE_NS;
         r->step += progress.completed;
     } while (progress.completed);
     return progress;
