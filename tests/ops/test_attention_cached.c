@@ -176,7 +176,7 @@ static void other_uses_of_a_cache_are_refused(void **state)
         const vkt_tensor w = vkt_param(g, "w", vkt_shape1(8)), xw = vkt_mul(g, x, w);
         vkt_test_expect_errors(true);
         vkt_result want = VKT_E_STATE;
-        const char *message = "is written by the graph, and read nowhere";
+        const char *message = "is written by the graph: read the result of vkt_append instead";
         if (c == 0) vkt_relu(g, (vkt_append(g, x, cache, past), cache));
         if (c == 1) vkt_append(g, x, (vkt_append(g, x, cache, past), cache), past);
         if (c == 2) vkt_append(g, x, (vkt_relu(g, cache), cache), past);
