@@ -674,12 +674,12 @@ typedef struct vkt_linear_cross_entropy_params {
  * NaN; if no label counts, the mean is NaN and its gradient 0.
  *
  * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
- * 64 MiB. Slices without such rows are left out, but for the first two runs, which measure all slices. After vkt_backward, dx and dw are computed with the loss, from the
- * same logits. If the loss is only a part of the graph's loss, and with vkt_gradients, the logits are computed again.
- * The loss of several batches is the sum of their `sum`s divided by the sum of their counts.
- * VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: a
- * binding does not hold the V logits of a row, or a row of x or w; or there are more labels or classes than the loops
- * of a CPU device can visit (see vkt_softmax_cross_entropy).
+ * 64 MiB. Slices without such rows are left out, but for the first two runs, which measure all slices. After
+ * vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is only a part of the graph's
+ * loss, and with vkt_gradients, the logits are computed again. The loss of several batches is the sum of their `sum`s
+ * divided by the sum of their counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types.
+ * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row, or a row of x or w; or
+ * there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. They have no gradient. At most 32 MiB of them are unpacked at once. VKT_E_ARG:

@@ -206,7 +206,7 @@ static void each_cache_may_fill_a_binding(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     OK(vkt_program_read(p, out, y, sizeof y));
     for (uint32_t i = 0; i < 2 * K; i++)
-        memcpy(cache[i / K] + i % K * PLANE + past_tokens * D, new[i / K] + i % K * T * D, sizeof(float) * T * D);
+        memcpy(cache[i / K] + i % K * PLANE + past_tokens * D, new[i / K] + i % K *T *D, sizeof(float) * T * D);
     for (uint32_t i = 0; i < K * G * T; i++) {
         const float *k = cache[0] + i / (G * T) * PLANE, *v = cache[1] + i / (G * T) * PLANE;
         double want[D];
@@ -218,7 +218,8 @@ static void each_cache_may_fill_a_binding(void **state)
     for (int i = 0; i < 2; i++) vkt_array_destroy(&arrays[i]);
 }
 
-/* A lane has at most 8 of the 32 vec4s of a row, so a work group has at least 4 lanes, also with subgroups of 1 or 2. */
+/* A lane has at most 8 of the 32 vec4s of a row, so a work group has at least 4 lanes, also with subgroups of 1 or 2.
+ */
 static void a_row_needs_four_lanes(void **state)
 {
     (void)state;
@@ -352,10 +353,14 @@ static void a_gradient_through_the_cache_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_behind_the_text_are_not_used),       cmocka_unit_test(scores_may_be_infinite),
-        cmocka_unit_test(a_cache_grows_from_run_to_run),           cmocka_unit_test(each_cache_may_fill_a_binding),
-        cmocka_unit_test(a_row_needs_four_lanes),                  cmocka_unit_test(other_layouts_are_converted),
-        cmocka_unit_test(operands_that_do_not_fit_are_refused),    cmocka_unit_test(other_uses_of_a_cache_are_refused),
+        cmocka_unit_test(rows_behind_the_text_are_not_used),
+        cmocka_unit_test(scores_may_be_infinite),
+        cmocka_unit_test(a_cache_grows_from_run_to_run),
+        cmocka_unit_test(each_cache_may_fill_a_binding),
+        cmocka_unit_test(a_row_needs_four_lanes),
+        cmocka_unit_test(other_layouts_are_converted),
+        cmocka_unit_test(operands_that_do_not_fit_are_refused),
+        cmocka_unit_test(other_uses_of_a_cache_are_refused),
         cmocka_unit_test(a_gradient_through_the_cache_is_refused),
     };
     return cmocka_run_group_tests_name("a cache of keys and values", tests, harness_setup, harness_teardown);

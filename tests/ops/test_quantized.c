@@ -109,14 +109,15 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
             }
         harness_read_f32(p, g, product, y);
         for (size_t i = 0; i < BATCH * ROWS; i++)
-            check_product(vkt_gguf_type_name((vkt_gguf_type)f->quant), i, y[i], x + i / ROWS * columns, want + i % ROWS * columns, columns);
+            check_product(vkt_gguf_type_name((vkt_gguf_type)f->quant), i, y[i], x + i / ROWS * columns,
+                          want + i % ROWS * columns, columns);
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
     }
 }
 
-/* Weights of Q8_0 of 40 KB, and bindings of 8 KiB: the rows are in several dispatches, which begin inside of words. Both
- * kernels for few rows of x can be split so. */
+/* Weights of Q8_0 of 40 KB, and bindings of 8 KiB: the rows are in several dispatches, which begin inside of words.
+ * Both kernels for few rows of x can be split so. */
 static void few_rows_and_small_bindings(void **state)
 {
     (void)state;
