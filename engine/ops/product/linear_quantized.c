@@ -124,13 +124,13 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
 }
 
 /* Chooses by the cost of a number of the weights, in products: UNPACKED reads it, writes it, and reads it again, and
- * the tiles of its product have vkt_product_rows rows. */
+ * the tiles of its product have 4 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
     const double m = vkt_node_in(n, X)->shape.dim[0];
     const bool gpu = e->lim->traits->shared_pays;
-    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, vkt_product_rows(e->lim)) } };
+    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, 4) } };
     uint32_t count = 1;
     if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
     if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
