@@ -294,6 +294,14 @@ static void learn(vkt_program *p, vkt_slice_set *s)
     s->value = s->frame_value = 0;
 }
 
+/* Returns whether the newest frame has measured another load than the one that counts. The next frame shows whether the
+ * load has changed. Until then some slices have times with the new load, and others with the old one, so new slices
+ * would get times of both. */
+static bool is_unsettled(const vkt_slices *s)
+{
+    return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
+}
+
 /* Returns whether there are many more slices than grains, and a new division would have fewer. */
 static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
 {
@@ -312,7 +320,7 @@ static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
     const uint64_t grain = grain_of(budget_ns);
     if (grain < s->grain_ns / 2) return true;
     if (grain / 4 > s->grain_ns && s->n > 1) return true;
-    if (s->frames < MIN_FRAMES) return false;
+    if (s->frames < MIN_FRAMES || is_unsettled(s)) return false;
     for (uint32_t i = 0; i < s->n; i++)
         if (s->ends[i] - (i ? s->ends[i - 1] : 0) > 1 && s->ns[i] > TOO_LONG * grain) return true;
     return is_too_fine(p, grain, next);
