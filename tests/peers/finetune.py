@@ -9,7 +9,8 @@
     venv/bin/python finetune.py answers MODEL.gguf TEXT.jsonl OUT     trains on questions, and then answers others
 
 TEXT.jsonl has `question` and `answer` in each line, as gsm8k. `reference` writes OUT/reference.safetensors and the
-folders OUT/zero (adapters as PEFT makes them) and OUT/random (the same A, and a random B). docs/finetune.md has results.
+folders OUT/zero (adapters as PEFT makes them) and OUT/random (the same A, and a random B). The program finetune_compare
+(finetune.c) compares vktrain with them. docs/finetune.md has results. `reference` needs a model of the architecture llama.
 """
 
 import argparse
@@ -50,9 +51,10 @@ def in_double():
     modeling_llama.LlamaRotaryEmbedding.forward = exact_rope
 
 
-def load(path, dtype=torch.float32):
+def load(path, dtype=torch.float32, attention="sdpa"):
     folder, name = os.path.split(os.path.abspath(path))
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32, attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32,
+                                                 attn_implementation=attention)
     model.eval()
     return model.to(dtype)
 
@@ -98,10 +100,10 @@ def encode(tokenizer, example, context):
     return ids + [tokenizer.eos_token_id] * pad, labels + [IGNORE] * pad
 
 
-def batches(tokenizer, path, steps, batch, context):
-    """Returns the first examples of a file that have an answer within the context."""
+def batches(tokenizer, lines, steps, batch, context):
+    """Returns the first examples that have an answer within the context."""
     rows = []
-    for e in examples(path):
+    for e in lines:
         if len(rows) == steps * batch:
             break
         row = encode(tokenizer, e, context)
@@ -134,9 +136,30 @@ def trajectory(model, ids, labels, lr):
     return torch.tensor(losses, dtype=torch.float64)
 
 
+def gradients(model, ids, labels, name, out):
+    """Adds the gradients of one batch to `out`."""
+    loss_of(model, ids, labels).backward()
+    for n, p in adapters(model).items():
+        out[f"{name}.grad.{n}"] = p.grad.clone()
+        p.grad = None
+
+
+def more_gradients(a, ids, labels, start, out):
+    """Adds float32 gradients that are rounded in another order: by other kernels of attention, and by one thread."""
+    for name, attention, threads in (("f32_eager", "eager", 0), ("f32_thread", "sdpa", 1)):
+        model = adapted(load(a.model, attention=attention))
+        for n, p in adapters(model).items():
+            p.data = start[n].clone()
+        set_b(model, SEED)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads or before)
+        gradients(model, ids, labels, name, out)
+        torch.set_num_threads(before)
+
+
 def run_reference(a):
     tokenizer = tokenizer_of(a.model)
-    ids, labels = batches(tokenizer, a.text, a.steps, a.batch, a.context)
+    ids, labels = batches(tokenizer, examples(a.text), a.steps, a.batch, a.context)
     words = [torch.tensor([tokenizer(e["question"], add_special_tokens=False)["input_ids"]])
              for e in examples(a.text)[-20:]]
     out = {"ids": ids.int(), "labels": labels.int(), "lr": torch.tensor([a.lr])}
@@ -146,6 +169,7 @@ def run_reference(a):
         if dtype == torch.float64:
             in_double()
         model = load(a.model, dtype)
+        assert model.config.model_type == "llama", "in_double knows llama alone"
         with torch.no_grad():
             out[f"{name}.logits"] = torch.stack([model(input_ids=w).logits[0, -1] for w in words])
         model = adapted(model)
@@ -158,15 +182,15 @@ def run_reference(a):
         set_b(model, SEED)
         if dtype == torch.float32:
             model.save_pretrained(os.path.join(a.out, "random"))
-        loss_of(model, ids[0], labels[0]).backward()
+        gradients(model, ids[0], labels[0], name, out)
         with torch.no_grad():
             out[f"{name}.adapted_logits"] = torch.stack([model(input_ids=w).logits[0, -1] for w in words])
         for n, p in adapters(model).items():
-            out[f"{name}.grad.{n}"] = p.grad.clone()
-            p.grad = None
             p.data = start[n].to(dtype).clone()
         out[f"{name}.losses"] = trajectory(model, ids, labels, a.lr)
         del model
+        if dtype == torch.float32:
+            more_gradients(a, ids[0], labels[0], start, out)
     save_file({k: v.contiguous() for k, v in out.items()}, os.path.join(a.out, "reference.safetensors"))
     print("loss of the last step", out["f32.losses"][-1].item(), out["f64.losses"][-1].item())
 
@@ -228,8 +252,8 @@ def run_answers(a):
     model = adapted(load(a.model))
     lines = examples(a.text)
     if a.epochs:
-        ids, labels = batches(tokenizer, a.text, a.problems // a.batch * a.epochs, a.batch, a.context)
-        trajectory(model, ids, labels, a.lr)
+        ids, labels = batches(tokenizer, lines[:-a.answers], a.problems // a.batch, a.batch, a.context)
+        trajectory(model, ids.repeat(a.epochs, 1, 1), labels.repeat(a.epochs, 1, 1), a.lr)
         model.save_pretrained(a.out)
     form = re.compile(r"#### (-?[\d,.]*\d)\s*$")
     formed, right = 0, 0
