@@ -386,8 +386,9 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
             r = vkt_fail(&g->host, VKT_E_ARG, "%s: input %u is %s", op->name, i,
                          in[i].id ? "not of this graph" : "the null tensor");
         else if (is_unreadable(g, in[i]))
-            r = vkt_fail(&g->host, VKT_E_STATE, "%s: input %u, '%s', is written by the graph, and read nowhere",
-                         op->name, i, g->values[vkt_root(g, in[i])].name);
+            r = vkt_fail(&g->host, VKT_E_STATE,
+                         "%s: input %u, '%s', is written by the graph: read the result of vkt_append instead", op->name,
+                         i, g->values[vkt_root(g, in[i])].name);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r == VKT_OK;
 }

@@ -54,7 +54,7 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
-    bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; no other node may use it */
+    bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; no other node may read it, but for `appended` */
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
     uint32_t readers;  /* number of node inputs that refer to it */
@@ -393,7 +393,7 @@ typedef struct vkt_dispatch {
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
     uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
-    bool conditional; /* it runs only if a counter on the device is larger than `above`: see vkt_when_begin. The last
+    bool conditional; /* it need not run unless a counter on the device is larger than `above`: vkt_when_begin. The last
                        * entry of `bind` is then no binding of the shader. It has the numbers of groups of such
                        * dispatches, and those of this one begin at word `counts`: `groups`, or three zeros */
     uint32_t above, counts;

@@ -209,7 +209,7 @@ vkt_tensor vkt_lm_logits(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden)
 
 vkt_tensor vkt_lm_loss(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden, vkt_tensor labels)
 {
-    const vkt_linear_cross_entropy_params p = { .has_ignore = true, .ignore = UINT32_MAX };
+    const vkt_linear_cross_entropy_params p = { .has_ignore_index = true, .ignore_index = -1 };
     if (!is_ready(b, m, "vkt_lm_loss", hidden) || !vkt_is_usable(b->g, "vkt_lm_loss", labels)) return (vkt_tensor){ 0 };
     vkt_tensor w;
     const vkt_lm_tensor *t = output(b, m, &w);

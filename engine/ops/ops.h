@@ -75,11 +75,14 @@ vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor grad
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
-/* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: those added after vkt_when_above(e, n) run
- * only if the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes the
- * counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the numbers of
+/* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: those added after vkt_when_above(e, n) need
+ * not run unless the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes
+ * the counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the numbers of
  * groups of all conditional dispatches, and the device reads them (vkCmdDispatchIndirect). What dispatches of one
- * condition write in scratch may be read by those of the same or a larger n. */
+ * condition write in scratch may be read by those of the same or a larger n.
+ *
+ * The condition only saves time: the results must be the same if all dispatches run. The first two runs of a program
+ * run all of them, to measure how long each one takes (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
     size_t first; /* number of the first dispatch */

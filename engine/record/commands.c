@@ -188,7 +188,7 @@ static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, bool conditional)
     ctx->vk.CmdPipelineBarrier2(cmd, &info);
 }
 
-static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, size_t i)
+static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, size_t i, bool all)
 {
     vkt_ctx *ctx = p->ctx;
     const vkt_dispatch *d = &p->lowered.list[i];
@@ -200,7 +200,7 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, uint32_t side, 
     ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[side][i], 0, NULL);
     if (d->push_bytes)
         ctx->vk.CmdPushConstants(cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d->push_bytes, d->push);
-    if (d->conditional) {
+    if (d->conditional && !all) {
         const vkt_range r = vkt_range_of(p, &d->bind[d->n_bind - 1], side);
         ctx->vk.CmdDispatchIndirect(cmd, r.buffer->handle, r.buffer->base_bytes + r.offset_bytes + 4ull * d->counts);
     } else {
@@ -221,7 +221,7 @@ static bool has_conditional(const vkt_program *p, size_t k)
 }
 
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
-                      vkt_timer *timer)
+                      vkt_timer *timer, bool all)
 {
     const vkt_plan *plan = &p->plan;
     size_t next = 0;
@@ -232,7 +232,7 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32
             next++;
         }
         if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i);
-        record_dispatch(p, cmd, side, i);
+        record_dispatch(p, cmd, side, i, all);
         if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i + 1);
     }
 }

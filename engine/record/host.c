@@ -46,7 +46,7 @@ vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run
         barrier(ctx, cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT);
     }
-    vkt_record_range(p, cmd, run && run->swap && p->sides == 2, 0, (uint32_t)p->lowered.n, NULL);
+    vkt_record_range(p, cmd, run && run->swap && p->sides == 2, 0, (uint32_t)p->lowered.n, NULL, false);
     if (p->words) {
         barrier(ctx, cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | VK_PIPELINE_STAGE_2_HOST_BIT,

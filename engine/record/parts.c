@@ -3,17 +3,18 @@
  * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before it
  * has run. So the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers
  * compile late. The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit
- * allows. */
+ * allows. The first two runs do all conditional dispatches (vkt_when_begin), so each of them has a measured time, and
+ * no later run takes longer because it does more of them. */
 #include "record/record.h"
 
 static vkt_result record_side(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_timer *timer,
-                              vkt_series *out)
+                              bool all, vkt_series *out)
 {
     VKT_TRY(vkt_series_create(p->ctx, p->name, n, out));
     for (uint32_t i = 0; i < n; i++) {
         VKT_TRY(vkt_series_begin(p->ctx, out, i));
         if (timer && i == 0) vkt_timer_reset(p->ctx, out->cmds[0], timer, 0, timer->count);
-        vkt_record_range(p, out->cmds[i], side, i ? ends[i - 1] : 0, ends[i], timer);
+        vkt_record_range(p, out->cmds[i], side, i ? ends[i - 1] : 0, ends[i], timer, all);
         VKT_TRY(vkt_series_end(p->ctx, out, i));
     }
     return VKT_OK;
@@ -24,11 +25,15 @@ static void free_sides(vkt_program *p, vkt_series s[2])
     for (int side = 0; side < 2; side++) vkt_series_destroy(p->ctx, &s[side]);
 }
 
-vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series out[2])
+/* Records the dispatches as a series of n command buffers, one series for each side. Command buffer i ends before
+ * dispatch ends[i]. timer NULL: there are no timestamps. `all`: conditional dispatches always run. */
+static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, bool all,
+                                vkt_series out[2])
 {
     vkt_series s[2] = { { .n = 0 } };
     vkt_result r = VKT_OK;
-    for (uint32_t side = 0; side < p->sides && r == VKT_OK; side++) r = record_side(p, side, ends, n, timer, &s[side]);
+    for (uint32_t side = 0; side < p->sides && r == VKT_OK; side++)
+        r = record_side(p, side, ends, n, timer, all, &s[side]);
     if (r == VKT_OK)
         memcpy(out, s, sizeof s);
     else
@@ -45,8 +50,8 @@ vkt_series *vkt_parts_now(vkt_program *p)
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
     vkt_series parts[2];
-    if (p->profile && !p->profiled[0].n) VKT_TRY(vkt_parts_record(p, p->ends, n, &p->timer, p->profiled));
-    VKT_TRY(vkt_parts_record(p, p->ends, n, NULL, parts));
+    if (p->profile && !p->profiled[0].n) VKT_TRY(record_series(p, p->ends, n, &p->timer, false, p->profiled));
+    VKT_TRY(record_series(p, p->ends, n, NULL, false, parts));
     memcpy(p->parts, parts, sizeof parts);
     free_sides(p, p->pieces);
     return VKT_OK;
@@ -89,7 +94,7 @@ vkt_result vkt_parts_create(vkt_program *p)
     if (split || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
     if (!split) return record_parts(p, find_sections(p));
     for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
-    return vkt_parts_record(p, p->ends, n, &p->timer, p->pieces);
+    return record_series(p, p->ends, n, &p->timer, true, p->pieces);
 }
 
 static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
@@ -106,18 +111,6 @@ static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
                      vkt_dispatch_name(&p->lowered.list[longest]), (double)ns[longest] * 1e-6);
 }
 
-/* Some conditional dispatches did not run in the measured run, but may run later. So each gets at least the time of an
- * earlier one of the same node and kernel that is as large. An earlier one has run if a later one has. */
-static void assume_all_run(const vkt_program *p, uint64_t *ns)
-{
-    const vkt_dispatch *all = p->lowered.list;
-    for (size_t i = 0; i < p->lowered.n; i++)
-        for (size_t k = i; all[i].conditional && k-- > 0 && all[k].node == all[i].node;)
-            if (all[k].conditional && all[k].kernel == all[i].kernel && all[k].groups[0] == all[i].groups[0] &&
-                all[k].groups[1] >= all[i].groups[1] && all[k].groups[2] == all[i].groups[2])
-                ns[i] = VKT_MAX(ns[i], ns[k]);
-}
-
 vkt_result vkt_parts_prepare(vkt_program *p)
 {
     if (p->parts[0].n || p->runs < 2) return VKT_OK;
@@ -128,7 +121,6 @@ vkt_result vkt_parts_prepare(vkt_program *p)
     p->ns = ns;
     VKT_TRY(vkt_timer_read(p->ctx, &p->timer, ns));
     for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
-    assume_all_run(p, ns);
     warn_of_long_kernels(p, ns);
     uint32_t parts = 0;
     for (uint32_t i = 0, first = 0; i <= p->n_marks; i++) {

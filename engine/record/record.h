@@ -86,6 +86,7 @@ typedef struct vkt_slices {
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
     uint64_t *ns;        /* by slice: its expected time, with the time until the next slice of its frame begins */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
+    uint64_t *least_ns;  /* by slice: `ns` is at least this, the second run's time of its conditional dispatches */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
     uint64_t grain_ns;   /* the longest expected time of a slice when the slices were made. Only a slice of one kernel
                           * may be longer */
@@ -180,10 +181,10 @@ const char *vkt_dispatch_name(const vkt_dispatch *d);
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
 /* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If `timer` is not NULL, records
- * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. No barrier is necessary before the first
- * dispatch or behind the last one: see vkt_submit. */
+ * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. `all`: conditional dispatches always run. No
+ * barrier is necessary before the first dispatch or behind the last one: see vkt_submit. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
-                      vkt_timer *timer);
+                      vkt_timer *timer, bool all);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
@@ -192,9 +193,6 @@ vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. For the third run, waits for the second one, reads the time of each dispatch,
  * splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
-/* Records the dispatches as a series of n command buffers, one series for each side. Command buffer i ends before
- * dispatch ends[i]. timer NULL: there are no timestamps. */
-vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series out[2]);
 /* Returns the commands that the run which began last submits: its pieces, or its parts. */
 vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: all functions that submit a run call these three. vkt_run_words checks the run and writes its

@@ -5,7 +5,9 @@
  * of the host. So the host reads the times of a slice as soon as its submission is done, and waits for nothing.
  *
  * An expected time rises to a longer measured one at once, and falls to a shorter one by a quarter of the difference.
- * Other work on the device makes times vary, and a frame that is too long is worse than a frame that trains less. */
+ * Other work on the device makes times vary, and a frame that is too long is worse than a frame that trains less. For
+ * the same reason a conditional dispatch that did not run counts as if it had: the second run has measured all of them.
+ */
 #include "record/record.h"
 
 /* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
@@ -53,7 +55,7 @@ static vkt_result record_set(vkt_program *p, uint32_t side, const uint32_t *ends
         VKT_TRY(vkt_series_begin(ctx, series, i));
         vkt_timer_reset(ctx, cmd, &s->timer, 2 * i, 2);
         vkt_timer_mark(ctx, cmd, &s->timer, 2 * i);
-        vkt_record_range(p, cmd, side, i ? ends[i - 1] : 0, ends[i], NULL);
+        vkt_record_range(p, cmd, side, i ? ends[i - 1] : 0, ends[i], NULL, false);
         vkt_timer_mark(ctx, cmd, &s->timer, 2 * i + 1);
         vkt_timer_copy_pair(ctx, cmd, &s->timer, 2 * i, s->times);
         VKT_TRY(vkt_series_end(ctx, series, i));
@@ -91,10 +93,12 @@ static void free_arrays(const vkt_host *h, vkt_slices *s)
     vkt_free(h, s->ends);
     vkt_free(h, s->ns);
     vkt_free(h, s->unloaded_ns);
+    vkt_free(h, s->least_ns);
     vkt_free(h, s->kernel_ns);
     s->ends = NULL;
     s->ns = NULL;
     s->unloaded_ns = NULL;
+    s->least_ns = NULL;
     s->kernel_ns = NULL;
 }
 
@@ -111,26 +115,44 @@ void vkt_slices_free(vkt_program *p)
 
 /* ---- division ---- */
 
-/* Sets the expected time of each slice: the sum of its kernels' times. */
-static void expect(vkt_slices *s)
+/* Returns the least expected time of dispatch d. */
+static uint64_t least_of(const vkt_program *p, uint32_t d)
 {
+    return p->lowered.list[d].conditional ? p->ns[d] : 0;
+}
+
+/* Sets the expected time of each slice: the sum of its kernels' times. */
+static void expect(vkt_program *p)
+{
+    vkt_slices *s = &p->budget.slices;
     for (uint32_t i = 0, d = 0; i < s->n; i++) {
-        for (s->ns[i] = 0; d < s->ends[i]; d++) s->ns[i] += s->kernel_ns[d];
+        s->ns[i] = s->least_ns[i] = 0;
+        for (; d < s->ends[i]; d++) {
+            s->ns[i] += s->kernel_ns[d];
+            s->least_ns[i] += least_of(p, d);
+        }
         s->ns[i] = VKT_MAX(s->ns[i], MIN_SLICE_NS);
         s->unloaded_ns[i] = (double)s->ns[i];
     }
     s->load = s->last_load = 1;
 }
 
-/* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. */
-static void spread(vkt_slices *s)
+/* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. If they become
+ * smaller, what is above the least time of each kernel is scaled. */
+static void spread(vkt_program *p)
 {
+    vkt_slices *s = &p->budget.slices;
     for (uint32_t i = 0, first = 0; i < s->n; first = s->ends[i++]) {
         uint64_t sum = 0;
         for (uint32_t d = first; d < s->ends[i]; d++) sum += s->kernel_ns[d];
-        for (uint32_t d = first; d < s->ends[i]; d++)
-            s->kernel_ns[d] = sum ? (uint64_t)((double)s->kernel_ns[d] * (double)s->ns[i] / (double)sum)
-                                  : s->ns[i] / (s->ends[i] - first);
+        const bool falls = s->ns[i] < sum;
+        const uint64_t kept = falls ? s->least_ns[i] : 0;
+        for (uint32_t d = first; d < s->ends[i]; d++) {
+            const uint64_t least = least_of(p, d), keep = falls ? least : 0;
+            const double ns = sum ? (double)(s->kernel_ns[d] - keep) * (double)(s->ns[i] - kept) / (double)(sum - kept)
+                                  : (double)s->ns[i] / (s->ends[i] - first);
+            s->kernel_ns[d] = VKT_MAX(keep + (uint64_t)ns, least); /* a product of doubles may be rounded down */
+        }
     }
 }
 
@@ -158,10 +180,11 @@ static vkt_result make_arrays(vkt_program *p)
     s->ends = vkt_alloc_array(h, 2 * n, sizeof *s->ends); /* the second half is for new ends */
     s->ns = vkt_alloc_array(h, n, sizeof *s->ns);
     s->unloaded_ns = vkt_alloc_array(h, n, sizeof *s->unloaded_ns);
+    s->least_ns = vkt_alloc_array(h, n, sizeof *s->least_ns);
     s->kernel_ns = vkt_alloc_array(h, n, sizeof *s->kernel_ns);
-    if (!s->ends || !s->ns || !s->unloaded_ns || !s->kernel_ns) {
+    if (!s->ends || !s->ns || !s->unloaded_ns || !s->least_ns || !s->kernel_ns) {
         free_arrays(h, s);
-        return vkt_fail_nomem(h, "a budget", n * 4 * sizeof *s->ns);
+        return vkt_fail_nomem(h, "a budget", n * 5 * sizeof *s->ns);
     }
     memcpy(s->kernel_ns, p->ns, n * sizeof *s->kernel_ns);
     return VKT_OK;
@@ -173,7 +196,7 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
     vkt_slice_set fresh[2] = { { .value = 0 } };
     uint32_t from = *next;
     VKT_TRY(make_arrays(p));
-    if (s->n) spread(s);
+    if (s->n) spread(p);
     const uint32_t n = divide(p, grain_of(budget_ns), &from), *ends = s->ends + p->lowered.n;
     vkt_result r = VKT_OK;
     for (int i = 0; i < 2 && r == VKT_OK; i++) r = set_make(p, ends, n, &fresh[i]);
@@ -189,7 +212,7 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
     s->frames = s->turn = s->retry = 0;
     s->set[0].budget_ns = budget_ns;
     *next = from;
-    expect(s);
+    expect(p);
     return VKT_OK;
 }
 
@@ -238,7 +261,7 @@ static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
         const double ns =
             all->load > before ? all->unloaded_ns[i] * all->load : (double)all->ns[i] * all->load / before;
         if (s->values[i] || (all->load > before && ns < (double)all->ns[i])) continue;
-        all->ns[i] = VKT_MAX((uint64_t)ns, MIN_SLICE_NS);
+        all->ns[i] = VKT_MAX(VKT_MAX((uint64_t)ns, MIN_SLICE_NS), all->least_ns[i]);
     }
 }
 
@@ -253,13 +276,15 @@ static void learn(vkt_program *p, vkt_slice_set *s)
         if (!s->values[i]) continue;
         const uint64_t now = measured(p, s, i);
         frame_ns += s->count[i] * now;
+        all->ns[i] = follow(all->ns[i], VKT_MAX(now, all->least_ns[i]));
+        if (all->least_ns[i]) continue; /* how much of this slice has run is not known */
         expected += all->unloaded_ns[i];
         sum += (double)now;
-        all->ns[i] = follow(all->ns[i], now);
     }
-    follow_load(all, s, sum / expected);
+    if (expected > 0) follow_load(all, s, sum / expected);
     for (uint32_t i = 0; i < all->n; i++)
-        if (s->values[i]) follow_slowly(&all->unloaded_ns[i], (double)measured(p, s, i) / all->load);
+        if (s->values[i] && !all->least_ns[i])
+            follow_slowly(&all->unloaded_ns[i], (double)measured(p, s, i) / all->load);
     if (frame_ns) {
         all->measured_frames++;
         all->measured_ns = frame_ns;
@@ -270,6 +295,14 @@ static void learn(vkt_program *p, vkt_slice_set *s)
     s->value = s->frame_value = 0;
 }
 
+/* Returns whether the newest frame has measured another load than the one that counts. The next frame shows whether the
+ * load has changed. Until then some slices have times with the new load, and others with the old one, so new slices
+ * would get times of both. */
+static bool is_unsettled(const vkt_slices *s)
+{
+    return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
+}
+
 /* Returns whether there are many more slices than grains, and a new division would have fewer. */
 static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
 {
@@ -277,7 +310,7 @@ static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < s->n; i++) sum += s->ns[i];
     if (s->n <= TOO_MANY * (sum / grain_ns + 1)) return false;
-    spread(&p->budget.slices);
+    spread(p);
     return divide(p, grain_ns, &next) < s->n;
 }
 

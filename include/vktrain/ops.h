@@ -66,9 +66,9 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
  * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
  * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
- * dx = dy w. The weights have no gradient. With up to 8 rows of x, they are read as they are. Otherwise, and for dx,
- * they are unpacked to f32 in front of each product, in memory that all such layers of a program share: about 4 * O * I
- * bytes of the largest one. */
+ * dx = dy w. The weights have no gradient. With up to 8 rows of x, they are read as they are, unless y is stored in 16
+ * bits (vkt_precision). Otherwise, and for dx, they are unpacked to f32 in front of each product, in memory that all
+ * such layers of a program share: about 4 * O * I bytes of the largest one. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -474,8 +474,11 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
  * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
- * Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. It is for generating text: a gradient that would
- * pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do not fit. VKT_E_ARG: dropout or mask. */
+ * A q, k or v in BATCH_LAST is converted first. Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. It
+ * is for generating text: a gradient that would pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do not
+ * fit. VKT_E_DTYPE: other types than f32, and u32 for `past`. VKT_E_ARG: dropout or mask; a scale that is not above 0.
+ * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or the queries that read
+ * them; or the cache is too long for the loops of a CPU device. */
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
@@ -656,10 +659,10 @@ typedef struct vkt_cross_entropy_params {
  * for labels that do not count, and after the real rows. `weight` has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 typedef struct vkt_linear_cross_entropy_params {
-    bool has_ignore;   /* use `ignore` instead of VKT_IGNORE_INDEX */
-    uint32_t ignore;   /* with has_ignore: labels of this value do not count */
-    bool sum;          /* the sum over the labels that count, not their mean */
-    vkt_tensor *count; /* gets a scalar f32: the number of labels that count. NULL: not wanted */
+    bool has_ignore_index; /* use ignore_index instead of VKT_IGNORE_INDEX */
+    int32_t ignore_index;  /* with has_ignore_index: labels of this value, as u32, do not count */
+    bool sum;              /* the sum over the labels that count, not their mean */
+    vkt_tensor *count;     /* gets a scalar f32: the number of labels that count. NULL: not wanted */
 } vkt_linear_cross_entropy_params;
 /* Computes the cross-entropy, in nats, of labels whose logits are a linear layer of x, for instance the next tokens of
  * a language model with a large vocabulary V:
@@ -671,13 +674,16 @@ typedef struct vkt_linear_cross_entropy_params {
  * NaN; if no label counts, the mean is NaN and its gradient 0.
  *
  * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
- * 64 MiB, and slices without such rows are left out. After vkt_backward, dx and dw are computed with the loss, from the
- * same logits. If the loss is only a part of the graph's loss, and with vkt_gradients, the logits are computed again.
- * The loss of several batches is the sum of their `sum`s divided by the sum of their counts.
- * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row.
+ * 64 MiB. Slices without such rows are left out, but for the first two runs, which measure all slices. After
+ * vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is only a part of the graph's
+ * loss, and with vkt_gradients, the logits are computed again. The loss of several batches is the sum of their `sum`s
+ * divided by the sum of their counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types.
+ * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row, or a row of x or w; or
+ * there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
- * vkt_linear_quantized, and outputs = V. They have no gradient. At most 32 MiB of them are unpacked at once. */
+ * vkt_linear_quantized, and outputs = V. They have no gradient. At most 32 MiB of them are unpacked at once. VKT_E_ARG:
+ * an unknown format. */
 VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor labels,
                                             const vkt_linear_cross_entropy_params *p);
 VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,

@@ -159,10 +159,12 @@ typedef struct vkt_step_progress {
  * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
  * a quarter of the budget. A kernel that takes longer than a whole budget is submitted in a frame without other slices.
  * Expected times follow the measured ones from frame to frame. They rise at once, and fall within some ten frames.
- * Measured times include other work on the device, and the time between two submissions. A changed budget takes effect
- * at once. The first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there
- * is no limit: call the function until `completed` to finish the run in progress. If there is no memory to divide the
- * step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
+ * Measured times include other work on the device, and the time between two submissions. Work that may be left out
+ * (vkt_linear_cross_entropy, depending on the labels) always counts with at least the time that it took in the second
+ * run, which does all of it. So a frame may take less time than expected. A changed budget takes effect at once. The
+ * first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit:
+ * call the function until `completed` to finish the run in progress. If there is no memory to divide the step for
+ * another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
  * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are

@@ -8,7 +8,7 @@
 //         section 3.2, FusedLinearCrossEntropy
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 // A sum adds sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
-// An element of dz is written by the lane that has read it last. The label's logit is read before.
+// z and dz are the same memory. Only the lane that writes an element of dz reads this element of z.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -43,7 +43,9 @@ void row_of(uint i, uint base, float by)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, classes = pc.classes, n = (classes + 3) / 4;
     const uint label = t[rows[pc.first + i]];
-    const float z_label = LOAD4(z4, base + label / 4)[label % 4];
+    float z_label = 0.0;
+    if (label / 4 % lanes == lane) z_label = LOAD4(z4, base + label / 4)[label % 4];
+    z_label = sum_of_lanes(z_label);
     vec4 most = vec4(LOWEST);
     for (uint k = lane; k < n; k += lanes) most = max(most, logits(base, k, classes));
     const float m = max_of_lanes(max(max(most.x, most.y), max(most.z, most.w)));

@@ -273,7 +273,7 @@ static vkt_tensor cross_entropy_images(vkt_graph *g, const vkt_tensor *in, const
 static vkt_tensor linear_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_cross_entropy_params o = label_options(in, a);
-    vkt_linear_cross_entropy_params p = { o.has_ignore_index, (uint32_t)o.ignore_index, o.reduction != VKT_LOSS_MEAN };
+    vkt_linear_cross_entropy_params p = { o.has_ignore_index, o.ignore_index, o.reduction != VKT_LOSS_MEAN };
     return vkt_linear_cross_entropy(g, in[0], in[1], in[2], &p);
 }
 

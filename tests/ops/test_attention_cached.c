@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
+#include "record/record.h"
 #include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
@@ -163,7 +164,143 @@ static void a_cache_grows_from_run_to_run(void **state)
     for (int i = 0; i < 2; i++) vkt_array_destroy(&arrays[i]);
 }
 
+/* Three caches of 7680 bytes, and bindings of 8 KiB: each cache has dispatches of its own. Keys and values are appended
+ * behind `past` rows that are there. */
+static void each_cache_may_fill_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { K = 3, G = 2, T = 2, C = 30, D = 64, PLANE = C * D };
+    const sizes s = { 1, T, C, D };
+    const vkt_limits real = harness_ctx->limits;
+    const uint32_t past_tokens = 5;
+    static float q[K * G * T * D], new[2][K * T * D], cache[2][K * PLANE], y[K * G * T * D];
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    vkt_tensor x[2], to[2], all[2];
+    const vkt_tensor past = vkt_input(g, "past", VKT_U32, VKT_ROWS, vkt_shape1(1));
+    const vkt_tensor in = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape4(1, K * G, T, D));
+    vkt_array *arrays[2] = { NULL };
+    fill(q, K * G * T * D, 1);
+    for (int i = 0; i < 2; i++) {
+        const vkt_array_params ap = { .shape = vkt_shape4(1, K, C, D) };
+        fill(cache[i], K * PLANE, 2 + (uint64_t)i);
+        fill(new[i], K * T * D, 4 + (uint64_t)i);
+        OK(vkt_array_create(harness_ctx, &ap, &arrays[i]));
+        OK(vkt_array_write(arrays[i], 0, cache[i], sizeof cache[i]));
+        x[i] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape4(1, K, T, D));
+        to[i] = vkt_external_array(g, "cache", arrays[i], VKT_F32, ap.shape);
+        all[i] = vkt_append(g, x[i], to[i], past);
+    }
+    const vkt_tensor out = vkt_attention_cached(g, in, all[0], all[1], past, NULL);
+    vkt_keep(g, out);
+    harness_ctx->limits.max_storage_range_bytes = 8192;
+    harness_ctx->limits.max_texel_elements = VKT_MIN(real.max_texel_elements, 512u);
+    const vkt_result made = vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p);
+    harness_ctx->limits = real;
+    OK(made);
+    assert_int_equal(p->lowered.n, 3 * K);
+    OK(vkt_program_write(p, in, q, sizeof q));
+    OK(vkt_program_write(p, past, &past_tokens, sizeof past_tokens));
+    for (int i = 0; i < 2; i++) OK(vkt_program_write(p, x[i], new[i], sizeof new[i]));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_program_read(p, out, y, sizeof y));
+    for (uint32_t i = 0; i < 2 * K; i++)
+        memcpy(cache[i / K] + i % K * PLANE + past_tokens * D, new[i / K] + i % K *T *D, sizeof(float) * T * D);
+    for (uint32_t i = 0; i < K * G * T; i++) {
+        const float *k = cache[0] + i / (G * T) * PLANE, *v = cache[1] + i / (G * T) * PLANE;
+        double want[D];
+        attend(s, q + i * D, k, v, past_tokens + i % T + 1, want);
+        assert_true(harness_close("row", y + i * D, want, D, 1e-5, 2e-6));
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    for (int i = 0; i < 2; i++) vkt_array_destroy(&arrays[i]);
+}
+
+/* A lane has at most 8 of the 32 vec4s of a row, so a work group has at least 4 lanes, also with subgroups of 1 or 2.
+ */
+static void a_row_needs_four_lanes(void **state)
+{
+    (void)state;
+    for (uint32_t lanes = 1; lanes <= 8; lanes *= 2) {
+        vkt_graph *g = harness_graph();
+        const vkt_limits lim = { .traits = &vkt_class_traits[VKT_CLASS_CPU],
+                                 .subgroup_size = lanes,
+                                 .max_workgroup_lanes = 256,
+                                 .max_groups = 65535,
+                                 .max_push_bytes = 128,
+                                 .shared_bytes = 16384,
+                                 .max_storage_range_bytes = 1u << 27,
+                                 .max_texel_elements = 1u << 27 };
+        vkt_emit e;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape4(1, 1, 1, 128));
+        const vkt_tensor past = vkt_input(g, "past", VKT_U32, VKT_ROWS, vkt_shape1(1));
+        vkt_keep(g, vkt_attention_cached(g, x, x, x, past, NULL));
+        OK(vkt_graph_status(g));
+        OK(vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e));
+        assert_int_equal(e.n, 1);
+        assert_int_equal(e.list[0].spec[0], lanes < 4 ? 4 : lanes);
+        vkt_lower_free(&e);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* q, k and v in BATCH_LAST give the bits of the same numbers by rows. */
+static void other_layouts_are_converted(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { B = 5, T = 3, D = 8, N = B * 2 * T * D };
+    static float data[3][N], y[2][N];
+    const uint32_t zero = 0;
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        vkt_tensor in[3];
+        const vkt_tensor past = vkt_input(g, "past", VKT_U32, VKT_ROWS, vkt_shape1(1));
+        for (int i = 0; i < 3; i++) in[i] = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape4(B, 2, T, D));
+        const vkt_tensor out = vkt_attention_cached(g, in[0], in[1], in[2], past, NULL);
+        vkt_keep(g, out);
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+        for (int i = 0; i < 3; i++) {
+            fill(data[i], N, 7 + (uint64_t)i);
+            OK(vkt_program_write(p, in[i], data[i], sizeof data[i]));
+        }
+        OK(vkt_program_write(p, past, &zero, sizeof zero));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, out, y[layout == VKT_BATCH_LAST], sizeof y[0]));
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+}
+
 /* ---- uses that are refused ---- */
+
+/* The message of a shape that does not fit has all three shapes. */
+static void operands_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 5; c++) {
+        vkt_graph *g = harness_graph();
+        const vkt_tensor past = vkt_input(g, "past", c == 4 ? VKT_F32 : VKT_U32, VKT_ROWS, vkt_shape1(1));
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape4(1, 1, 2, 8));
+        const vkt_tensor flat = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(2, 8));
+        const vkt_tensor more = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape3(1, 3, 8));
+        const vkt_tensor u32 = vkt_input(g, "x", VKT_U32, VKT_ROWS, vkt_shape4(1, 1, 2, 8));
+        vkt_test_expect_errors(true);
+        if (c == 0) vkt_attention_cached(g, flat, flat, flat, past, NULL);
+        if (c == 1) vkt_attention_cached(g, x, more, more, past, NULL);
+        if (c == 2) vkt_attention_cached(g, x, x, more, past, NULL);
+        if (c == 3) vkt_attention_cached(g, x, x, u32, past, NULL);
+        if (c == 4) vkt_attention_cached(g, x, x, x, past, NULL);
+        vkt_test_expect_errors(false);
+        assert_int_equal(vkt_graph_status(g), c < 3 ? VKT_E_SHAPE : VKT_E_DTYPE);
+        if (c == 2) vkt_test_error_contains("got (1,1,2,8), (1,1,2,8) and (1,3,8)");
+        vkt_graph_destroy(&g);
+    }
+}
 
 static void other_uses_of_a_cache_are_refused(void **state)
 {
@@ -176,7 +313,7 @@ static void other_uses_of_a_cache_are_refused(void **state)
         const vkt_tensor w = vkt_param(g, "w", vkt_shape1(8)), xw = vkt_mul(g, x, w);
         vkt_test_expect_errors(true);
         vkt_result want = VKT_E_STATE;
-        const char *message = "is written by the graph, and read nowhere";
+        const char *message = "is written by the graph: read the result of vkt_append instead";
         if (c == 0) vkt_relu(g, (vkt_append(g, x, cache, past), cache));
         if (c == 1) vkt_append(g, x, (vkt_append(g, x, cache, past), cache), past);
         if (c == 2) vkt_append(g, x, (vkt_relu(g, cache), cache), past);
@@ -216,8 +353,14 @@ static void a_gradient_through_the_cache_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_behind_the_text_are_not_used),       cmocka_unit_test(scores_may_be_infinite),
-        cmocka_unit_test(a_cache_grows_from_run_to_run),           cmocka_unit_test(other_uses_of_a_cache_are_refused),
+        cmocka_unit_test(rows_behind_the_text_are_not_used),
+        cmocka_unit_test(scores_may_be_infinite),
+        cmocka_unit_test(a_cache_grows_from_run_to_run),
+        cmocka_unit_test(each_cache_may_fill_a_binding),
+        cmocka_unit_test(a_row_needs_four_lanes),
+        cmocka_unit_test(other_layouts_are_converted),
+        cmocka_unit_test(operands_that_do_not_fit_are_refused),
+        cmocka_unit_test(other_uses_of_a_cache_are_refused),
         cmocka_unit_test(a_gradient_through_the_cache_is_refused),
     };
     return cmocka_run_group_tests_name("a cache of keys and values", tests, harness_setup, harness_teardown);

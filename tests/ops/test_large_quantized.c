@@ -11,6 +11,7 @@
 
 #include "base/half.h"
 #include "ops/large.h"
+#include "record/record.h"
 #include "vktrain/gguf.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
@@ -82,17 +83,31 @@ static void check_sum(const char *what, size_t at, float got, const float *a, co
         fail_msg("%s: element %zu is %g, wanted %g", what, at, (double)got, sum);
 }
 
-/* A layer whose unpacked weights have 148 MB, and its gradient. */
+/* Returns whether the layer that reads x unpacks its weights. */
+static bool unpacks(const vkt_program *p, vkt_tensor x)
+{
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        const vkt_picked *picked = &p->lowered.picked[i];
+        const vkt_node *n = p->g->nodes[picked->node];
+        if (n->op == &vkt_op_linear_quantized && vkt_root(p->g, n->in[0]) == x.id && picked->variant == VKT_V_UNPACKED)
+            return true;
+    }
+    return false;
+}
+
+/* A layer whose unpacked weights have 148 MB, and its gradient. FEW of the rows are multiplied once more, without
+ * unpacking. */
 static void a_layer_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    enum { OUT = 6020, IN = 6144, BATCH = 3, BLOCK = 34 };
+    enum { OUT = 6020, IN = 6144, BATCH = 9, FEW = 3, BLOCK = 34 };
     const size_t bytes = (size_t)vkt_quantized_bytes(VKT_QUANT_Q8_0, OUT, IN), n = (size_t)OUT * IN;
     unsigned char *words = malloc(bytes);
     float *w = malloc(n * sizeof *w), *x = large_random(BATCH * IN, 1), *dy = large_random(BATCH * OUT, 2);
     float *y = malloc(BATCH * OUT * sizeof *y), *dx = malloc(BATCH * IN * sizeof *dx);
-    assert_true(words && w && y && dx && n * sizeof *w > harness_ctx->limits.max_storage_range_bytes);
+    float *few_y = malloc(FEW * OUT * sizeof *few_y);
+    assert_true(words && w && y && dx && few_y && n * sizeof *w > harness_ctx->limits.max_storage_range_bytes);
     vkt_rng r = vkt_rng_make(4, VKT_STREAM_TEST, 0, 0);
     for (size_t i = 0; i < bytes / BLOCK; i++) { /* the scale of a block, and 32 numbers */
         const uint16_t scale = vkt_half_from_f32(vkt_rng_uniform(&r, 0.001f, 0.01f));
@@ -106,19 +121,27 @@ static void a_layer_larger_than_a_binding(void **state)
     const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, OUT));
     const vkt_tensor weights = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)(bytes / 4)));
     const vkt_tensor out = vkt_linear_quantized(g, in, weights, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, OUT);
+    const vkt_tensor few = vkt_input(g, "few", VKT_F32, VKT_ROWS, vkt_shape2(FEW, IN));
+    const vkt_tensor few_out = vkt_linear_quantized(g, few, weights, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, OUT);
     vkt_tensor gradient;
     OK(vkt_gradients(g, &out, &seed, 1, &in, 1, &gradient));
     vkt_keep(g, out);
+    vkt_keep(g, few_out);
     vkt_keep(g, gradient);
     const bool made = make_program(g, &p);
     if (made) {
+        assert_true(unpacks(p, in) && !unpacks(p, few));
         OK(vkt_program_write(p, in, x, BATCH * IN * sizeof *x));
+        OK(vkt_program_write(p, few, x, FEW * IN * sizeof *x));
         OK(vkt_program_write(p, seed, dy, BATCH * OUT * sizeof *dy));
         OK(vkt_program_write(p, weights, words, bytes));
         OK(vkt_program_run(p, NULL, NULL));
         harness_read_f32(p, g, out, y);
+        harness_read_f32(p, g, few_out, few_y);
         harness_read_f32(p, g, gradient, dx);
         for (size_t i = 0; i < BATCH * OUT; i += 7) check_sum("y", i, y[i], x + i / OUT * IN, w + i % OUT * IN, 1, IN);
+        for (size_t i = 0; i < FEW * OUT; i += 7)
+            check_sum("few", i, few_y[i], x + i / OUT * IN, w + i % OUT * IN, 1, IN);
         for (size_t i = 0; i < BATCH * IN; i += 13) check_sum("dx", i, dx[i], dy + i / IN * OUT, w + i % IN, IN, OUT);
         vkt_program_destroy(&p);
     }
@@ -129,6 +152,7 @@ static void a_layer_larger_than_a_binding(void **state)
     free(dy);
     free(y);
     free(dx);
+    free(few_y);
     if (!made) skip();
 }
 

@@ -13,6 +13,7 @@
 #include "check/case.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
+#include "record/record.h"
 #include "support/host.h"
 #include "vktrain/gguf.h"
 
@@ -56,6 +57,18 @@ static void read_rows(vkt_program *p, const vkt_graph *g, vkt_tensor y, float *o
     harness_read_f32(p, g, y, out);
 }
 
+/* Compares element `at` of y with the sum of the products of a and b, in double precision. */
+static void check_product(const char *what, size_t at, float y, const float *a, const float *b, uint32_t n)
+{
+    double sum = 0, size = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double term = (double)a[i] * (double)b[i];
+        sum += term;
+        size += fabs(term);
+    }
+    if (!(fabs((double)y - sum) <= 1e-6 * size)) fail_msg("%s: y[%zu] is %.9g, want %.9g", what, at, (double)y, sum);
+}
+
 static void every_format_is_unpacked_as_by_the_host(void **state)
 {
     (void)state;
@@ -95,19 +108,76 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
                              (double)right);
             }
         harness_read_f32(p, g, product, y);
-        for (uint32_t b = 0; b < BATCH; b++)
-            for (uint32_t o = 0; o < ROWS; o++) {
-                double sum = 0, size = 0;
-                for (uint32_t c = 0; c < columns; c++) {
-                    const double term = (double)x[b * columns + c] * (double)want[o * columns + c];
-                    sum += term;
-                    size += fabs(term);
-                }
-                if (!(fabs((double)y[b * ROWS + o] - sum) <= 1e-6 * size))
-                    fail_msg("format %d: y[%u][%u] is %.9g, want %.9g", (int)f->quant, b, o, (double)y[b * ROWS + o],
-                             sum);
-            }
+        for (size_t i = 0; i < BATCH * ROWS; i++)
+            check_product(vkt_gguf_type_name((vkt_gguf_type)f->quant), i, y[i], x + i / ROWS * columns,
+                          want + i % ROWS * columns, columns);
         vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* Weights of Q8_0 of 40 KB, and bindings of 8 KiB: the rows are in several dispatches, which begin inside of words.
+ * Both kernels for few rows of x can be split so. */
+static void few_rows_and_small_bindings(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { OUT = 201, IN = 192, FEW = 3 };
+    static const uint64_t variants[] = { VKT_V(ROW_LANES), VKT_V(ROW_ACROSS) };
+    static float w[OUT * IN], x[FEW * IN], y[FEW * OUT];
+    static uint32_t words[OUT * IN / 2];
+    const struct format *f = &formats[4];
+    const size_t bytes = (size_t)vkt_quantized_bytes(f->quant, OUT, IN);
+    vkt_rng r = vkt_rng_make(41, 0, 0, 0);
+    fill(f, (uint8_t *)words, bytes, &r);
+    OK(vkt_gguf_dequantize(NULL, (vkt_gguf_type)f->quant, words, OUT * IN / 32, w));
+    for (size_t i = 0; i < FEW * IN; i++) x[i] = vkt_rng_uniform(&r, -1, 1);
+    for (size_t k = 0; k < VKT_COUNT(variants); k++) {
+        const vkt_limits real = harness_ctx->limits;
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(FEW, IN));
+        const vkt_tensor weights = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)(bytes + 3) / 4));
+        const vkt_tensor out = vkt_linear_quantized(g, in, weights, (vkt_tensor){ 0 }, f->quant, OUT);
+        vkt_keep(g, out);
+        harness_ctx->limits.choices.force = variants[k];
+        harness_ctx->limits.max_storage_range_bytes = 8192;
+        harness_ctx->limits.max_texel_elements = VKT_MIN(real.max_texel_elements, 512u);
+        const vkt_result made = vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p);
+        harness_ctx->limits = real;
+        OK(made);
+        assert_true(p->lowered.n >= 5 && variants[k] == (uint64_t)1 << p->lowered.picked[0].variant);
+        OK(vkt_program_write(p, weights, words, 4 * (size_t)vkt_tensor_shape(g, weights).dim[0]));
+        OK(vkt_program_write(p, in, x, sizeof x));
+        read_rows(p, g, out, y);
+        for (size_t i = 0; i < FEW * OUT; i++) check_product("y", i, y[i], x + i / OUT * IN, w + i % OUT * IN, IN);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* The kernels for few rows need subgroups of 4 lanes. With fewer, weights are unpacked. */
+static void small_subgroups_unpack(void **state)
+{
+    (void)state;
+    for (uint32_t lanes = 1; lanes <= 4; lanes *= 2) {
+        vkt_graph *g = harness_graph();
+        const vkt_limits lim = { .traits = &vkt_class_traits[VKT_CLASS_CPU],
+                                 .subgroup_size = lanes,
+                                 .max_workgroup_lanes = 256,
+                                 .max_groups = 65535,
+                                 .max_push_bytes = 128,
+                                 .shared_bytes = 16384,
+                                 .max_storage_range_bytes = 1u << 27,
+                                 .max_texel_elements = 1u << 27 };
+        vkt_emit e;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(1, 64));
+        const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1(34 * 2 * 7 / 4));
+        vkt_keep(g, vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, 7));
+        OK(vkt_graph_status(g));
+        OK(vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e));
+        assert_int_equal(e.picked[0].variant, lanes < 4 ? VKT_V_UNPACKED : VKT_V_ROW_LANES);
+        vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
 }
@@ -132,6 +202,8 @@ static void an_audit_reads_the_whole_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host),
+                                        cmocka_unit_test(few_rows_and_small_bindings),
+                                        cmocka_unit_test(small_subgroups_unpack),
                                         cmocka_unit_test(an_audit_reads_the_whole_table) };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

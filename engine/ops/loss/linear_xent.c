@@ -280,7 +280,7 @@ static vkt_tensor build(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor t, 
         return (vkt_tensor){ 0 };
     }
     a.columns = xs.dim[xs.rank - 1];
-    a.ignore = o.has_ignore ? o.ignore : (uint32_t)VKT_IGNORE_INDEX;
+    a.ignore = (uint32_t)(o.has_ignore_index ? o.ignore_index : VKT_IGNORE_INDEX);
     a.sum = o.sum;
     a.group = 1;
     for (uint32_t i = 1; i < ts.rank; i++) a.group *= ts.dim[i];

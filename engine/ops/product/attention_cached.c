@@ -7,14 +7,10 @@
 
 #include <math.h>
 
-#define MAX_WIDTH 128u /* of a head: the sums of a row stay in registers */
+#define MAX_WIDTH 128u  /* of a head: the sums of a row stay in registers */
+#define FEWEST_LANES 4u /* of a work group: a lane has 8 of the 32 vec4s of a row at most (MAX_PARTS of the kernel) */
 
 enum { Q = 0, K, V, PAST };
-
-static bool is_plain(const vkt_value *v)
-{
-    return v->dtype == VKT_F32 && v->layout == VKT_ROWS && v->shape.rank >= 3;
-}
 
 static vkt_result infer(vkt_infer *f)
 {
@@ -22,19 +18,21 @@ static vkt_result infer(vkt_infer *f)
     const vkt_value *q = vkt_in(f, Q), *k = vkt_in(f, K), *v = vkt_in(f, V), *past = vkt_in(f, PAST);
     const uint32_t rank = q->shape.rank;
     char qt[80], kt[80], vt[80];
-    VKT_REQUIRE(f, is_plain(q) && is_plain(k) && is_plain(v) && past->dtype == VKT_U32, VKT_E_DTYPE,
-                "attention_cached: want q, k and v f32 (..,T,D) by rows, and a number u32, got %s %s, %s %s, and %s",
-                vkt_dtype_name(q->dtype), vkt_shape_text(q->shape, qt), vkt_dtype_name(k->dtype),
-                vkt_shape_text(k->shape, kt), vkt_dtype_name(past->dtype));
-    vkt_shape want = k->shape;
-    want.dim[rank - 2] = q->shape.dim[rank - 2];
-    want.dim[rank - 3] *= a->group;
-    VKT_REQUIRE(f,
-                a->group && k->shape.rank == rank && vkt_shape_equal(q->shape, want) &&
-                    vkt_shape_equal(k->shape, v->shape) && q->shape.dim[rank - 2] <= k->shape.dim[rank - 2],
-                VKT_E_SHAPE,
-                "attention_cached: want q (..,H,T,D), k and v (..,H / %u,C,D) with T <= C, got %s, %s and %s", a->group,
-                vkt_shape_text(q->shape, qt), vkt_shape_text(k->shape, kt), vkt_shape_text(v->shape, vt));
+    VKT_REQUIRE(f, q->dtype == VKT_F32 && k->dtype == VKT_F32 && v->dtype == VKT_F32 && past->dtype == VKT_U32,
+                VKT_E_DTYPE, "attention_cached: want q, k and v f32, and a number u32, got %s, %s, %s, and %s",
+                vkt_dtype_name(q->dtype), vkt_dtype_name(k->dtype), vkt_dtype_name(v->dtype),
+                vkt_dtype_name(past->dtype));
+    const bool by_rows = q->layout == VKT_ROWS && k->layout == VKT_ROWS && v->layout == VKT_ROWS;
+    bool fits = by_rows && a->group && rank >= 3 && k->shape.rank == rank && vkt_shape_equal(k->shape, v->shape);
+    if (fits) {
+        vkt_shape want = k->shape;
+        want.dim[rank - 2] = q->shape.dim[rank - 2];
+        want.dim[rank - 3] *= a->group;
+        fits = vkt_shape_equal(q->shape, want) && q->shape.dim[rank - 2] <= k->shape.dim[rank - 2];
+    }
+    VKT_REQUIRE(f, fits, VKT_E_SHAPE,
+                "attention_cached: want q (..,H,T,D), k and v (..,H / %u,C,D), by rows, T <= C, got %s, %s and %s",
+                a->group, vkt_shape_text(q->shape, qt), vkt_shape_text(k->shape, kt), vkt_shape_text(v->shape, vt));
     const uint32_t width = q->shape.dim[rank - 1];
     VKT_REQUIRE(f, width % 4 == 0 && width <= MAX_WIDTH, VKT_E_SHAPE,
                 "attention_cached: want heads of 4, 8, .. or %u numbers, got %u", MAX_WIDTH, width);
@@ -80,7 +78,8 @@ static uint32_t spread_of(uint32_t d4, uint32_t lanes)
 static void emit_planes(const vkt_node *n, vkt_emit *e, const sizes *s, uint64_t first, uint64_t count)
 {
     const vkt_attention_cached_attr *a = n->attr;
-    const uint32_t lanes = vkt_lanes_for(e->lim, VKT_K_ATTENTION_CACHED, s->keys), d4 = s->width / 4;
+    const uint32_t few = vkt_lanes_for(e->lim, VKT_K_ATTENTION_CACHED, s->keys), lanes = VKT_MAX(few, FEWEST_LANES);
+    const uint32_t d4 = s->width / 4;
     vkt_attention_cached_push pc = { .units = (uint32_t)(count * s->group * s->queries),
                                      .queries = s->queries,
                                      .keys = s->keys,
@@ -175,7 +174,9 @@ vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_te
                                 const vkt_attention_params *p)
 {
     static const vkt_attention_params defaults;
-    if (!vkt_is_usable(g, "attention_cached", q) || !vkt_is_usable(g, "attention_cached", k)) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "attention_cached", q) || !vkt_is_usable(g, "attention_cached", k) ||
+        !vkt_is_usable(g, "attention_cached", v))
+        return (vkt_tensor){ 0 };
     if (!p) p = &defaults;
     const vkt_shape s = vkt_tensor_shape(g, q), ks = vkt_tensor_shape(g, k);
     const uint32_t heads = s.rank >= 3 ? s.dim[s.rank - 3] : 0, kv_heads = ks.rank >= 3 ? ks.dim[ks.rank - 3] : 0;
@@ -192,6 +193,7 @@ vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_te
     if (r != VKT_OK) return (vkt_tensor){ 0 };
     const vkt_attention_cached_attr a = { .group = heads / kv_heads,
                                           .scale = p->scale != 0 ? p->scale : 1 / sqrtf((float)s.dim[s.rank - 1]) };
-    const vkt_tensor in[] = { vkt_to_layout(g, q, VKT_ROWS), k, v, past };
+    const vkt_tensor in[] = { vkt_to_layout(g, q, VKT_ROWS), vkt_to_layout(g, k, VKT_ROWS),
+                              vkt_to_layout(g, v, VKT_ROWS), past };
     return vkt_apply(g, &vkt_op_attention_cached, in, 4, &a, NULL);
 }

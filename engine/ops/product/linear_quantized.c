@@ -5,7 +5,7 @@
  * batch of some hundred rows the time of unpacking is a few percent of the time of the product.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
- * blocks itself. Then nothing but the quantized weights is read from memory. */
+ * blocks itself. Then the weights are read once, and not written. */
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
 
@@ -62,6 +62,9 @@ static void emit_unpacked(const vkt_node *n, vkt_emit *e)
                                   .batches = 1 });
 }
 
+/* The arrays of the kernel are large enough for subgroups of so many lanes or more. */
+enum { FEWEST_LANES = 4 };
+
 /* How few rows are multiplied without unpacking: the rows of the weights in a dispatch, and its work groups. */
 typedef struct few {
     bool can;
@@ -82,7 +85,7 @@ static few few_of(const vkt_node *n, const vkt_emit *e, bool across)
     f.groups = VKT_MIN(VKT_MIN(units, wanted), e->lim->max_groups);
     const uint64_t loops = (uint64_t)vkt_div_up(units, f.groups) * (vkt_div_up(f.chunks, f.across) + 2);
     const vkt_value *x = vkt_lowered_value(e, n->in[X]), *y = vkt_lowered_value(e, n->out[0]);
-    f.can = !a->transposed && f.rows > 0 && x->shape.dim[0] <= LINEAR_QUANTIZED_BATCH &&
+    f.can = f.lanes >= FEWEST_LANES && !a->transposed && f.rows > 0 && x->shape.dim[0] <= LINEAR_QUANTIZED_BATCH &&
             x->bytes <= vkt_bind_range_bytes(e->lim) && y->bytes <= vkt_bind_range_bytes(e->lim) &&
             y->storage == VKT_PRECISION_F32 && loops <= vkt_rough_loop(e->lim);
     return f;
@@ -121,13 +124,13 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
 }
 
 /* Chooses by the cost of a number of the weights, in products: UNPACKED reads it, writes it, and reads it again, and
- * the tiles of a product have 8 rows or more. */
+ * the tiles of its product have 4 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
     const double m = vkt_node_in(n, X)->shape.dim[0];
     const bool gpu = e->lim->traits->shared_pays;
-    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, 8) } };
+    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, 4) } };
     uint32_t count = 1;
     if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
     if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
@@ -150,7 +153,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 
 static void sample(vkt_rng *r, vkt_case *c)
 {
-    static const uint32_t batches[] = { 1, 3, 16, 33, 70 };
+    static const uint32_t batches[] = { 1, 3, 8, 16, 33, 70 };
     const uint32_t batch = batches[vkt_rng_range(r, 0, VKT_COUNT(batches) - 1)];
     vkt_case_input *x = vkt_case_f32(c, VKT_ROWS, vkt_shape2(batch, 1), -1, 1);
     vkt_quantized_attr a = vkt_quantized_sample(r, c, vkt_rng_range(r, 1, 70));

@@ -44,7 +44,9 @@ static void add_counts(vkt_emit *e, const vkt_when *w, vkt_tensor table, vkt_ten
 void vkt_when_end(vkt_emit *e, const vkt_when *w)
 {
     e->conditional = false;
-    const size_t n = e->n - w->first;
+    const size_t last = e->n;
+    size_t n = 0;
+    for (size_t i = w->first; i < last; i++) n += e->list[i].conditional;
     if (e->status != VKT_OK || n == 0) return;
     uint32_t *rows = vkt_alloc_array(&e->host, n, 4 * sizeof *rows);
     if (!rows) {
@@ -52,11 +54,13 @@ void vkt_when_end(vkt_emit *e, const vkt_when *w)
         return;
     }
     const vkt_tensor counts = vkt_scratch(e, "counts", 12 * (uint64_t)n);
-    for (size_t i = 0; i < n && e->status == VKT_OK; i++) {
-        vkt_dispatch *d = &e->list[w->first + i];
-        memcpy(rows + 4 * i, d->groups, sizeof d->groups);
-        rows[4 * i + 3] = d->above;
-        d->counts = (uint32_t)(3 * i);
+    size_t row = 0;
+    for (size_t i = w->first; i < last && e->status == VKT_OK; i++) {
+        vkt_dispatch *d = &e->list[i];
+        if (!d->conditional) continue;
+        memcpy(rows + 4 * row, d->groups, sizeof d->groups);
+        rows[4 * row + 3] = d->above;
+        d->counts = (uint32_t)(3 * row++);
         d->bind[d->n_bind++] = (vkt_bind){ .t = counts, .bytes = vkt_lowered_value(e, counts)->bytes };
     }
     const vkt_tensor table = vkt_emit_const(e, "table", rows, n * 4 * sizeof *rows);
