@@ -124,14 +124,6 @@ static vkt_result finish(session *s, vkt_trainer *t)
     return s->more ? VKT_OK : VKT_E_NOMEM;
 }
 
-/* Says that `what` is left out if memory was lacking for it: the training goes on. */
-static vkt_result without(const char *what, vkt_result r)
-{
-    if (r != VKT_E_MEMORY_CAP && r != VKT_E_DEVICE_MEMORY) return r;
-    remark("no %s: beside the training there is too little memory for it", what);
-    return VKT_OK;
-}
-
 /* Prints an answer of the model to --prompt, or to the last question of the data. */
 static vkt_result sample(const work *w, vkt_store *store, const char *title)
 {
@@ -140,9 +132,10 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
     const question q = { .title = title,
                          .text = o->prompt ? o->prompt : data->prompt,
                          .is_text = o->prompt ? !w->m.form : data->prompt_is_text,
-                         .is_of_data = !o->prompt };
+                         .is_of_data = !o->prompt,
+                         .may_lack = true };
     if (w->s->o.quiet || !o->answer || !q.text || session_interrupted()) return VKT_OK;
-    return without(title, talk_answer(w->s, &w->m, o, store, &q));
+    return talk_answer(w->s, &w->m, o, store, &q);
 }
 
 /* Validates before the training, if the result is printed or written. */
@@ -150,7 +143,7 @@ static vkt_result validate(work *w, vkt_trainer *t)
 {
     const session *s = w->s;
     if (!w->check || (s->o.quiet && !s->o.json) || session_interrupted()) return VKT_OK;
-    TRY(without("validation before the training", vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL)));
+    TRY(talk_without("validation before the training", vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL)));
     if (!s->o.quiet && !isnan(w->first_loss))
         terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
     return VKT_OK;

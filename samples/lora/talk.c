@@ -150,6 +150,13 @@ static vkt_result encode(const talker *t, const vkt_chat_message *messages, size
     return vkt_tokenizer_chat(t->m->tokenizer, t->m->form, messages, n, VKT_CHAT_ASK | VKT_CHAT_NO_THINK, out);
 }
 
+vkt_result talk_without(const char *what, vkt_result r)
+{
+    if (r != VKT_E_MEMORY_CAP && r != VKT_E_DEVICE_MEMORY) return r;
+    remark("no %s: there is too little memory for it now", what);
+    return VKT_OK;
+}
+
 vkt_result talk_answer(const session *s, const model *m, const lora_options *o, vkt_store *store, const question *q)
 {
     talker t;
@@ -173,7 +180,7 @@ vkt_result talk_answer(const session *s, const model *m, const lora_options *o, 
     }
     vkt_tokens_release(&ids);
     talker_close(&t);
-    return r;
+    return q->may_lack ? talk_without(q->title, r) : r;
 }
 
 /* ---- a chat ---- */

@@ -147,6 +147,18 @@ static void averages_are_what_is_saved(void **state)
     write_data(r);
     EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--ema", "0.9", "--save-adapter", "a", "--save", "w.safetensors");
     expect_same_weights(r, "a", "w.safetensors");
+    /* The plan counts them: value, gradient and two moments, and the average. */
+    double bytes[2];
+    for (int ema = 0; ema < 2; ema++) {
+        run done = output_of(
+            r, (const char *const[]){ TRAIN, "--epochs", "1", "--rank", "512", ema ? "--ema" : NULL, "0.9", NULL });
+        const char *at = strstr(done.out, "adapters with gradients and moments ");
+        assert_non_null(at);
+        bytes[ema] = strtod(at + strlen("adapters with gradients and moments "), NULL);
+        run_forget(r, &done);
+    }
+    assert_true(bytes[0] > 10);
+    expect_near(bytes[1], bytes[0] * 5 / 4, 0.2);
 }
 
 /* --adapter begins with an adapter, and saving it without training gives the same tensors. */
