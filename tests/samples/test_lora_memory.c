@@ -1,4 +1,4 @@
-/* What vkt-lora does if a device cannot run a training step, or if memory is lacking for a sample answer. */
+/* Tests what vkt-lora does if a device cannot run a training step, or if memory is lacking for a sample answer. */
 #include "train/rig.h"
 
 #include "lora/talk.h"

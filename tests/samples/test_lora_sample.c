@@ -238,7 +238,10 @@ static void a_signal_leaves_the_adapter(void **state)
                                  "1",
                                  NULL };
     const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
-    while (!program_wrote(r, "c") && kill(child, 0) == 0) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    pid_t ended = 0;
+    while (!program_wrote(r, "c") && (ended = waitpid(child, NULL, WNOHANG)) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_int_equal(ended, 0);
     assert_int_equal(kill(child, SIGINT), 0);
     run done = program_finish(r, child);
     assert_int_equal(done.status, 128 + SIGINT);
@@ -348,6 +351,9 @@ static void a_long_message_leaves_the_chat(void **state)
     cut_rates(alone);
     assert_null(strstr(with, alone));
     vkt_free(&r->h, alone);
+    alone = chat_of(r, "--answer 0");
+    assert_non_null(strstr(alone, "(0 tokens)"));
+    vkt_free(&r->h, alone);
     vkt_free(&r->h, errors);
     vkt_free(&r->h, with);
     vkt_free(&r->h, without);
@@ -419,7 +425,7 @@ static void too_little_memory_says_what_fits(void **state)
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "too little memory: a step with --batch 36 --context 48 needs "));
     assert_non_null(strstr(done.err, "--recompute needs "));
-    /* What is said to fit does fit. */
+    /* All sizes that are said to fit do fit. */
     const char *const fits[] = { " --context 48 fits", "--batch 36 --context ", " fits, too" };
     for (size_t i = 0; i < VKT_COUNT(fits); i++) {
         unsigned batch = 36, context = 48, parts = 1;
