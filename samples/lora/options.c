@@ -45,7 +45,9 @@ static const struct argp_option table[] = {
       "a file to validate on, in a form of --data; the loss is a mean over batches, so it depends a little on --batch",
       5 },
     { "validation-examples", OPT_VALIDATION_EXAMPLES, "N", 0,
-      "without --validation: validate on the last N examples of --data (a tenth, at most 100); 0: do not validate", 5 },
+      "if there is no --validation, validate on the last N examples of --data (a tenth, at most 100); 0: do not "
+      "validate",
+      5 },
     { 0, 0, 0, 0, "Adapters", 6 },
     { "rank", OPT_RANK, "R", 0, "rank of the adapters (8)", 6 },
     { "alpha", OPT_ALPHA, "X", 0, "the factor of the adapters is X / R (16)", 6 },
