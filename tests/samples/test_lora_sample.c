@@ -455,7 +455,7 @@ static void too_little_memory_says_what_fits(void **state)
     const char *line = strstr(done.err, " fits, too");
     while (line && line > done.err && line[-1] != '\n') line--;
     line = line ? strstr(line, "--batch ") : NULL;
-    unsigned batch, parts;
+    unsigned batch = 0, parts = 0;
     assert_true(line && sscanf(line, "--batch %u --micro-batches %u", &batch, &parts) == 2);
     assert_int_equal(batch * parts, 3 * 36);
     run_forget(r, &done);
