@@ -11,14 +11,6 @@
 
 enum { NAME_ROOM = 600, SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name)
-{
-    const size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = vkt_alloc(h, room);
-    if (path) snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 /* The adapters of a store on the host. `values` has the numbers of all adapters, one after the other. */
 typedef struct adapters {
     const vkt_host *h;
