@@ -225,6 +225,14 @@ if has images; then
 fi
 # shellcheck disable=SC2086
 ! has gpt || everywhere "generated text" "$bin/vkt-gpt" --data text.txt $tiny
+for i in 1 2 3 4 5 6 7 8 9; do echo '{"question": "What is '$i'?", "answer": "It is '$i'."}'; done >chats.jsonl
+lora="--model $root/tests/golden/lm/llama.gguf --template chatml --context 48"
+if has lora; then
+    # shellcheck disable=SC2086
+    everywhere "perplexity" "$bin/vkt-lora" $lora --data chats.jsonl --epochs 2 --answer 8 --validation-examples 2 --save-adapter tuned
+    # shellcheck disable=SC2086
+    go piped 0 "tokens/s" "$bin/vkt-lora" $lora --adapter tuned --prompt "What is 3?" --answer 4
+fi
 # shellcheck disable=SC2086
 ! has reuters || everywhere "epoch 2/2" "$bin/vkt-reuters" --data news $small
 ! has resnet || everywhere "epoch 1/1" "$bin/vkt-resnet" --from-scratch --epochs 1 --limit 8 --batch 8
@@ -262,7 +270,7 @@ fi
 
 # ---- help: every heading above its own options
 
-for sample in mnist images gpt reuters resnet table linreg matmul view nrc bench audit; do
+for sample in mnist images gpt lora reuters resnet table linreg matmul view nrc bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
     # A heading begins with one blank and a capital letter. The next line must be an option.
@@ -310,6 +318,7 @@ wrong() { # wrong SAMPLE OPTION...: tries an unknown option, then each OPTION, w
 wrong mnist batch=0 lr=fast epochs=-1 seed=x memory-limit=12Q schedule=sine optimizer=lion precision=half
 wrong images size=9 batch=0
 wrong gpt layers=0 heads=0
+wrong lora context=1 rank=0 template=word top-p=0
 wrong reuters epochs=none
 wrong resnet network=resnet7
 wrong linreg rows=0
@@ -340,6 +349,16 @@ if has mnist; then
     mistake 1 "" "$bin/vkt-mnist" --data digits --memory-limit 1M
     mistake 2 "--checkpoint FILE" "$bin/vkt-mnist" --checkpoint-every 5
     mistake 1 "" env VK_ICD_FILENAMES=/none.json VK_DRIVER_FILES=/none.json "$bin/vkt-mnist" --data digits
+fi
+if has lora; then
+    mistake 1 "nowhere.gguf" "$bin/vkt-lora" --model nowhere.gguf --data chats.jsonl
+    mistake 1 "--model FILE.gguf" "$bin/vkt-lora" --data chats.jsonl
+    # shellcheck disable=SC2086
+    mistake 1 "nowhere.jsonl" "$bin/vkt-lora" $lora --data nowhere.jsonl
+    # shellcheck disable=SC2086
+    mistake 1 "one object a line" sh -c "echo '[]' >list.json; exec '$bin/vkt-lora' $lora --data list.json"
+    # shellcheck disable=SC2086
+    mistake 1 "nowhere" "$bin/vkt-lora" $lora --adapter nowhere --prompt hello
 fi
 if has gpt; then
     # shellcheck disable=SC2086

@@ -2,30 +2,20 @@
 #include "lm/adapters.h"
 
 #include <math.h>
-#include <stdio.h>
 
-#include "ir/ir.h"
+#include "nn/builder.h"
+#include "train/lora.h"
 
-static const char end_a[] = ".lora_A.weight", end_b[] = ".lora_B.weight";
-enum { END = sizeof end_a - 1, NAME_ROOM = 512 };
-
-static bool ends_with(const char *name, size_t n, const char *end)
+/* Finds B of the adapter whose A is parameter i. n: bytes of the layer's name. */
+static vkt_result find_b(const vkt_host *h, const vkt_store *s, uint32_t i, size_t n, vkt_adapter *out)
 {
-    return n > END && memcmp(name + n - END, end, END) == 0;
-}
-
-/* Finds B of the adapter whose A is parameter i. */
-static vkt_result find_b(const vkt_host *h, const vkt_store *s, uint32_t i, vkt_adapter *out)
-{
-    char name[NAME_ROOM], shapes[2][80];
+    char shapes[2][80];
     const char *name_a = vkt_store_name(s, i);
-    const size_t n = strlen(name_a) - END;
     const vkt_shape a = vkt_store_shape(s, i);
     *out = (vkt_adapter){ .name = name_a, .layer_bytes = n, .a = i };
-    if (n + sizeof end_b > sizeof name) return vkt_fail(h, VKT_E_ARG, "lora: \"%.80s\" is too long a name", name_a);
-    snprintf(name, sizeof name, "%.*s%s", (int)n, name_a, end_b);
-    if (!vkt_store_find(s, name, &out->b))
-        return vkt_fail(h, VKT_E_NOT_FOUND, "lora: the store has \"%s\", but not \"%s\"", name_a, name);
+    if (!vkt_lora_find(s, name_a, n, VKT_LORA_B, &out->b))
+        return vkt_fail(h, VKT_E_NOT_FOUND, "lora: the store has \"%s\", but not \"%.*s%s\"", name_a, (int)n, name_a,
+                        VKT_LORA_B);
     const vkt_shape b = vkt_store_shape(s, out->b);
     if (a.rank != 2 || b.rank != 2 || a.dim[0] != b.dim[1])
         return vkt_fail(h, VKT_E_SHAPE, "lora: want \"%s\" (rank,in) and B (out,rank), got %s and %s", name_a,
@@ -44,11 +34,11 @@ vkt_result vkt_adapters_of(const vkt_host *h, const vkt_store *s, vkt_adapter **
     vkt_adapter *all = vkt_alloc_array(h, vkt_store_count(s), sizeof *all);
     if (!all) return vkt_fail_nomem(h, "a list of adapters", vkt_store_count(s) * sizeof *all);
     for (uint32_t i = 0; r == VKT_OK && i < vkt_store_count(s); i++) {
-        const char *name = vkt_store_name(s, i);
-        if (ends_with(name, strlen(name), end_a)) r = find_b(h, s, i, &all[(*n)++]);
+        const size_t bytes = vkt_lora_layer_bytes(s, i);
+        if (bytes) r = find_b(h, s, i, bytes, &all[(*n)++]);
     }
     if (r == VKT_OK && *n == 0)
-        r = vkt_fail(h, VKT_E_NOT_FOUND, "lora: the store has no parameter named \"<layer>%s\"", end_a);
+        r = vkt_fail(h, VKT_E_NOT_FOUND, "lora: the store has no parameter named \"<layer>%s\"", VKT_LORA_A);
     if (r != VKT_OK) {
         vkt_free(h, all);
         *n = 0;
@@ -61,10 +51,12 @@ vkt_result vkt_adapters_of(const vkt_host *h, const vkt_store *s, vkt_adapter **
 vkt_result vkt_adapters_check(const vkt_host *h, const vkt_adapter *list, uint32_t n, const vkt_lora_params *lora,
                               vkt_lora_params *out)
 {
+    float factor;
     *out = *lora;
-    if (!out->rank) out->rank = 8;
-    out->alpha = vkt_or_f32(out->alpha, (float)out->rank);
-    if (!isfinite(out->alpha) || out->alpha == 0)
+    VKT_TRY(vkt_lora_resolve(h, lora, &out->rank, &factor));
+    out->alpha = vkt_or_f32(lora->alpha, (float)out->rank);
+    out->dropout = vkt_or_f32(lora->dropout, 0);
+    if (factor == 0)
         return vkt_fail(h, VKT_E_ARG, "lora: alpha: want a number other than 0, got %g", (double)out->alpha);
     for (uint32_t i = 0; i < n; i++)
         if (list[i].rank != out->rank)

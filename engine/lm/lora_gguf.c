@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "io/gguf.h"
 #include "lm/adapters.h"
+#include "lm/lm.h"
 
 enum { NAME_ROOM = VKT_GGUF_MAX_NAME + 1, BLOCK = 32, BLOCK_BYTES = 34 };
 
@@ -17,10 +18,10 @@ static const struct {
               { "mlp.down_proj", "ffn_down" } };
 enum { QUERY = 0, KEY = 1 };
 
-/* An adapter, the tensor to which it belongs, and the heads whose rows are permuted (0: none). */
+/* The tensor to which an adapter belongs. */
 typedef struct place {
     char tensor[NAME_ROOM];
-    uint32_t heads;
+    bool in_heads; /* its rows are those of heads of queries or keys: the file may have them in another order */
 } place;
 
 static vkt_result find_place(const vkt_host *h, const vkt_adapter *a, const vkt_gguf_model *m, place *out)
@@ -28,29 +29,21 @@ static vkt_result find_place(const vkt_host *h, const vkt_adapter *a, const vkt_
     unsigned block = 0;
     int at = 0;
     const char *layer = a->name;
-    *out = (place){ .heads = 0 };
+    *out = (place){ .in_heads = false };
     if (sscanf(layer, "model.layers.%9u.%n", &block, &at) == 1 && at > 0)
         for (size_t k = 0; k < VKT_COUNT(names); k++) {
             const size_t n = strlen(names[k].layer);
             if (a->layer_bytes != (size_t)at + n || memcmp(layer + at, names[k].layer, n) != 0) continue;
             snprintf(out->tensor, NAME_ROOM, "blk.%u.%s.weight", block, names[k].tensor);
-            if (m->architecture == VKT_GGUF_LLAMA && k <= KEY) out->heads = k == QUERY ? m->heads : m->kv_heads;
-            if (out->heads && (a->out % (2 * out->heads)) != 0)
-                return vkt_fail(h, VKT_E_SHAPE, "lora: \"%.*s\": %u rows are not those of %u heads",
-                                (int)a->layer_bytes, layer, a->out, out->heads);
+            const uint32_t heads = k == QUERY ? m->heads : m->kv_heads;
+            out->in_heads = k == QUERY || k == KEY;
+            if (out->in_heads && a->out != (uint64_t)heads * m->head_width)
+                return vkt_fail(h, VKT_E_SHAPE, "lora: \"%.*s\": %u rows are not those of %u heads of width %u",
+                                (int)a->layer_bytes, layer, a->out, heads, m->head_width);
             return VKT_OK;
         }
     return vkt_fail(h, VKT_E_UNSUPPORTED, "lora: the layer \"%.*s\" has no tensor in a GGUF file", (int)a->layer_bytes,
                     layer);
-}
-
-/* Returns the row of Hugging Face's matrix that is row i of the matrix in the file. A head of w rows has there row 0,
- * row w / 2, row 1, row w / 2 + 1, and so on. */
-static uint32_t row_of(const place *p, uint32_t out, uint32_t i)
-{
-    if (!p->heads) return i;
-    const uint32_t w = out / p->heads, in_head = i % w;
-    return i - in_head + in_head / 2 + in_head % 2 * (w / 2);
 }
 
 /* ---- the adapters of a store ---- */
@@ -59,6 +52,7 @@ typedef struct adapters {
     const vkt_host *h;
     vkt_store *s;
     vkt_store_part part;
+    const vkt_gguf_model *m;
     vkt_adapter *list;
     place *places;
     uint32_t n;
@@ -68,7 +62,7 @@ typedef struct adapters {
 static vkt_result adapters_open(const vkt_host *h, vkt_store *s, vkt_store_part part, const vkt_gguf_model *m,
                                 const vkt_lora_params *lora, adapters *all)
 {
-    *all = (adapters){ .h = h, .s = s, .part = part };
+    *all = (adapters){ .h = h, .s = s, .part = part, .m = m };
     VKT_TRY(vkt_adapters_of(h, s, &all->list, &all->n));
     VKT_TRY(vkt_adapters_check(h, all->list, all->n, lora, &all->lora));
     all->places = vkt_alloc_array(h, all->n, sizeof *all->places);
@@ -98,9 +92,10 @@ static vkt_result read_permuted(const adapters *all, uint32_t i, float **values)
     }
     float *b = x + n_a, *copy = b + n_b;
     memcpy(copy, b, n_b * sizeof *b);
-    for (uint32_t row = 0; row < a->out; row++)
-        memcpy(b + (uint64_t)row * a->rank, copy + (uint64_t)row_of(&all->places[i], a->out, row) * a->rank,
-               a->rank * sizeof *b);
+    for (uint32_t row = 0; row < a->out; row++) {
+        const uint64_t to = all->places[i].in_heads ? vkt_lm_source_row(all->m, row) : row;
+        memcpy(b + to * a->rank, copy + (uint64_t)row * a->rank, a->rank * sizeof *b);
+    }
     *values = x;
     return VKT_OK;
 }
@@ -120,11 +115,12 @@ static vkt_gguf_tensor matrix(const char *name, uint32_t rows, uint32_t columns,
         vkt_gguf_tensor){ .name = name, .type = VKT_GGUF_F32, .rank = 2, .dims = { columns, rows }, .data = values };
 }
 
-static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, const char *path, tensors *to)
+static const char *const architectures[] = {
+    [VKT_GGUF_LLAMA] = "llama", [VKT_GGUF_QWEN2] = "qwen2", [VKT_GGUF_QWEN3] = "qwen3"
+};
+
+static vkt_result write_adapters(const adapters *all, const char *path, tensors *to)
 {
-    static const char *const architectures[] = {
-        [VKT_GGUF_LLAMA] = "llama", [VKT_GGUF_QWEN2] = "qwen2", [VKT_GGUF_QWEN3] = "qwen3"
-    };
     for (uint32_t i = 0; i < all->n; i++) {
         const vkt_adapter *a = &all->list[i];
         VKT_TRY(read_permuted(all, i, &to->values[i]));
@@ -134,7 +130,7 @@ static vkt_result write_adapters(const adapters *all, const vkt_gguf_model *m, c
         to->all[to->n + 1] = matrix(to->names[to->n + 1], a->out, a->rank, to->values[i] + (uint64_t)a->rank * a->in);
         to->n += 2;
     }
-    const char *architecture = architectures[m->architecture];
+    const char *architecture = architectures[all->m->architecture];
     const vkt_gguf_string of = { architecture, strlen(architecture) }, adapter = { "adapter", 7 }, lora = { "lora", 4 };
     const vkt_gguf_meta meta[] = { { "general.architecture", VKT_GGUF_KIND_TEXT, false, 1, &of },
                                    { "general.type", VKT_GGUF_KIND_TEXT, false, 1, &adapter },
@@ -152,13 +148,15 @@ vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part
     VKT_WANT(host, path);
     const vkt_host h = vkt_host_resolve(host);
     adapters all;
+    if ((size_t)model->architecture >= VKT_COUNT(architectures) || !architectures[model->architecture])
+        return vkt_fail(&h, VKT_E_ARG, "lora: want a model that vkt_gguf_read_model or vkt_lm_model has described");
     vkt_result r = adapters_open(&h, s, part, model, lora, &all);
     const size_t n = r == VKT_OK ? all.n : 0;
     tensors to = { .all = vkt_alloc_array(&h, 2 * n, sizeof *to.all),
                    .names = vkt_alloc_array(&h, 2 * n, sizeof *to.names),
                    .values = vkt_alloc_array(&h, n, sizeof *to.values) };
     if (r == VKT_OK && (!to.all || !to.names || !to.values)) r = vkt_fail_nomem(&h, "tensors", n * sizeof *to.all);
-    if (r == VKT_OK) r = write_adapters(&all, model, path, &to);
+    if (r == VKT_OK) r = write_adapters(&all, path, &to);
     for (size_t i = 0; to.values && i < n; i++) vkt_free(&h, to.values[i]);
     vkt_free(&h, to.all);
     vkt_free(&h, to.names);

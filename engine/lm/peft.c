@@ -11,14 +11,6 @@
 
 enum { NAME_ROOM = 600, SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name)
-{
-    const size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = vkt_alloc(h, room);
-    if (path) snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 /* The adapters of a store on the host. `values` has the numbers of all adapters, one after the other. */
 typedef struct adapters {
     const vkt_host *h;
@@ -145,12 +137,21 @@ static vkt_result read_tensor(const adapters *all, const vkt_safetensors *st, co
                     vkt_shape_text(shape, want), got);
 }
 
+static bool is_adapter(const adapters *all, const char *name)
+{
+    uint32_t at;
+    if (!vkt_store_find(all->s, name, &at)) return false;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->list[i].a == at || all->list[i].b == at) return true;
+    return false;
+}
+
 /* Refuses a file with tensors that are no adapters of the store: the model would not be the one that was saved. */
 static vkt_result check_all_used(const adapters *all, const vkt_safetensors *st, const char *path)
 {
     for (size_t i = 0; i < vkt_safetensors_count(st); i++) {
         const char *name = vkt_safetensors_entry(st, i)->name, *own = name + sizeof VKT_PEFT_PREFIX - 1;
-        if (strncmp(name, VKT_PEFT_PREFIX, sizeof VKT_PEFT_PREFIX - 1) != 0 || !vkt_store_find(all->s, own, NULL))
+        if (strncmp(name, VKT_PEFT_PREFIX, sizeof VKT_PEFT_PREFIX - 1) != 0 || !is_adapter(all, own))
             return vkt_fail(all->h, VKT_E_UNSUPPORTED, "%s: the tensor \"%.200s\" is no adapter of this network", path,
                             name);
     }

@@ -175,6 +175,14 @@ vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char
     return r;
 }
 
+char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name)
+{
+    const size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = vkt_alloc(h, room);
+    if (path) snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
 vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_peft_config **out)
 {
     VKT_WANT(host, out);

@@ -42,14 +42,14 @@ static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)
     return cannot_run(r) ? VKT_OK : r;
 }
 
-/* Plans the wanted sizes. If they fail, plans them again with messages. */
+/* Plans the wanted sizes. If that fails, plans them again with messages. */
 static vkt_result plan_wanted(search *s)
 {
     const vkt_size_params *p = s->params;
     vkt_memory_needs n;
     vkt_result r = needs_of(s, p->batch, p->context, VKT_LOG_NONE, &n);
     s->out->plans++;
-    if (r != VKT_OK && !cannot_run(r)) r = needs_of(s, p->batch, p->context, s->ctx->host.log_level, &n);
+    if (r != VKT_OK) r = needs_of(s, p->batch, p->context, s->ctx->host.log_level, &n);
     if (r != VKT_OK) return cannot_run(r) ? VKT_OK : r;
     s->out->planned = true;
     s->out->needs = n;

@@ -3,27 +3,35 @@
 #include <stdio.h>
 
 #include "nn/builder.h"
-#include "record/record.h"
+#include "train/lora.h"
 
 /* The numbers in the store of a layer's weight, A and B. */
 typedef struct adapted {
     uint32_t weight, down, up;
 } adapted;
 
-static const char suffix[] = ".lora_A.weight";
+size_t vkt_lora_layer_bytes(const vkt_store *s, uint32_t i)
+{
+    const char *name = vkt_store_name(s, i);
+    const size_t n = strlen(name), end = sizeof VKT_LORA_A - 1;
+    return n > end && strcmp(name + n - end, VKT_LORA_A) == 0 ? n - end : 0;
+}
+
+bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *end, uint32_t *out)
+{
+    char name[2 * VKT_NAME_MAX];
+    snprintf(name, sizeof name, "%.*s%s", (int)n, layer, end);
+    return vkt_store_find(s, name, out);
+}
 
 /* Finds the layer whose A is parameter i. Returns whether there is one, with a weight. */
 static bool find_layer(const vkt_store *s, uint32_t i, adapted *out)
 {
     const char *name = vkt_store_name(s, i);
-    const size_t n = strlen(name), k = sizeof suffix - 1;
-    char other[2 * VKT_NAME_MAX];
-    if (n <= k || strcmp(name + n - k, suffix) != 0) return false;
+    const size_t n = vkt_lora_layer_bytes(s, i);
     out->down = i;
-    snprintf(other, sizeof other, "%.*s.weight", (int)(n - k), name);
-    if (!vkt_store_find(s, other, &out->weight)) return false;
-    snprintf(other, sizeof other, "%.*s.lora_B.weight", (int)(n - k), name);
-    return vkt_store_find(s, other, &out->up);
+    return n > 0 && vkt_lora_find(s, name, n, ".weight", &out->weight) &&
+           vkt_lora_find(s, name, n, VKT_LORA_B, &out->up);
 }
 
 static vkt_result check_layer(const vkt_host *h, const vkt_store *s, const adapted *l, uint32_t rank)

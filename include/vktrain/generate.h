@@ -19,9 +19,9 @@
  *   3. top_p: of these, a token remains if the weights of the tokens in front of it are together less than p times the
  *      weights of all. So the first token always remains, and the tokens that remain have together at least p.
  *   4. The token is the first one of the order at which the sum of the remaining weights, from the first token on, is
- *      larger than u times their total. u is uniform in [0,1): the top 53 bits of words 0 and 1 of Philox4x32-10 with
- * the key `seed` and the counter (number of tokens that were drawn since the reset, 0, 0, 9). So the ids depend on the
- * seed, the prompt, the model and the device's bits, and on nothing else.
+ *      larger than u times their total. u is uniform in [0,1): the top 53 bits of words 0 and 1 of Philox4x32-10. Its
+ *      key is `seed`. Its counter is (number of tokens that were drawn since the reset, 0, 0, 9).
+ * So the ids depend on the seed, the prompt, the model and the device's bits, and on nothing else.
  *
  * Precision: everything on the device is float32, except the weights. With a cache, sums have another order than in
  * vkt_lm_hidden without one. docs/finetune.md says how far the logits differ.
@@ -46,7 +46,7 @@ typedef struct vkt_generator_params {
     const vkt_lora_params *lora; /* the adapters that the store has; dropout is not used. NULL: none. Copied */
     uint32_t context;  /* C, the most tokens of prompt and answer together, at most the model's; 0: the model's, but at
                         * most 2048. The cache has 8 C kv_heads head_width bytes for each block of the model */
-    uint32_t chunk;    /* tokens of a prompt that are computed at once; at most C; 0: 64, or C */
+    uint32_t chunk;    /* tokens of a prompt that are computed at once; 0: 64. If it is larger than C, C of them */
     float temperature; /* divides the logits; 0: always the most probable token */
     uint32_t top_k;    /* only the k most probable tokens; 0: all */
     float top_p;       /* only the most probable tokens that have this probability together; 0 or 1: all */
@@ -67,9 +67,11 @@ VKT_API vkt_result vkt_generator_reset(vkt_generator *g);
  * changed then. Errors of vkt_program_run: then reset the generator. */
 VKT_API vkt_result vkt_generator_feed(vkt_generator *g, const uint32_t *ids, size_t n);
 /* Chooses the next token and appends it to the text. VKT_E_STATE: the text is empty. VKT_E_SHAPE: the text has C tokens
- * already. VKT_E_NAN: a logit is NaN or +infinity, or all are -infinity. */
+ * already. VKT_E_NAN: a logit is NaN or +infinity, or all are -infinity. It runs a program: errors as for
+ * vkt_generator_feed. */
 VKT_API vkt_result vkt_generator_next(vkt_generator *g, uint32_t *id);
-/* Copies the logits of the next token; n is the model's vocabulary. VKT_E_STATE: the text is empty. VKT_E_ARG. */
+/* Copies the logits of the next token; n is the model's vocabulary. VKT_E_STATE: the text is empty. VKT_E_ARG. After
+ * vkt_generator_next it runs a program: errors as for vkt_generator_feed. */
 VKT_API vkt_result vkt_generator_logits(vkt_generator *g, float *logits, size_t n);
 VKT_API uint32_t vkt_generator_length(const vkt_generator *g);  /* tokens of the text; 0 if g is NULL */
 VKT_API uint32_t vkt_generator_context(const vkt_generator *g); /* C; 0 if g is NULL */

@@ -360,7 +360,7 @@ VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_progr
 
 /* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
  * inputs, model, loss, vkt_backward and vkt_update. The graph is empty at first; the caller of this function destroys
- * it. Messages about it are not logged. */
+ * it. Messages about it are not logged, except those about the wanted sizes. */
 typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
 
 /* The search of vkt_find_sizes. */
@@ -392,8 +392,8 @@ typedef struct vkt_sizes {
  * sizes that were planned and fit, and the next larger size does not fit. (Plans grow with the sizes, apart from
  * rounding. If a plan were smaller for a larger size, a still larger size might fit, too.) A size that the device
  * cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of
- * the plan ends the search and is returned; if it came with the wanted sizes, its message is logged. VKT_E_ARG: `build`
- * is NULL, or a size is 0 or above its largest. */
+ * the plan ends the search and is returned. If an error came with the wanted sizes, its message is logged in either
+ * case. VKT_E_ARG: `build` is NULL, or a size is 0 or above its largest. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the

@@ -30,12 +30,12 @@ typedef struct vkt_lm vkt_lm;
 /* Reads the model's description (vkt_gguf_read_model) and copies the tensors to arrays of `ctx`, as the bytes are, in
  * pieces: host memory does not hold the model a second time. `g` may be destroyed afterwards. Programs read a tensor
  * that is larger than one binding in ranges. Errors of vkt_gguf_read_model. VKT_E_UNSUPPORTED: rows of quantized or
- * 16-bit numbers whose length is no multiple of 4, or YaRN for a part of a head. VKT_E_MEMORY_CAP,
- * VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all of them need. VKT_E_NOMEM, VKT_E_ARG.
- * After an error *out = NULL. Owner: the caller. One thread at a time per context. */
+ * 16-bit numbers whose length is no multiple of 4, YaRN for a part of a head, or a tensor of 2^34 bytes or more.
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all of them need.
+ * VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 VKT_API void vkt_lm_destroy(vkt_lm **m); /* call it after the programs that use it are destroyed */
-/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: m has the numbers.
+/* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: the model has them.
  */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
 VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* of all weights on the device */

@@ -5,7 +5,7 @@
  *     vkt_builder_set_lora(b, vkt_peft_config_lora(config));    in the forward function of the model
  *     vkt_peft_load(NULL, store, vkt_peft_config_lora(config), "folder");
  *     ...
- *     vkt_peft_save(NULL, store, VKT_PART_VALUE, &(vkt_peft_params){ .lora = lora }, "tuned");
+ *     vkt_peft_save(NULL, store, VKT_PART_VALUE, &(vkt_peft_params){ .lora = *vkt_peft_config_lora(config) }, "tuned");
  *     vkt_peft_config_destroy(&config);
  *
  * The adapters of a store are its parameters "<layer>.lora_A.weight" (rank, in) and "<layer>.lora_B.weight" (out,
@@ -50,11 +50,12 @@ VKT_API const vkt_lora_params *vkt_peft_config_lora(const vkt_peft_config *c);
 VKT_API const char *vkt_peft_config_base(const vkt_peft_config *c);
 
 /* Loads the adapters of a folder into the values of a store. `lora` has the options with which the network was built.
- * Tensors may be F32, F16, BF16 or F64. VKT_E_STATE: the folder has another rank, or another alpha / rank. VKT_E_SHAPE:
- * a tensor has another shape. VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the
- * store has no adapters. VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or as for
- * vkt_peft_config_open. VKT_E_DTYPE, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM. After an error the store has its old values,
- * unless the device failed. */
+ * Tensors may be F32, F16, BF16 or F64. VKT_E_ARG: a NULL, or `lora` has another rank than the store, or alpha 0.
+ * VKT_E_STATE: the folder has another rank, or another alpha / rank. VKT_E_SHAPE: a tensor has another shape.
+ * VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the store has no adapters.
+ * VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or as for vkt_peft_config_open.
+ * VKT_E_DTYPE, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM. After an error the store has its old values, unless the device
+ * failed. */
 VKT_API vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder);
 
 /* The options that a folder has beside the tensors. */
@@ -81,8 +82,8 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
 /* Saves the adapters of a store as llama.cpp reads them (--lora FILE): the metadata general.architecture, general.type
  * "adapter", adapter.type "lora" and adapter.lora.alpha, and for each layer "<tensor>.lora_a" (rank, in) and
  * "<tensor>.lora_b" (out, rank) in F32. Source: https://github.com/ggml-org/llama.cpp, convert_lora_to_gguf.py.
- * `model` is the description of the base model. VKT_E_SHAPE: an adapter does not fit the model's heads. Other errors as
- * for vkt_peft_save. */
+ * `model` is the description of the base model. VKT_E_ARG: it has no architecture. VKT_E_SHAPE: an adapter does not fit
+ * the model's heads. Other errors as for vkt_peft_save. */
 VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part part,
                                       const vkt_gguf_model *model, const vkt_lora_params *lora, const char *path);
 

@@ -22,8 +22,7 @@ static json_t *big(uint64_t n)
     return n <= INT64_MAX ? json_integer((json_int_t)n) : json_string(text);
 }
 
-/* Makes a string of JSON, which is UTF-8. In a text that is not UTF-8, '?' replaces all non-ASCII bytes. */
-static json_t *text_json(const char *text)
+json_t *text_json(const char *text)
 {
     json_t *json = json_string(text);
     const size_t n = strlen(text) + 1;

@@ -38,8 +38,12 @@ typedef struct work {
 static void print_rows(const work *w, const char *path, const rows *r)
 {
     if (w->s->o.quiet) return;
-    terminal_printf(stdout, "data    %s: %u rows of %u tokens, %.1f of them used on average, %.1f labels count\n", path,
-                    r->n, w->m.context, (double)r->tokens / r->n, (double)r->counted / r->n);
+    const char *kind = !r->chats && !r->texts ? "plain text"
+                       : !r->texts            ? "chats"
+                       : !r->chats            ? "texts"
+                                              : "chats and texts";
+    terminal_printf(stdout, "data    %s: %s, %u rows of %u tokens, %.1f of them used on average, %.1f labels count\n",
+                    path, kind, r->n, w->m.context, (double)r->tokens / r->n, (double)r->counted / r->n);
     if (r->cut)
         terminal_printf(stdout, "        %u examples are longer than the context of %u tokens: their ends are cut\n",
                         r->cut, w->m.context);
@@ -112,9 +116,9 @@ static vkt_result finish(session *s, vkt_trainer *t)
         terminal_printf(stdout, "check   validation loss %.4f -> %.4f, perplexity %.3f -> %.3f\n", w->first_loss, last,
                         exp(w->first_loss), exp(last));
     if (!s->o.quiet && !isnan(ms)) terminal_printf(stdout, "speed   %.0f tokens/s (without padding)\n", rate);
-    s->more = json_pack("{s:{s:s, s:i, s:f, s:i, s:i, s:i, s:i, s:o, s:o, s:o}}", "lora", "model", w->m.path, "rank",
-                        (int)w->m.lora.rank, "alpha", (double)w->m.lora.alpha, "context", (int)w->m.context, "rows",
-                        (int)w->rows.n, "cut", (int)w->rows.cut, "left_out", (int)w->rows.left_out,
+    s->more = json_pack("{s:{s:o, s:i, s:f, s:i, s:i, s:i, s:i, s:o, s:o, s:o}}", "lora", "model", text_json(w->m.path),
+                        "rank", (int)w->m.lora.rank, "alpha", (double)w->m.lora.alpha, "context", (int)w->m.context,
+                        "rows", (int)w->rows.n, "cut", (int)w->rows.cut, "left_out", (int)w->rows.left_out,
                         "validation_loss_before", real_or_null(w->first_loss), "validation_loss", real_or_null(last),
                         "tokens_per_second", real_or_null(rate));
     return s->more ? VKT_OK : VKT_E_NOMEM;
@@ -125,9 +129,24 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
 {
     const lora_options *o = w->o;
     const rows *data = w->checked.prompt ? &w->checked : &w->rows;
-    const char *question = o->prompt ? o->prompt : data->prompt;
-    if (w->s->o.quiet || !o->answer || !question || session_interrupted()) return VKT_OK;
-    return talk_answer(w->s, &w->m, o, store, title, question, o->prompt ? !w->m.form : data->prompt_is_text);
+    const question q = { .title = title,
+                         .text = o->prompt ? o->prompt : data->prompt,
+                         .is_text = o->prompt ? !w->m.form : data->prompt_is_text,
+                         .is_of_data = !o->prompt,
+                         .may_lack = true };
+    if (w->s->o.quiet || !o->answer || !q.text || session_interrupted()) return VKT_OK;
+    return talk_answer(w->s, &w->m, o, store, &q);
+}
+
+/* Validates before the training, if the result is printed or written. */
+static vkt_result validate(work *w, vkt_trainer *t)
+{
+    const session *s = w->s;
+    if (!w->check || (s->o.quiet && !s->o.json) || session_interrupted()) return VKT_OK;
+    TRY(talk_without("validation before the training", vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL)));
+    if (!s->o.quiet && !isnan(w->first_loss))
+        terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
+    return VKT_OK;
 }
 
 static vkt_result train(work *w, vkt_trainer *t)
@@ -137,11 +156,10 @@ static vkt_result train(work *w, vkt_trainer *t)
     model_identity(&w->m, identity);
     TRY(vkt_trainer_attach(t, "model", identity));
     if (w->o->adapter) TRY(vkt_peft_load(&s->host, vkt_trainer_store(t), &w->m.lora, w->o->adapter));
-    if (w->check && !s->o.quiet && !s->o.find_lr && !s->o.resume && !session_interrupted()) {
-        TRY(vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL));
-        terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
+    if (!s->o.resume && !s->o.find_lr) {
+        TRY(validate(w, t));
+        TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     }
-    if (!s->o.resume && !s->o.find_lr) TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     s->unit = "tok";
     const uint32_t n = vkt_dataset_rows(w->train);
     s->per_batch = (double)w->rows.tokens / w->rows.n * (s->o.batch < n ? s->o.batch : n);
@@ -155,15 +173,14 @@ static vkt_result train(work *w, vkt_trainer *t)
 static vkt_result use(work *w, vkt_store *store)
 {
     session *s = w->s;
-    TRY(model_save(s, &w->m, w->o, store));
     if (w->o->perplexity && !session_interrupted()) {
         double perplexity;
         uint64_t tokens;
         TRY(perplexity_of(s, &w->m, store, w->o->perplexity, &perplexity, &tokens));
         if (!session_interrupted()) printf("perplexity %.4f\n", perplexity);
         if (!w->train && s->o.json &&
-            !write_results(s, json_pack("{s:s, s:o, s:I}", "model", w->m.path, "perplexity", real_or_null(perplexity),
-                                        "tokens", (json_int_t)tokens)))
+            !write_results(s, json_pack("{s:o, s:o, s:I}", "model", text_json(w->m.path), "perplexity",
+                                        real_or_null(perplexity), "tokens", (json_int_t)tokens)))
             return VKT_E_IO;
     }
     return w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
@@ -182,11 +199,27 @@ static vkt_result take_averages(vkt_store *store)
     return r;
 }
 
-static vkt_result use_trained(work *w, vkt_store *store)
+/* Returns whether a fit has made the weights of the trainer, as --save needs it: also if a signal or an error ended it,
+ * but not if no epoch had a finite loss, or if the weights were lost with the device. */
+static bool has_trained(const session *s, const vkt_trainer *t)
 {
-    if (w->s->o.ema_decay > 0) TRY(take_averages(store));
-    TRY(sample(w, store, "answer after the training"));
-    return use(w, store);
+    uint32_t epochs;
+    vkt_trainer_history(t, &epochs);
+    if (s->o.find_lr || (!epochs && !vkt_trainer_first_step_ns(t)) || s->failed == VKT_E_DEVICE_LOST) return false;
+    return s->error != VKT_E_DIVERGED || vkt_trainer_best_epoch(t);
+}
+
+/* Writes the adapter, whatever follows. Then uses it, unless a signal or an error has ended the run. `r`: the result of
+ * the training and its other files. */
+static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
+{
+    const session *s = w->s;
+    vkt_result saved = s->o.ema_decay > 0 ? take_averages(store) : VKT_OK;
+    if (saved == VKT_OK) saved = model_save(s, &w->m, w->o, store);
+    if (r != VKT_OK && r != VKT_E_CHECKPOINT) return r;
+    if (saved == VKT_OK && !session_interrupted()) saved = sample(w, store, "answer after the training");
+    if (saved == VKT_OK && !session_interrupted()) saved = use(w, store);
+    return r == VKT_OK ? saved : r;
 }
 
 static vkt_result run_training(work *w)
@@ -197,8 +230,9 @@ static vkt_result run_training(work *w)
     TRY(read_data(w, data, &w->rows));
     TRY(make_sets(w));
     const uint32_t n = vkt_dataset_rows(w->train), batch = s->o.batch < n ? s->o.batch : n;
-    const uint64_t all = (uint64_t)n + (w->check ? vkt_dataset_rows(w->check) : 0);
-    TRY(model_plan(s, &w->m, batch, s->o.stream ? 0 : all * vkt_dataset_row_bytes(w->train)));
+    const uint32_t checked = w->check ? vkt_dataset_rows(w->check) : 0;
+    const uint64_t bytes = ((uint64_t)n + checked) * vkt_dataset_row_bytes(w->train);
+    TRY(model_plan(s, &w->m, batch, s->o.find_lr ? 0 : checked, s->o.stream ? 0 : bytes));
     s->data = (session_data){ data, false, w->train, w->check, NULL };
     const vkt_trainer_params p = {
         .model = { .name = "adapters", .forward = model_forward, .user = &w->m, .loss = model_loss },
@@ -208,10 +242,7 @@ static vkt_result run_training(work *w)
     };
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = train(w, t);
-    if ((r == VKT_OK || r == VKT_E_CHECKPOINT) && !s->o.find_lr && !session_interrupted()) {
-        const vkt_result used = use_trained(w, vkt_trainer_store(t));
-        if (r == VKT_OK) r = used;
-    }
+    if (t && has_trained(s, t)) r = use_trained(w, vkt_trainer_store(t), r);
     vkt_trainer_destroy(&t);
     return r;
 }
@@ -220,8 +251,8 @@ static vkt_result run(work *w)
 {
     const lora_options *o = w->o;
     vkt_store *store;
-    const bool only_use =
-        !w->s->o.data && (o->perplexity || o->chat || o->prompt || (o->adapter && (o->merge || o->save_gguf)));
+    const bool converts = o->adapter && (o->merge || o->save_gguf || o->save_adapter);
+    const bool only_use = !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
     if (w->s->ranks.n_more || w->s->ranks.mpi) {
         complain("--devices, --mpi: want one device: the model's weights are on one");
         return VKT_E_UNSUPPORTED;
@@ -230,7 +261,9 @@ static vkt_result run(work *w)
     TRY(model_try_outputs(w->s, o));
     if (!only_use) return run_training(w);
     vkt_result r = model_adapter(w->s, &w->m, o, &store);
-    if (r == VKT_OK && o->prompt && o->answer) r = talk_answer(w->s, &w->m, o, store, "answer", o->prompt, !w->m.form);
+    const question q = { .title = "answer", .text = o->prompt, .is_text = !w->m.form };
+    if (r == VKT_OK) r = model_save(w->s, &w->m, o, store);
+    if (r == VKT_OK && o->prompt && o->answer) r = talk_answer(w->s, &w->m, o, store, &q);
     if (r == VKT_OK) r = use(w, store);
     vkt_store_destroy(&store);
     return r;

@@ -169,8 +169,11 @@ vkt_result model_try_outputs(const session *s, const lora_options *o)
             complain("--save-adapter: %s cannot be made: %s", o->save_adapter, strerror(errno));
             return VKT_E_IO;
         }
-        snprintf(path, sizeof path, "%s/adapter_config.json", o->save_adapter);
-        TRY(vkt_try_output(&s->host, path));
+        static const char *const files[] = { "adapter_model.safetensors", "adapter_config.json" };
+        for (int i = 0; i < 2; i++) {
+            snprintf(path, sizeof path, "%s/%s", o->save_adapter, files[i]);
+            TRY(vkt_try_output(&s->host, path));
+        }
     }
     if (o->save_gguf) TRY(vkt_try_output(&s->host, o->save_gguf));
     return o->merge ? vkt_try_output(&s->host, o->merge) : VKT_OK;
@@ -179,8 +182,9 @@ vkt_result model_try_outputs(const session *s, const lora_options *o)
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store)
 {
     const vkt_store_part part = VKT_PART_VALUE;
-    const vkt_peft_params p = { .lora = m->lora,
-                                .base_model = m->config ? vkt_peft_config_base(m->config) : vkt_lm_model(m->lm)->name };
+    const char *base = m->config ? vkt_peft_config_base(m->config) : "";
+    /* The name in a GGUF file is neither a folder nor a name at Hugging Face. */
+    const vkt_peft_params p = { .lora = m->lora, .base_model = *base ? base : NULL };
     if (!o->save_adapter && !o->save_gguf && !o->merge) return VKT_OK;
     if (!store) {
         complain("--save-adapter, --save-gguf and --merge: there is no adapter: train one, or name it with --adapter");
@@ -204,22 +208,48 @@ typedef struct step {
     const model *m;
 } step;
 
+/* Builds the network up to the loss, as the trainer does. */
+static vkt_result build_loss(model *m, uint32_t batch, bool training, vkt_graph *g, vkt_tensor *loss)
+{
+    const vkt_tensor none = { 0 };
+    vkt_builder *b;
+    TRY(vkt_builder_create(g, training, &b));
+    const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * m->context));
+    const vkt_tensor hidden = model_forward(b, rows, m);
+    const vkt_result r = vkt_builder_check(b);
+    if (r == VKT_OK) *loss = model_loss(b, hidden, rows, none, none, m);
+    if (r == VKT_OK && !training) vkt_keep(g, hidden);
+    if (r == VKT_OK) vkt_report(g, *loss, none);
+    vkt_builder_destroy(&b);
+    return r;
+}
+
 /* Builds the graph of a training step: a vkt_size_fn. */
 static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_graph *g)
 {
     const step *of = user;
-    const vkt_tensor none = { 0 };
     model m = *of->m;
-    vkt_builder *b;
+    vkt_tensor loss;
     m.context = context;
-    TRY(vkt_builder_create(g, true, &b));
-    const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(batch, 2 * context));
-    const vkt_tensor hidden = model_forward(b, rows, &m);
-    vkt_result r = vkt_builder_check(b);
-    if (r == VKT_OK) r = vkt_backward(g, model_loss(b, hidden, rows, none, none, &m));
-    if (r == VKT_OK) r = vkt_update(g, &of->s->o.optimizer);
-    vkt_builder_destroy(&b);
-    return r;
+    TRY(build_loss(&m, batch, true, g, &loss));
+    TRY(vkt_backward(g, loss));
+    TRY(vkt_update(g, &of->s->o.optimizer));
+    return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
+}
+
+/* Returns the bytes of the program that validates; 0 if it cannot be planned. */
+static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
+{
+    const vkt_host quiet = { .log_level = VKT_LOG_NONE };
+    const vkt_program_params p = { .precision = s->o.precision };
+    vkt_memory_needs n = { .program_bytes = 0 };
+    vkt_graph *g = NULL;
+    vkt_tensor loss;
+    vkt_result r = vkt_graph_create(&quiet, &g);
+    if (r == VKT_OK) r = build_loss(m, batch, false, g, &loss);
+    if (r == VKT_OK) r = vkt_program_needs(s->ctx, g, &p, &n);
+    vkt_graph_destroy(&g);
+    return r == VKT_OK ? n.program_bytes : 0;
 }
 
 static double mib(uint64_t bytes)
@@ -227,19 +257,50 @@ static double mib(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-static void print_plan(const vkt_memory_needs *n, uint64_t data)
+static void print_plan(const vkt_memory_needs *n, uint64_t validation, uint64_t data)
 {
     terminal_printf(
         stdout,
         "memory  %.1f MiB for a step: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
-        "transfers %.1f; data %.1f\n",
-        mib(n->total_bytes + n->array_bytes + data), mib(n->array_bytes), mib(n->store_bytes), mib(n->program_bytes),
-        mib(n->staging_bytes), mib(data));
+        "transfers %.1f; validation %.1f, data %.1f\n",
+        mib(n->total_bytes + n->array_bytes + validation + data), mib(n->array_bytes), mib(n->store_bytes),
+        mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
-vkt_result model_plan(const session *s, model *m, uint32_t batch, uint64_t data)
+/* Prints what would fit instead of a step that does not. */
+static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
+{
+    const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1;
+    const uint64_t rows = (uint64_t)p->batch * micro; /* of a step */
+    if (found->batch) {
+        uint64_t parts = (rows + found->batch - 1) / found->batch;
+        while (rows % parts) parts++;
+        complain("--batch %u --context %u fits", found->batch, p->context);
+        complain("--batch %llu --micro-batches %llu fits, too, and keeps the size of a step",
+                 (unsigned long long)(rows / parts), (unsigned long long)parts);
+    }
+    if (found->context) complain("--batch %u --context %u fits", p->batch, found->context);
+    if (m->recompute) {
+        if (!found->batch && !found->context) complain("neither a smaller batch nor a smaller context alone fits");
+        return;
+    }
+    if (!found->planned) return;
+    model again = *m;
+    vkt_program_params program = *p->program;
+    vkt_size_params q = *p;
+    vkt_sizes less;
+    again.recompute = program.recompute = true;
+    q.user = &(step){ s, &again };
+    q.program = &program;
+    q.max_bytes = UINT64_MAX; /* so there is no search */
+    if (vkt_find_sizes(s->ctx, &q, &less) == VKT_OK && less.planned)
+        complain("--recompute needs %.1f MiB", mib(less.need_bytes));
+}
+
+vkt_result model_plan(const session *s, model *m, uint32_t batch, uint32_t checked, uint64_t data)
 {
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes;
+    const uint64_t validation = checked ? validation_bytes(s, m, batch < checked ? batch : checked) : 0;
     const vkt_program_params program = { .precision = s->o.precision, .recompute = s->o.recompute };
     const vkt_size_params p = { .build = build_step,
                                 .user = &(step){ s, m },
@@ -247,20 +308,17 @@ vkt_result model_plan(const session *s, model *m, uint32_t batch, uint64_t data)
                                 .context = m->context,
                                 .context_step = 16,
                                 .max_bytes = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device,
-                                .other_bytes = data,
+                                .other_bytes = validation + data,
                                 .program = &program };
     vkt_sizes found;
     TRY(vkt_find_sizes(s->ctx, &p, &found));
-    if (found.planned && !s->o.quiet) print_plan(&found.needs, data);
+    if (found.planned && !s->o.quiet) print_plan(&found.needs, validation, data);
     if (found.fits) return VKT_OK;
-    complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", batch,
-             m->context, mib(found.need_bytes), mib(found.limit_bytes));
-    if (found.batch)
-        complain("--batch %u --context %u fits; --micro-batches %u then keeps the size of a step", found.batch,
-                 m->context, (batch + found.batch - 1) / found.batch);
-    if (found.context) complain("--batch %u --context %u fits", batch, found.context);
-    if (!m->recompute) complain("--recompute needs less memory");
-    if (!found.batch && !found.context && m->recompute)
-        complain("neither a smaller batch nor a smaller context alone fits");
-    return VKT_E_MEMORY_CAP;
+    if (found.planned)
+        complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", batch,
+                 m->context, mib(found.need_bytes), mib(found.limit_bytes));
+    else
+        complain("this device cannot run a step with --batch %u --context %u", batch, m->context);
+    print_ways_out(s, m, &p, &found);
+    return found.planned || found.batch || found.context ? VKT_E_MEMORY_CAP : VKT_E_UNSUPPORTED;
 }

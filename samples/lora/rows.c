@@ -13,7 +13,9 @@
 #include "common/message.h"
 #include "common/read_file.h"
 
-enum { MOST_TEXT = 1 << 30, MOST_MESSAGES = 4096 };
+enum { MOST_TEXT = 1 << 30, MOST_MESSAGES = 4096, MARK = 3 };
+
+static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 /* A file that is read. */
 typedef struct reader {
@@ -34,6 +36,12 @@ static bool wrong(const reader *r, const char *what)
 {
     complain("%s: line %u: %s", r->path, r->line, what);
     return false;
+}
+
+/* Returns the bytes of a text's byte order mark: 3 or 0. */
+static size_t mark_of(const char *text, size_t n)
+{
+    return n >= MARK && memcmp(text, byte_order_mark, MARK) == 0 ? MARK : 0;
 }
 
 /* ---- rows ---- */
@@ -149,10 +157,11 @@ static bool add_example(reader *r, const json_t *object)
 {
     const rows_params *p = r->p;
     const json_t *messages = json_object_get(object, "messages");
+    const bool is_chat = messages || json_object_get(object, "question");
     bool ok, counts = false;
     if (messages)
         ok = encode_messages(r, messages);
-    else if (json_object_get(object, "question"))
+    else if (is_chat)
         ok = encode_answer(r, object);
     else if (json_object_get(object, "prompt"))
         ok = encode_completion(r, object);
@@ -160,6 +169,8 @@ static bool add_example(reader *r, const json_t *object)
         return wrong(r, "want an object with \"messages\", with \"question\" and \"answer\", or with \"prompt\" and "
                         "\"completion\"");
     if (!ok) return false;
+    r->out->chats += is_chat;
+    r->out->texts += !is_chat;
     const vkt_tokens *t = &r->list;
     if (t->n > 0 && !add_row(r->out, p, t->ids, p->assistant_only ? t->marks : NULL, t->n, r->out->n_examples, &counts))
         return false;
@@ -171,7 +182,10 @@ static bool add_example(reader *r, const json_t *object)
 static bool read_line(reader *r, const char *text, size_t n)
 {
     json_error_t why;
+    const size_t mark = r->line == 1 ? mark_of(text, n) : 0;
     size_t blanks = 0;
+    text += mark;
+    n -= mark;
     while (blanks < n && isspace((unsigned char)text[blanks])) blanks++;
     if (blanks == n) return true;
     json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
@@ -221,7 +235,8 @@ bool rows_windows(const uint32_t *ids, size_t n, const rows_params *p, rows *out
 
 static bool read_text(reader *r, const char *text, size_t n)
 {
-    const vkt_result status = vkt_tokenizer_encode(r->p->tokenizer, text, n, 0, &r->list);
+    const size_t mark = mark_of(text, n);
+    const vkt_result status = vkt_tokenizer_encode(r->p->tokenizer, text + mark, n - mark, 0, &r->list);
     if (status != VKT_OK) {
         complain("%s: %s", r->path, vkt_result_text(status));
         return false;
@@ -231,10 +246,10 @@ static bool read_text(reader *r, const char *text, size_t n)
 
 /* ---- files ---- */
 
-static bool is_text(const char *path)
+static bool has_ending(const char *path, const char *ending)
 {
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+    const size_t n = strlen(path), k = strlen(ending);
+    return n > k && strcmp(path + n - k, ending) == 0;
 }
 
 static bool read_plain(reader *r)
@@ -251,6 +266,17 @@ static bool read_plain(reader *r)
     return ok;
 }
 
+/* Returns the first character that is no blank and no byte order mark, or EOF. Goes back to the start of the file. */
+static int first_character(FILE *f)
+{
+    char start[MARK];
+    if (fread(start, 1, MARK, f) != MARK || memcmp(start, byte_order_mark, MARK) != 0) rewind(f);
+    int first = getc(f);
+    while (isspace(first)) first = getc(f);
+    rewind(f);
+    return first;
+}
+
 /* Reads a regular file, or JSON lines from standard input. The first character that is no blank says what is in a file.
  */
 static bool read_any(reader *r)
@@ -261,20 +287,20 @@ static bool read_any(reader *r)
         complain("%s: cannot be read: it is not a regular file", r->path);
         return false;
     }
-    if (is_text(r->path)) return read_plain(r);
+    if (has_ending(r->path, ".txt")) return read_plain(r);
     FILE *f = is_stdin ? stdin : fopen(r->path, "rb");
     if (!f) {
         complain("%s: cannot be read: %s", r->path, strerror(errno));
         return false;
     }
-    int first = is_stdin ? '{' : getc(f);
-    while (isspace(first)) first = getc(f);
-    const bool has_data = first != EOF;
-    r->out->chats = first == '{';
-    if (!is_stdin) rewind(f);
-    bool ok = !r->out->chats || read_lines(r, f);
+    const int first = is_stdin ? '{' : first_character(f);
+    bool ok = first != '{' || read_lines(r, f);
     if (!is_stdin) fclose(f);
-    return r->out->chats || !has_data ? ok : read_plain(r);
+    if (first == '{' || first == EOF) return ok;
+    if (!has_ending(r->path, ".json") && !has_ending(r->path, ".jsonl")) return read_plain(r);
+    complain("%s: want JSON lines: one object a line%s", r->path,
+             first == '[' ? ", not one list of all (jq -c '.[]' FILE makes lines of it)" : "");
+    return false;
 }
 
 bool rows_read(const char *path, const rows_params *p, rows *out)

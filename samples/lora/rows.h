@@ -9,8 +9,9 @@
  *   {"question": "...", "answer": "..."}                       a chat of a user and an assistant
  *   {"prompt": "...", "completion": "..."}                     a text, and how it goes on, up to eos
  *
- * or plain text, which becomes consecutive rows of T tokens. JSON lines are recognized by their first character, a '{';
- * a file whose name ends in .txt is always plain text. */
+ * or plain text, which becomes consecutive rows of T tokens. JSON lines are recognized by their first character, a '{'.
+ * A file whose name ends in .txt is always plain text, and one in .json or .jsonl always JSON lines. A byte order mark
+ * in front of the text is skipped. */
 #ifndef LORA_ROWS_H
 #define LORA_ROWS_H
 
@@ -28,17 +29,17 @@ typedef struct rows_params {
 
 /* The rows of a file. */
 typedef struct rows {
-    uint32_t *ids;       /* (n, 2 T) */
-    uint32_t *examples;  /* (n): the number of the row's example, from 1 */
-    uint32_t n, room;    /* rows, and for how many there is memory */
-    uint32_t n_examples; /* lines of JSON; of a plain text: rows */
-    uint64_t tokens;     /* tokens of all rows, without padding */
-    uint64_t counted;    /* labels that count */
-    uint32_t cut;        /* examples that were longer than the context, and lost their end */
-    uint32_t left_out;   /* examples without a label that counts, for instance because the prompt fills the context */
-    bool chats;          /* JSON lines */
-    char *prompt;        /* the question or prompt of the last line, for a sample answer; NULL: none */
-    bool prompt_is_text; /* it is a prompt, not a message of a chat */
+    uint32_t *ids;         /* (n, 2 T) */
+    uint32_t *examples;    /* (n): the number of the row's example, from 1 */
+    uint32_t n, room;      /* rows, and for how many there is memory */
+    uint32_t n_examples;   /* lines of JSON; of a plain text: rows */
+    uint64_t tokens;       /* tokens of all rows, without padding */
+    uint64_t counted;      /* labels that count */
+    uint32_t cut;          /* examples that were longer than the context, and lost their end */
+    uint32_t left_out;     /* examples without a label that counts, for instance because the prompt fills the context */
+    uint32_t chats, texts; /* JSON lines that are a chat, and that are a prompt and a completion; of plain text: 0 */
+    char *prompt;          /* the question or prompt of the last line, for a sample answer; NULL: none */
+    bool prompt_is_text;   /* it is a prompt, not a message of a chat */
 } rows;
 
 /* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that

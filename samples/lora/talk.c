@@ -135,7 +135,10 @@ static vkt_result answer(talker *t, const vkt_tokens *all)
     vkt_token_stream_end(&stream, t->piece);
     put(t->piece);
     const vkt_generator_stats done = vkt_generator_get_stats(t->g);
-    if (r == VKT_OK) printf("\n(%u tokens, %.1f tokens/s)\n", n, (double)done.made / done.make_seconds);
+    if (r == VKT_OK && n > 0)
+        printf("\n(%u tokens, %.1f tokens/s)\n", n, (double)done.made / done.make_seconds);
+    else if (r == VKT_OK)
+        puts("\n(0 tokens)");
     return r;
 }
 
@@ -147,28 +150,37 @@ static vkt_result encode(const talker *t, const vkt_chat_message *messages, size
     return vkt_tokenizer_chat(t->m->tokenizer, t->m->form, messages, n, VKT_CHAT_ASK | VKT_CHAT_NO_THINK, out);
 }
 
-vkt_result talk_answer(const session *s, const model *m, const lora_options *o, vkt_store *store, const char *title,
-                       const char *question, bool as_text)
+vkt_result talk_without(const char *what, vkt_result r)
+{
+    if (r != VKT_E_MEMORY_CAP && r != VKT_E_DEVICE_MEMORY) return r;
+    remark("no %s: there is too little memory for it now", what);
+    return VKT_OK;
+}
+
+vkt_result talk_answer(const session *s, const model *m, const lora_options *o, vkt_store *store, const question *q)
 {
     talker t;
     vkt_tokens ids = { 0 };
-    const vkt_chat_message message = { "user", question };
+    const vkt_chat_message message = { "user", q->text };
     vkt_result r = talker_open(s, m, o, store, &t);
-    if (r == VKT_OK) r = encode(&t, &message, 1, as_text, &ids);
-    if (r == VKT_OK && ids.n >= m->context) {
+    if (r == VKT_OK) r = encode(&t, &message, 1, q->is_text, &ids);
+    const bool fits = ids.n < m->context;
+    if (r == VKT_OK && !fits && q->is_of_data) {
+        remark("no %s: the last question of the data has %zu tokens, and the context %u", q->title, ids.n, m->context);
+    } else if (r == VKT_OK && !fits) {
         complain("the prompt is too long: want fewer tokens than the context of %u, got %zu", m->context, ids.n);
         r = VKT_E_ARG;
     }
-    if (r == VKT_OK && ids.n > 0) {
-        printf("\n%s\n> ", title);
-        put(question);
+    if (r == VKT_OK && fits && ids.n > 0) {
+        printf("\n%s\n> ", q->title);
+        put(q->text);
         puts("");
         r = answer(&t, &ids);
         puts("");
     }
     vkt_tokens_release(&ids);
     talker_close(&t);
-    return r;
+    return q->may_lack ? talk_without(q->title, r) : r;
 }
 
 /* ---- a chat ---- */
@@ -199,22 +211,25 @@ static void chat_remove(chat *c, size_t i)
     memmove(c->messages + i, c->messages + i + 1, (--c->n - i) * sizeof *c->messages);
 }
 
-/* Encodes the chat. As long as it leaves no room for an answer, removes the oldest question and its answer. */
+/* Encodes the chat. As long as it leaves no room for an answer, removes the oldest question and its answer. VKT_E_ARG:
+ * the last message does not fit, even alone behind the system's message; nothing is removed then. */
 static vkt_result encode_chat(const talker *t, chat *c, vkt_tokens *out)
 {
     const size_t first = strcmp(c->messages[0].role, "system") == 0;
-    for (;;) {
+    const vkt_chat_message alone[] = { c->messages[0], c->messages[c->n - 1] };
+    vkt_result r = encode(t, first ? alone : alone + 1, first + 1, false, out);
+    if (r == VKT_OK && out->n >= t->m->context) {
+        complain("the message is too long: want fewer tokens than the context of %u, got %zu", t->m->context, out->n);
+        return VKT_E_ARG;
+    }
+    while (r == VKT_OK) {
         out->n = 0;
-        const vkt_result r = encode(t, c->messages, c->n, false, out);
-        if (r != VKT_OK || out->n < t->m->context) return r;
-        if (c->n - first < 3) {
-            complain("the message is too long: want fewer tokens than the context of %u, got %zu", t->m->context,
-                     out->n);
-            return VKT_E_ARG;
-        }
+        r = encode(t, c->messages, c->n, false, out);
+        if (out->n < t->m->context || c->n - first < 3) break;
         chat_remove(c, first);
         chat_remove(c, first);
     }
+    return r;
 }
 
 /* Answers the last message of a chat, and adds the answer. */

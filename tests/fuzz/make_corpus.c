@@ -237,6 +237,18 @@ static void gguf_model(void)
          "gguf");
 }
 
+static void rows(void)
+{
+    put_text("rows", "chats",
+             "\xef\xbb\xbf{\"question\": \"a?\", \"answer\": \"b\"}\n\n{\"messages\": [{\"role\": \"system\", "
+             "\"content\": \"s\"}, {\"role\": \"user\", \"content\": \"\\u00e9\"}, {\"role\": "
+             "\"assistant\", \"content\": \"x y\"}]}\n");
+    put_text("rows", "texts",
+             "{\"prompt\": \"one two\", \"completion\": \" three\"}\n{\"prompt\": \"a long text which has more "
+             "tokens than the context\", \"completion\": \" b\"}\n");
+    put_text("rows", "plain", "The cat sat on 7 mats.\n\nIt slept there until the evening came, and ate.\n");
+}
+
 static void tuning(void)
 {
     const vkt_tuning_id id = { .device = "1-2-3", .shaders = 0x0123456789abcdef }; /* as in fuzz_tuning.c */
@@ -289,6 +301,7 @@ int main(int argc, char **argv)
     tokenizer();
     gguf();
     gguf_model();
+    rows();
     tuning();
     cases();
     return 0;

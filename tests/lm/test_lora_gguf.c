@@ -1,5 +1,5 @@
 /* GGUF adapters and merged models: names, shapes, order of rows, rounding. */
-#include "train/rig.h"
+#include "lm/tiny.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,18 +33,27 @@ static float number(uint32_t layer, uint32_t which, uint32_t i)
     return (float)((int)((i * 2654435761u + 977 * layer + 131 * which) >> 9 & 1023) - 512) / 4096;
 }
 
-/* Makes a store with an adapter for each layer of block 0 of g. */
-static vkt_store *make_store(const rig *r, const vkt_gguf *g)
+/* Makes a store with an adapter for each layer of block 0 of g. With `averaged`, the store has a published part, which
+ * has the numbers, and the values are zero. */
+static vkt_store *make_store(const rig *r, const vkt_gguf *g, bool averaged)
 {
     vkt_graph *graph;
     vkt_store *s;
+    vkt_tensor sum = { 0 };
     CHECK(vkt_graph_create(&r->h, &graph));
     for (uint32_t k = 0; k < N; k++)
         for (uint32_t b = 0; b < 2; b++) {
             char name[96];
             snprintf(name, sizeof name, "model.layers.0.%s.lora_%c.weight", layers[k].layer, b ? 'B' : 'A');
-            vkt_param(graph, name, b ? vkt_shape2(size_of(g, k, 1), RANK) : vkt_shape2(RANK, size_of(g, k, 0)));
+            const vkt_tensor p =
+                vkt_param(graph, name, b ? vkt_shape2(size_of(g, k, 1), RANK) : vkt_shape2(RANK, size_of(g, k, 0)));
+            if (averaged) sum = sum.id ? vkt_add(graph, sum, vkt_mean(graph, p)) : vkt_mean(graph, p);
         }
+    if (averaged) {
+        CHECK(vkt_backward(graph, sum));
+        CHECK(vkt_update(graph, &(vkt_optimizer){ .kind = VKT_SGD }));
+        CHECK(vkt_publish(graph, 0.5));
+    }
     CHECK(vkt_store_create(r->ctx, graph, &s));
     vkt_graph_destroy(&graph);
     for (uint32_t i = 0; i < 2 * N; i++) {
@@ -52,20 +61,21 @@ static vkt_store *make_store(const rig *r, const vkt_gguf *g)
         const uint32_t n = shape.dim[0] * shape.dim[1];
         float *x = test_malloc(n * sizeof *x);
         for (uint32_t e = 0; e < n; e++) x[e] = number(i / 2, i % 2, e);
-        CHECK(vkt_store_write(s, i, VKT_PART_VALUE, x));
+        CHECK(vkt_store_write(s, i, averaged ? VKT_PART_PUBLISHED : VKT_PART_VALUE, x));
         test_free(x);
     }
     return s;
 }
 
 /* Returns the row of the file for row `row` of Hugging Face: convert_hf_to_gguf.py reshapes (out, in) to (heads, 2,
- * w / 2, in), swaps the two dimensions in the middle, and reshapes back. */
+ * w / 2, in), swaps the two dimensions in the middle, and reshapes back. If only a part of a head is rotated, w is this
+ * part: the file rotates its numbers 2 i and 2 i + 1. */
 static uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row)
 {
     if (m->architecture != VKT_GGUF_LLAMA || layer > 1) return row;
     const uint32_t heads = layer == 0 ? m->heads : m->kv_heads, w = out / heads;
-    const uint32_t head = row / w, half = row % w / (w / 2), j = row % w % (w / 2);
-    return head * w + j * 2 + half;
+    const uint32_t head = row / w, at = row % w, half = m->rope_width / 2;
+    return at < m->rope_width ? head * w + at % half * 2 + at / half : row;
 }
 
 /* The objects of a test. */
@@ -75,13 +85,22 @@ typedef struct files {
     vkt_store *s;
 } files;
 
-static files open_files(const rig *r, const char *path)
+static files open_files(const rig *r, const char *path, bool averaged)
 {
     files f;
     CHECK(vkt_gguf_open(&r->h, path, &f.g));
     CHECK(vkt_gguf_read_model(f.g, &f.m));
-    f.s = make_store(r, f.g);
+    f.s = make_store(r, f.g, averaged);
     return f;
+}
+
+/* Returns the path of a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. */
+static const char *partly_rotated(const rig *r)
+{
+    static const uint32_t four = 4, mostly_q4_k = 15;
+    static const vkt_gguf_meta more[] = { { "llama.rope.dimension_count", VKT_GGUF_KIND_U32, false, 1, &four },
+                                          { "general.file_type", VKT_GGUF_KIND_U32, false, 1, &mostly_q4_k } };
+    return tiny_rewrite(r, GOLDEN("llama.gguf"), "part.gguf", more, VKT_COUNT(more));
 }
 
 static void close_files(files *f)
@@ -97,13 +116,13 @@ static void expect_text(const vkt_gguf *g, const char *key, const char *want)
     assert_string_equal(got.text, want);
 }
 
-static void check_adapter(const rig *r, const char *base, const char *architecture)
+static void check_adapter(const rig *r, const char *base, const char *architecture, vkt_store_part part)
 {
-    files f = open_files(r, base);
+    files f = open_files(r, base, part == VKT_PART_PUBLISHED);
     const char *path = vkt_temp_dir_file(&r->dir, "adapter.gguf");
     vkt_gguf *a;
     double alpha;
-    CHECK(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &f.m, &lora, path));
+    CHECK(vkt_lora_save_gguf(&r->h, f.s, part, &f.m, &lora, path));
     CHECK(vkt_gguf_open(&r->h, path, &a));
     expect_text(a, "general.architecture", architecture);
     expect_text(a, "general.type", "adapter");
@@ -134,8 +153,32 @@ static void check_adapter(const rig *r, const char *base, const char *architectu
 static void adapters_have_the_form_of_llama_cpp(void **state)
 {
     rig *r = rig_of(state);
-    check_adapter(r, GOLDEN("llama.gguf"), "llama");
-    check_adapter(r, GOLDEN("qwen3.gguf"), "qwen3");
+    check_adapter(r, GOLDEN("llama.gguf"), "llama", VKT_PART_VALUE);
+    check_adapter(r, GOLDEN("qwen3.gguf"), "qwen3", VKT_PART_VALUE);
+    check_adapter(r, partly_rotated(r), "llama", VKT_PART_VALUE);
+    check_adapter(r, GOLDEN("llama.gguf"), "llama", VKT_PART_PUBLISHED);
+}
+
+static void what_cannot_be_saved_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    files f = open_files(r, GOLDEN("llama.gguf"), false);
+    const char *path = vkt_temp_dir_file(&r->dir, "adapter.gguf");
+    static const vkt_gguf_model none;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &none, &lora, path), VKT_E_ARG);
+    vkt_test_error_contains("want a model that vkt_gguf_read_model");
+    f.m.architecture = (vkt_gguf_architecture)99;
+    assert_int_equal(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &f.m, &lora, path), VKT_E_ARG);
+    f.m.architecture = VKT_GGUF_QWEN2;
+    f.m.head_width = 16;
+    assert_int_equal(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &f.m, &lora, path), VKT_E_SHAPE);
+    vkt_test_error_contains("32 rows are not those of 4 heads of width 16");
+    f.m.head_width = 8;
+    assert_int_equal(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_PUBLISHED, &f.m, &lora, path), VKT_E_STATE);
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 0);
+    vkt_test_expect_errors(false);
+    close_files(&f);
 }
 
 /* ---- merged models ---- */
@@ -171,14 +214,36 @@ static void check_layer(const files *f, const vkt_gguf *merged, vkt_gguf_type ty
     test_free(want);
 }
 
-static void check_rest(const files *f, const vkt_gguf *merged)
+static void expect_same_values(const vkt_gguf_meta *a, const vkt_gguf_meta *b)
 {
+    static const size_t bytes[] = { [VKT_GGUF_KIND_U32] = 4, [VKT_GGUF_KIND_F32] = 4 };
+    assert_true(a->kind == b->kind && a->is_array == b->is_array && a->count == b->count);
+    if (a->kind != VKT_GGUF_KIND_TEXT) {
+        assert_true(a->kind < VKT_COUNT(bytes) && bytes[a->kind]);
+        assert_memory_equal(a->values, b->values, a->count * bytes[a->kind]);
+        return;
+    }
+    const vkt_gguf_string *x = a->values, *y = b->values;
+    for (size_t i = 0; i < a->count; i++) assert_string_equal(x[i].text, y[i].text);
+}
+
+static void check_rest(const files *f, const vkt_gguf *merged, vkt_gguf_type type)
+{
+    uint32_t file_types = 0;
     assert_int_equal(vkt_gguf_n_meta(merged), vkt_gguf_n_meta(f->g));
     for (size_t i = 0; i < vkt_gguf_n_meta(merged); i++) {
         const vkt_gguf_meta *a = vkt_gguf_meta_at(merged, i), *b = vkt_gguf_meta_at(f->g, i);
         assert_string_equal(a->key, b->key);
-        assert_true(a->kind == b->kind && a->count == b->count);
+        if (strcmp(a->key, "general.file_type") != 0) {
+            expect_same_values(a, b);
+            continue;
+        }
+        uint32_t got;
+        memcpy(&got, a->values, sizeof got);
+        assert_int_equal(got, type == VKT_GGUF_F32 ? 0 : type == VKT_GGUF_F16 ? 1 : 7); /* llama.cpp's llama_ftype */
+        file_types++;
     }
+    assert_int_equal(file_types, f->m.rope_width != f->m.head_width); /* partly_rotated has it */
     assert_int_equal(vkt_gguf_n_tensors(merged), vkt_gguf_n_tensors(f->g));
     uint32_t same = 0;
     for (size_t i = 0; i < vkt_gguf_n_tensors(merged); i++) {
@@ -200,18 +265,22 @@ static void merged_models_have_the_sum(void **state)
         vkt_gguf_type type;
         double tolerance;
     } cases[] = { { VKT_GGUF_F32, 6e-8 }, { VKT_GGUF_F16, 4.9e-4 }, { VKT_GGUF_Q8_0, 0.5 / 127 + 4.9e-4 } };
-    static const char *const bases[] = { GOLDEN("llama.gguf"), GOLDEN("qwen2.gguf"), GOLDEN("qwen3.gguf") };
+    char part[300];
+    snprintf(part, sizeof part, "%s", partly_rotated(r));
+    const char *const bases[] = { GOLDEN("llama.gguf"), GOLDEN("qwen2.gguf"), GOLDEN("qwen3.gguf"), part };
     for (size_t b = 0; b < VKT_COUNT(bases); b++)
         for (size_t c = 0; c < VKT_COUNT(cases); c++) {
-            files f = open_files(r, bases[b]);
+            const bool averaged = b == 1;
+            files f = open_files(r, bases[b], averaged);
             const char *path = vkt_temp_dir_file(&r->dir, "merged.gguf");
             vkt_gguf *merged;
             vkt_gguf_model m;
-            CHECK(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, cases[c].type, path));
+            CHECK(vkt_lora_merge_gguf(&r->h, f.g, f.s, averaged ? VKT_PART_PUBLISHED : VKT_PART_VALUE, &lora,
+                                      cases[c].type, path));
             CHECK(vkt_gguf_open(&r->h, path, &merged));
             CHECK(vkt_gguf_read_model(merged, &m));
             for (uint32_t k = 0; k < N; k++) check_layer(&f, merged, cases[c].type, k, cases[c].tolerance);
-            check_rest(&f, merged);
+            check_rest(&f, merged, cases[c].type);
             vkt_gguf_destroy(&merged);
             close_files(&f);
         }
@@ -220,7 +289,7 @@ static void merged_models_have_the_sum(void **state)
 static void what_cannot_be_merged_is_refused(void **state)
 {
     rig *r = rig_of(state);
-    files f = open_files(r, GOLDEN("llama.gguf"));
+    files f = open_files(r, GOLDEN("llama.gguf"), false);
     const char *path = vkt_temp_dir_file(&r->dir, "merged.gguf");
     vkt_graph *graph;
     vkt_store *other;
@@ -238,7 +307,7 @@ static void what_cannot_be_merged_is_refused(void **state)
                 { "lm_head", 8, VKT_E_UNSUPPORTED, "has no tensor in a GGUF file" },
                 { "model.layers.1.mlp.up_proj", 8, VKT_E_NOT_FOUND, "no tensor \"blk.1.ffn_up.weight\"" },
                 { "model.layers.0.mlp.up_proj", 8, VKT_E_SHAPE, "\"blk.0.ffn_up.weight\": want 8 rows of 4" },
-                { "model.layers.0.self_attn.q_proj", 9, VKT_E_SHAPE, "9 rows are not those of 4 heads" } };
+                { "model.layers.0.self_attn.q_proj", 8, VKT_E_SHAPE, "8 rows are not those of 4 heads of width 8" } };
     for (size_t i = 0; i < VKT_COUNT(bad); i++) {
         char name[80];
         CHECK(vkt_graph_create(&r->h, &graph));
@@ -269,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(adapters_have_the_form_of_llama_cpp),
+        rig_test(what_cannot_be_saved_is_refused),
         rig_test(merged_models_have_the_sum),
         rig_test(what_cannot_be_merged_is_refused),
     };

@@ -128,6 +128,59 @@ static void what_is_saved_is_loaded(void **state)
     vkt_store_destroy(&s);
 }
 
+/* A dropout of VKT_ZERO is 0 in the file; zeros of rank and alpha are their defaults. */
+static void zeros_are_saved_as_what_they_mean(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_lora_params p = lora;
+    vkt_store *s = make_store(r, ADAPTERS, 7);
+    vkt_peft_config *c;
+    p.dropout = VKT_ZERO;
+    p.alpha = 0;
+    CHECK(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &(vkt_peft_params){ .lora = p }, r->dir.path));
+    CHECK(vkt_peft_config_open(&r->h, r->dir.path, &c));
+    assert_true(vkt_peft_config_lora(c)->dropout == 0);
+    assert_true(vkt_peft_config_lora(c)->alpha == 2); /* the rank */
+    vkt_peft_config_destroy(&c);
+    CHECK(vkt_peft_load(&r->h, s, &p, r->dir.path));
+    vkt_store_destroy(&s);
+}
+
+/* VKT_PART_PUBLISHED has the averages of vkt_publish. */
+static void averages_are_saved(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_graph *g;
+    vkt_store *s;
+    CHECK(vkt_graph_create(&r->h, &g));
+    const vkt_tensor a = vkt_param(g, "q_proj.lora_A.weight", vkt_shape2(2, 12)),
+                     b = vkt_param(g, "q_proj.lora_B.weight", vkt_shape2(12, 2));
+    CHECK(vkt_backward(g, vkt_add(g, vkt_mean(g, a), vkt_mean(g, b))));
+    CHECK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }));
+    CHECK(vkt_publish(g, 0.5));
+    CHECK(vkt_store_create(r->ctx, g, &s));
+    vkt_graph_destroy(&g);
+    float x[24], got[24];
+    for (uint32_t part = 0; part < 2; part++)
+        for (uint32_t k = 0; k < 2; k++) {
+            for (uint32_t i = 0; i < 24; i++) x[i] = golden(2 * part + k, i);
+            CHECK(vkt_store_write(s, k, part ? VKT_PART_PUBLISHED : VKT_PART_VALUE, x));
+        }
+    CHECK(vkt_peft_save(&r->h, s, VKT_PART_PUBLISHED, &(vkt_peft_params){ .lora = lora }, r->dir.path));
+    CHECK(vkt_peft_load(&r->h, s, &lora, r->dir.path));
+    for (uint32_t k = 0; k < 2; k++) {
+        CHECK(vkt_store_read(s, k, VKT_PART_VALUE, got));
+        for (uint32_t i = 0; i < 24; i++) assert_true(got[i] == golden(2 + k, i));
+    }
+    vkt_store_destroy(&s);
+    s = make_store(r, ADAPTERS, 7);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_peft_save(&r->h, s, VKT_PART_PUBLISHED, &(vkt_peft_params){ .lora = lora }, r->dir.path),
+                     VKT_E_STATE);
+    vkt_test_expect_errors(false);
+    vkt_store_destroy(&s);
+}
+
 /* The tensors of our folder and of PEFT's have the same names, types, shapes and bytes. */
 static void the_files_have_the_same_tensors(void **state)
 {
@@ -294,6 +347,37 @@ static void adapters_that_do_not_fit_are_refused(void **state)
     vkt_store_destroy(&s);
 }
 
+/* A tensor of a folder must be an adapter; another parameter of the store is none. */
+static void a_parameter_that_is_no_adapter_is_not_loaded(void **state)
+{
+    rig *r = rig_of(state);
+    char path[300];
+    static float values[N][MOST];
+    static char names[N][96];
+    vkt_blob blobs[N];
+    vkt_store *s = make_store(r, N, 7);
+    CHECK(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &(vkt_peft_params){ .lora = lora }, r->dir.path));
+    for (uint32_t t = 0; t < N; t++) {
+        snprintf(names[t], sizeof *names, "base_model.model.%s", parameters[t].name);
+        blobs[t] = (vkt_blob){ .name = names[t],
+                               .dtype = VKT_ST_F32,
+                               .rank = 2,
+                               .dims = { parameters[t].rows, parameters[t].columns },
+                               .data = values[t] };
+    }
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", r->dir.path);
+    CHECK(vkt_safetensors_write(&r->h, path, blobs, N, NULL, 0));
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_peft_load(&r->h, s, &lora, r->dir.path), VKT_E_UNSUPPORTED);
+    vkt_test_error_contains("head.weight\" is no adapter of this network");
+    vkt_test_expect_errors(false);
+    expect_all(s, N, 7);
+    CHECK(vkt_safetensors_write(&r->h, path, blobs, ADAPTERS, NULL, 0));
+    CHECK(vkt_peft_load(&r->h, s, &lora, r->dir.path));
+    expect_all(s, ADAPTERS, 0);
+    vkt_store_destroy(&s);
+}
+
 static void numbers_that_are_not_finite_are_not_written(void **state)
 {
     rig *r = rig_of(state);
@@ -378,11 +462,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(a_folder_of_peft_is_read),
         rig_test(what_is_saved_is_loaded),
+        rig_test(zeros_are_saved_as_what_they_mean),
+        rig_test(averages_are_saved),
         rig_test(the_files_have_the_same_tensors),
         rig_test(options_that_change_the_adapter_are_refused),
         rig_test(wrong_values_are_refused),
         rig_test(rslora_and_all_linear_are_read),
         rig_test(adapters_that_do_not_fit_are_refused),
+        rig_test(a_parameter_that_is_no_adapter_is_not_loaded),
         rig_test(numbers_that_are_not_finite_are_not_written),
         rig_test(damaged_files_change_nothing),
         rig_test(every_failed_allocation_is_reported),

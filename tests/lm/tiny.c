@@ -12,6 +12,26 @@ const char *tiny_path(const char *architecture, char path[512])
     return path;
 }
 
+const char *tiny_rewrite(const rig *r, const char *from, const char *name, const vkt_gguf_meta *more, size_t n)
+{
+    vkt_gguf_meta meta[64];
+    vkt_gguf_tensor tensors[64];
+    vkt_gguf *g;
+    const char *path = vkt_temp_dir_file(&r->dir, name);
+    assert_int_equal(vkt_gguf_open(&r->h, from, &g), VKT_OK);
+    const size_t n_meta = vkt_gguf_n_meta(g);
+    size_t n_tensors = 0;
+    assert_true(n_meta + n <= VKT_COUNT(meta) && vkt_gguf_n_tensors(g) <= VKT_COUNT(tensors));
+    for (size_t i = 0; i < n_meta; i++) meta[i] = *vkt_gguf_meta_at(g, i);
+    for (size_t i = 0; i < n; i++) meta[n_meta + i] = more[i];
+    for (size_t i = 0; i < vkt_gguf_n_tensors(g); i++)
+        if (strcmp(vkt_gguf_tensor_at(g, i)->name, "rope_freqs.weight") != 0)
+            tensors[n_tensors++] = *vkt_gguf_tensor_at(g, i);
+    assert_int_equal(vkt_gguf_write(&r->h, path, meta, n_meta + n, tensors, n_tensors), VKT_OK);
+    vkt_gguf_destroy(&g);
+    return path;
+}
+
 tiny tiny_open(const rig *r, const char *architecture)
 {
     char path[512];

@@ -20,6 +20,9 @@ typedef struct tiny {
 
 /* Writes the path of golden/lm/<architecture>.gguf. */
 const char *tiny_path(const char *architecture, char path[512]);
+/* Writes a copy of a GGUF file to the rig's folder: with `n` more values of metadata, and without its divisors of the
+ * rotary embedding. Returns the path. */
+const char *tiny_rewrite(const rig *r, const char *from, const char *name, const vkt_gguf_meta *more, size_t n);
 /* Opens the file, copies the model to the device, and closes the file. The lora has rank 4 and alpha 8. */
 tiny tiny_open(const rig *r, const char *architecture);
 /* Makes the rows of golden/README.md: CONTEXT ids, then CONTEXT labels. */

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "gpu/gpu.h"
+#include "ir/ir.h"
 #include "support/host.h"
 #include "vktrain/vktrain.h"
 
@@ -25,7 +26,7 @@ static vkt_result build(void *user, uint32_t batch, uint32_t context, vkt_graph 
 {
     model *m = user;
     m->calls++;
-    if (context > m->most) return m->error;
+    if (context > m->most) return vkt_fail(&g->host, m->error, "a context of %u is too long", context);
     const vkt_tensor ids = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(batch, context));
     const vkt_shape s = vkt_shape2(TABLE, WIDTH);
     const vkt_tensor table =
@@ -157,7 +158,10 @@ static void what_a_device_cannot_run_does_not_fit(void **state)
     OK(vkt_find_sizes(ctx, &p, &s));
     assert_true(s.planned && s.fits && s.batch == 3 && s.context == 13);
     p.context = 20;
+    vkt_test_expect_errors(true); /* the reason why the wanted sizes cannot run is logged */
     OK(vkt_find_sizes(ctx, &p, &s));
+    vkt_test_error_contains("a context of 20 is too long");
+    vkt_test_expect_errors(false);
     assert_true(!s.planned && !s.fits && s.batch == 0 && s.context == 13);
     assert_int_equal(s.needs.total_bytes, 0);
     vkt_ctx_destroy(&ctx);

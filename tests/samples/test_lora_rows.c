@@ -77,7 +77,7 @@ static void chats_have_the_models_form(void **state)
         assert_int_equal(vkt_tokenizer_chat(t, VKT_CHAT_CHATML, two, 3, 0, &b), VKT_OK);
         assert_int_equal(r.n, 2);
         assert_int_equal(r.n_examples, 2);
-        assert_true(r.chats && !r.cut && !r.left_out);
+        assert_true(r.chats == 2 && !r.texts && !r.cut && !r.left_out);
         expect_row(&r, 0, a.ids, only ? a.marks : NULL, a.n, fill_of(t));
         expect_row(&r, 1, b.ids, only ? b.marks : NULL, b.n, fill_of(t));
         assert_int_equal(r.tokens, (a.n < T ? a.n : T) + (b.n < T ? b.n : T));
@@ -169,7 +169,7 @@ static void plain_text_becomes_windows(void **state)
     vkt_tokens all = { 0 };
     assert_int_equal(vkt_tokenizer_encode(t, text, strlen(text), 0, &all), VKT_OK);
     rows r = read_rows(text, (rows_params){ t, 0, T, false });
-    assert_false(r.chats);
+    assert_true(!r.chats && !r.texts);
     assert_int_equal(r.n, (all.n - 1 + T - 1) / T); /* each token but the first one is one label */
     assert_int_equal(r.counted, all.n - 1);
     for (uint32_t i = 0; i < r.n; i++) {
@@ -188,6 +188,27 @@ static void plain_text_becomes_windows(void **state)
         rows_free(&r);
     }
     vkt_tokens_release(&all);
+    vkt_tokenizer_destroy(&t);
+}
+
+/* A byte order mark is no part of the text, neither of JSON lines nor of plain text. */
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    (void)state;
+    vkt_tokenizer *t = open_tokenizer();
+    static const char *const texts[] = { "\xef\xbb\xbf{\"prompt\": \"a\", \"completion\": \"b\"}\n",
+                                         "\xef\xbb\xbf \n{\"prompt\": \"a\", \"completion\": \"b\"}\n",
+                                         "\xef\xbb\xbfthe cat, 7 mats" };
+    for (size_t i = 0; i < VKT_COUNT(texts); i++) {
+        rows marked = read_rows(texts[i], (rows_params){ t, 0, T, false });
+        rows plain = read_rows(texts[i] + 3, (rows_params){ t, 0, T, false });
+        assert_int_equal(marked.texts, i < 2);
+        assert_int_equal(plain.texts, i < 2);
+        assert_true(marked.n == 1 && plain.n == 1 && marked.tokens == plain.tokens);
+        assert_memory_equal(marked.ids, plain.ids, 2 * T * sizeof *plain.ids);
+        rows_free(&marked);
+        rows_free(&plain);
+    }
     vkt_tokenizer_destroy(&t);
 }
 
@@ -214,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chats_have_the_models_form),        cmocka_unit_test(completions_end_with_eos),
         cmocka_unit_test(long_examples_are_cut_or_left_out), cmocka_unit_test(plain_text_becomes_windows),
-        cmocka_unit_test(the_last_examples_are_split_off),
+        cmocka_unit_test(a_byte_order_mark_is_skipped),      cmocka_unit_test(the_last_examples_are_split_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

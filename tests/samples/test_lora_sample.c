@@ -44,6 +44,16 @@ static void write_data(const rig *r)
     write_text(r, "data.jsonl", text);
 }
 
+/* Copies the model without its last `cut` bytes. */
+static void write_shorter_model(const rig *r, const char *name, size_t cut)
+{
+    void *bytes;
+    size_t n;
+    assert_int_equal(vkt_file_read(&r->h, MODEL, 1 << 20, &bytes, &n), VKT_OK);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), bytes, n - cut), VKT_OK);
+    vkt_free(&r->h, bytes);
+}
+
 /* Returns what the program prints. The caller frees it with run_forget. */
 static run output_of(const rig *r, const char *const *args)
 {
@@ -83,7 +93,7 @@ static void it_learns_and_writes_files_that_agree(void **state)
         "--perplexity", "text.txt",     NULL
     };
     run done = output_of(r, args);
-    assert_non_null(strstr(done.out, "data    data.jsonl: 40 rows of 48 tokens"));
+    assert_non_null(strstr(done.out, "data    data.jsonl: chats, 40 rows of 48 tokens"));
     assert_non_null(strstr(done.out, "memory  "));
     assert_non_null(strstr(done.out, "adapters with gradients and moments"));
     assert_non_null(strstr(done.out, "before  validation loss "));
@@ -108,16 +118,14 @@ static void it_learns_and_writes_files_that_agree(void **state)
     assert_true(fabs(perplexity_of(r, MODEL, NULL) - trained) > 1);
 }
 
-/* With --ema, the averages are validated, saved for PEFT, and saved by --save. */
-static void averages_are_what_is_saved(void **state)
+/* Compares a folder of --save-adapter with the file of --save. */
+static void expect_same_weights(const rig *r, const char *adapter, const char *weights)
 {
-    rig *r = rig_of(state);
-    write_data(r);
-    EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--ema", "0.9", "--save-adapter", "a", "--save", "w.safetensors");
+    char path[64];
     vkt_safetensors *a, *w;
-    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"), &a),
-                     VKT_OK);
-    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, "w.safetensors"), &w), VKT_OK);
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", adapter);
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, path), &a), VKT_OK);
+    assert_int_equal(vkt_safetensors_open(&r->h, vkt_temp_dir_file(&r->dir, weights), &w), VKT_OK);
     assert_int_equal(vkt_safetensors_count(a), 28);
     for (size_t i = 0; i < vkt_safetensors_count(a); i++) {
         const vkt_st_entry *of = vkt_safetensors_entry(a, i);
@@ -130,6 +138,27 @@ static void averages_are_what_is_saved(void **state)
     }
     vkt_safetensors_close(&a);
     vkt_safetensors_close(&w);
+}
+
+/* With --ema, the averages are validated, saved for PEFT, and saved by --save. */
+static void averages_are_what_is_saved(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--ema", "0.9", "--save-adapter", "a", "--save", "w.safetensors");
+    expect_same_weights(r, "a", "w.safetensors");
+    /* The plan counts them: value, gradient and two moments, and the average. */
+    double bytes[2];
+    for (int ema = 0; ema < 2; ema++) {
+        run done = output_of(
+            r, (const char *const[]){ TRAIN, "--epochs", "1", "--rank", "512", ema ? "--ema" : NULL, "0.9", NULL });
+        const char *at = strstr(done.out, "adapters with gradients and moments ");
+        assert_non_null(at);
+        bytes[ema] = strtod(at + strlen("adapters with gradients and moments "), NULL);
+        run_forget(r, &done);
+    }
+    assert_true(bytes[0] > 10);
+    expect_near(bytes[1], bytes[0] * 5 / 4, 0.2);
 }
 
 /* --adapter begins with an adapter, and saving it without training gives the same tensors. */
@@ -145,21 +174,79 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     assert_int_equal(vkt_peft_config_lora(c)->rank, 4);
     assert_true(vkt_peft_config_lora(c)->alpha == 6);
     assert_int_equal(vkt_peft_config_lora(c)->n_targets, 2);
-    assert_string_equal(vkt_peft_config_base(c), "tiny llama");
+    assert_string_equal(vkt_peft_config_base(c), ""); /* the name in a GGUF file is none of Hugging Face */
     vkt_peft_config_destroy(&c);
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--perplexity", "text.txt", "--save-adapter",
            "second");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "second/adapter_model.safetensors"));
-    run done =
-        output_of(r, (const char *const[]){ TRAIN, "--adapter", "first", "--epochs", "1", "--json", "report", NULL });
-    run_forget(r, &done);
+    /* A file of an adapter needs no training: this run has no data. */
+    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-adapter", "third");
+    rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
+                  vkt_temp_dir_file(&r->dir, "third/adapter_model.safetensors"));
+    EXPECT(r, 0, "", TRAIN, "-q", "--adapter", "first", "--epochs", "1", "--json", "report");
     json_t *report = program_json(r, "report");
     const json_t *lora = json_object_get(report, "lora");
     assert_true(json_number_of(lora, "validation_loss_before") < 3); /* the random model has about 5.6 */
     json_decref(report);
     EXPECT(r, 2, "--adapter: rank, alpha and targets are those of first", TRAIN, "--adapter", "first", "--rank", "8");
     EXPECT(r, 1, "there is no adapter", "--model", MODEL, "-q", "--perplexity", "text.txt", "--merge", "m.gguf");
+}
+
+/* The adapter is written whatever fails after the fit: another file, the sample answer, or the text of --perplexity. */
+static void the_adapter_is_saved_although_something_else_fails(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 1, "/dev/full", TRAIN, "-q", "--epochs", "1", "--history", "/dev/full", "--save-adapter", "a");
+    assert_true(program_wrote(r, "a/adapter_config.json"));
+    EXPECT(r, 1, "none.txt", TRAIN, "-q", "--epochs", "1", "--perplexity", "none.txt", "--save-adapter", "b");
+    assert_true(program_wrote(r, "b/adapter_config.json"));
+    /* A resumed run has no answer before the training. */
+#define LONG_PROMPT \
+    "--prompt", "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--checkpoint", "c");
+    EXPECT(r, 1, "the prompt is too long", TINY, "--data", "data.jsonl", "--lr", "0.02", "--epochs", "2", "--resume",
+           "c", LONG_PROMPT, "--save-adapter", "d");
+    assert_true(program_wrote(r, "d/adapter_config.json"));
+    /* A path that is not UTF-8. */
+    write_shorter_model(r, "m\xff.gguf", 0);
+    EXPECT(r, 0, "", "--model", "m\xff.gguf", "--template", "chatml", "--context", "48", "--data", "data.jsonl", "-q",
+           "--epochs", "1", "--json", "report", "--save-adapter", "e");
+    assert_true(program_wrote(r, "e/adapter_config.json"));
+    json_t *report = program_json(r, "report");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(report, "lora"), "model")), "m?.gguf");
+    json_decref(report);
+}
+
+/* After a signal, the adapter has the weights of --save. */
+static void a_signal_leaves_the_adapter(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    const char *const args[] = { TRAIN,
+                                 "-q",
+                                 "--epochs",
+                                 "100000",
+                                 "--checkpoint",
+                                 "c",
+                                 "--save-adapter",
+                                 "a",
+                                 "--save",
+                                 "w.safetensors",
+                                 "--checkpoint-every",
+                                 "1",
+                                 NULL };
+    const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
+    pid_t ended = 0;
+    while (!program_wrote(r, "c") && (ended = waitpid(child, NULL, WNOHANG)) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_int_equal(ended, 0);
+    assert_int_equal(kill(child, SIGINT), 0);
+    run done = program_finish(r, child);
+    assert_int_equal(done.status, 128 + SIGINT);
+    run_forget(r, &done);
+    expect_same_weights(r, "a", "w.safetensors");
 }
 
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
@@ -194,6 +281,17 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
            "0");
 }
 
+/* Starts a chat whose input is the file "in". Returns its output, which the caller frees with vkt_free. */
+static char *chat_of(const rig *r, const char *options)
+{
+    char command[1200];
+    snprintf(command, sizeof command,
+             "cd %s && %s --model %s --template chatml --context 64 --chat --answer 12 -q %s < in > chat 2> errors",
+             r->dir.path, VKT_LORA_PROGRAM, MODEL, options);
+    assert_int_equal(system(command), 0);
+    return program_text(r, "chat");
+}
+
 static void it_answers_and_chats(void **state)
 {
     rig *r = rig_of(state);
@@ -206,13 +304,7 @@ static void it_answers_and_chats(void **state)
     assert_non_null(strstr(after, "it is "));
     run_forget(r, &done);
     write_text(r, "in", "what is 3?\nwhat is 4?\n\nwhat is 5?\n");
-    char command[1200];
-    snprintf(command, sizeof command,
-             "cd %s && %s --model %s --template chatml --context 64 --adapter adapter --chat "
-             "--answer 12 -q < in > chat 2> errors",
-             r->dir.path, VKT_LORA_PROGRAM, MODEL);
-    assert_int_equal(system(command), 0);
-    char *text = program_text(r, "chat");
+    char *text = chat_of(r, "--adapter adapter");
     uint32_t answers = 0;
     for (const char *at = text; (at = strstr(at, " tokens/s)")); at++) answers++;
     assert_int_equal(answers, 2); /* the empty line ends the chat */
@@ -223,17 +315,64 @@ static void it_answers_and_chats(void **state)
     run_forget(r, &done);
 }
 
-/* ---- errors ---- */
-
-/* Copies the model without its last `cut` bytes. */
-static void write_shorter_model(const rig *r, size_t cut)
+/* Removes "(N tokens, X tokens/s)" at the end of answers: X is a time. */
+static void cut_rates(char *text)
 {
-    void *bytes;
-    size_t n;
-    assert_int_equal(vkt_file_read(&r->h, MODEL, 1 << 20, &bytes, &n), VKT_OK);
-    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "short.gguf"), bytes, n - cut), VKT_OK);
-    vkt_free(&r->h, bytes);
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const char *end = *at == '(' ? strstr(at, " tokens/s)") : NULL;
+        if (end)
+            at = end + strlen(" tokens/s)");
+        else
+            *to++ = *at++;
+    }
+    *to = '\0';
 }
+
+/* A message that is too long is refused, and the chat before it is not forgotten. */
+static void a_long_message_leaves_the_chat(void **state)
+{
+    rig *r = rig_of(state);
+    char text[1024];
+    snprintf(text, sizeof text, "what is 3?\n%0300d\nwhat is 4?\n", 0);
+#define DRAWN "--context 128 --temperature 2"
+    write_text(r, "in", "what is 3?\nwhat is 4?\n");
+    char *without = chat_of(r, DRAWN);
+    write_text(r, "in", text);
+    char *with = chat_of(r, DRAWN);
+    char *errors = program_text(r, "errors");
+    assert_non_null(strstr(errors, "the message is too long"));
+    /* The second answer depends on the first question and answer. */
+    cut_rates(without);
+    cut_rates(with);
+    assert_string_equal(with, without);
+    write_text(r, "in", "what is 4?\n");
+    char *alone = chat_of(r, DRAWN);
+    cut_rates(alone);
+    assert_null(strstr(with, alone));
+    vkt_free(&r->h, alone);
+    alone = chat_of(r, "--answer 0");
+    assert_non_null(strstr(alone, "(0 tokens)"));
+    vkt_free(&r->h, alone);
+    vkt_free(&r->h, errors);
+    vkt_free(&r->h, with);
+    vkt_free(&r->h, without);
+}
+
+/* A question of the data that fills the context gives a remark instead of the sample answers. */
+static void a_long_question_of_the_data_has_no_answer(void **state)
+{
+    rig *r = rig_of(state);
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"%0300d\", \"completion\": \"c\"}\n", 0);
+    write_text(r, "data", text);
+    EXPECT(r, 0, "no answer after the training: the last question of the data has ", TINY, "--data", "data",
+           "--validation-examples", "0", "--epochs", "1", "--save-adapter", "a");
+    assert_true(program_wrote(r, "a/adapter_config.json"));
+}
+
+/* ---- errors ---- */
 
 static void wrong_models_are_explained(void **state)
 {
@@ -241,7 +380,7 @@ static void wrong_models_are_explained(void **state)
     write_data(r);
 #define WITH(model) "--model", model, "--data", "data.jsonl"
     EXPECT(r, 1, "none.gguf", WITH("none.gguf"));
-    write_shorter_model(r, 100);
+    write_shorter_model(r, "short.gguf", 100);
     EXPECT(r, 1, "short.gguf", WITH("short.gguf"));
     write_text(r, "text.gguf", "This is a text, and no model.");
     EXPECT(r, 1, "text.gguf", WITH("text.gguf"));
@@ -280,11 +419,46 @@ static void too_little_memory_says_what_fits(void **state)
     rig *r = rig_of(state);
     write_data(r);
     /* A step with all 36 rows needs some 20 MiB. */
-    EXPECT(r, 1, "too little memory: a step with --batch 36 --context 48 needs ", TRAIN, "--batch", "64",
-           "--memory-limit", "14MiB");
-    EXPECT(r, 1, " --context 48 fits; --micro-batches ", TRAIN, "--batch", "64", "--memory-limit", "14MiB");
-    EXPECT(r, 1, "--batch 36 --context 16 fits", TRAIN, "--batch", "64", "--memory-limit", "14MiB");
-    EXPECT(r, 1, "--recompute needs less memory", TRAIN, "--batch", "64", "--memory-limit", "14MiB");
+#define SMALL TRAIN, "--memory-limit", "14MiB", "-q", "--epochs", "1"
+    run done = program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL,
+                                               (const char *const[]){ SMALL, "--batch", "64", "--ema", "0.9", NULL }));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "too little memory: a step with --batch 36 --context 48 needs "));
+    assert_non_null(strstr(done.err, "--recompute needs "));
+    /* All sizes that are said to fit do fit. */
+    const char *const fits[] = { " --context 48 fits", "--batch 36 --context ", " fits, too" };
+    for (size_t i = 0; i < VKT_COUNT(fits); i++) {
+        unsigned batch = 36, context = 48, parts = 1;
+        char b[16], c[16], m[16];
+        const char *line = strstr(done.err, fits[i]);
+        if (i == 1) line = line ? strstr(line + 1, fits[i]) : NULL; /* the first one is what does not fit */
+        if (!line) fail_msg("no '%s' in: %s", fits[i], done.err);
+        while (line && line > done.err && line[-1] != '\n') line--;
+        line = line ? strstr(line, "--batch ") : NULL;
+        assert_non_null(line);
+        if (i == 2)
+            assert_int_equal(sscanf(line, "--batch %u --micro-batches %u", &batch, &parts), 2);
+        else
+            assert_int_equal(sscanf(line, "--batch %u --context %u", &batch, &context), 2);
+        assert_true(i == 1 ? batch == 36 && context < 48 : batch < 36 && context == 48);
+        if (i == 2) assert_int_equal(batch * parts, 36);
+        snprintf(b, sizeof b, "%u", batch);
+        snprintf(c, sizeof c, "%u", context);
+        snprintf(m, sizeof m, "%u", parts);
+        EXPECT(r, 0, "", SMALL, "--ema", "0.9", "--batch", b, "--context", c, "--micro-batches", m);
+    }
+    run_forget(r, &done);
+    /* The size of a step with 3 micro-batches. */
+    done =
+        program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL,
+                                        (const char *const[]){ SMALL, "--batch", "36", "--micro-batches", "3", NULL }));
+    const char *line = strstr(done.err, " fits, too");
+    while (line && line > done.err && line[-1] != '\n') line--;
+    line = line ? strstr(line, "--batch ") : NULL;
+    unsigned batch = 0, parts = 0;
+    assert_true(line && sscanf(line, "--batch %u --micro-batches %u", &batch, &parts) == 2);
+    assert_int_equal(batch * parts, 3 * 36);
+    run_forget(r, &done);
 }
 
 static void wrong_data_are_explained(void **state)
@@ -317,8 +491,11 @@ static void wrong_data_are_explained(void **state)
            "data", "-q");
     EXPECT(r, 1, "want fewer than the 1 examples of the data, got 1", TINY, "--data", "data", "--validation-examples",
            "1", "-q");
-    EXPECT(r, 1, "the prompt is too long: want fewer tokens than the context of 48", TINY, "--prompt",
-           "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen");
+    EXPECT(r, 1, "the prompt is too long: want fewer tokens than the context of 48", TINY, LONG_PROMPT);
+    write_text(r, "list.json", "\n[{\"prompt\": \"a\", \"completion\": \"b\"}]\n");
+    EXPECT(r, 1, "list.json: want JSON lines: one object a line, not one list", TINY, "--data", "list.json", "-q");
+    write_text(r, "text.jsonl", "a text\n");
+    EXPECT(r, 1, "text.jsonl: want JSON lines: one object a line\n", TINY, "--data", "text.jsonl", "-q");
     EXPECT(r, 1, "none.txt: cannot be read", TINY, "--perplexity", "none.txt");
     write_text(r, "one.txt", "a");
     EXPECT(r, 1, "want a text of two tokens or more, got 1", TINY, "--perplexity", "one.txt");
@@ -385,8 +562,12 @@ int main(void)
         rig_test(it_learns_and_writes_files_that_agree),
         rig_test(averages_are_what_is_saved),
         rig_test(an_adapter_is_the_start_of_a_training),
+        rig_test(the_adapter_is_saved_although_something_else_fails),
+        rig_test(a_signal_leaves_the_adapter),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(it_answers_and_chats),
+        rig_test(a_long_message_leaves_the_chat),
+        rig_test(a_long_question_of_the_data_has_no_answer),
         rig_test(wrong_models_are_explained),
         rig_test(a_type_that_is_not_read_is_named),
         rig_test(too_little_memory_says_what_fits),

@@ -1,0 +1,15 @@
+/* train/lora.h - how the parameters of a layer with an adapter are found in a store. */
+#ifndef VKT_TRAIN_LORA_H
+#define VKT_TRAIN_LORA_H
+
+#include "record/record.h"
+
+#define VKT_LORA_A ".lora_A.weight"
+#define VKT_LORA_B ".lora_B.weight"
+
+/* Returns the bytes of <layer> if parameter i is "<layer>.lora_A.weight" and <layer> is not empty; else 0. */
+size_t vkt_lora_layer_bytes(const vkt_store *s, uint32_t i);
+/* Finds the parameter whose name is the first n bytes of `layer`, and then `end`. */
+bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *end, uint32_t *out);
+
+#endif
