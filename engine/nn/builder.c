@@ -15,6 +15,14 @@ vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out)
     return VKT_OK;
 }
 
+void vkt_lora_free(const vkt_host *h, vkt_lora *lora)
+{
+    for (uint32_t i = 0; lora->targets && i < lora->n_targets; i++) vkt_free(h, lora->targets[i]);
+    vkt_free(h, lora->targets);
+    vkt_free(h, lora->layers);
+    *lora = (vkt_lora){ 0 };
+}
+
 void vkt_builder_destroy(vkt_builder **pb)
 {
     vkt_builder *b = pb ? *pb : NULL;

@@ -11,14 +11,6 @@
 
 enum { DEFAULT_RANK = 8, SHOWN = 60 }; /* SHOWN: characters of a target in a message */
 
-void vkt_lora_free(const vkt_host *h, vkt_lora *lora)
-{
-    for (uint32_t i = 0; lora->targets && i < lora->n_targets; i++) vkt_free(h, lora->targets[i]);
-    vkt_free(h, lora->targets);
-    vkt_free(h, lora->layers);
-    *lora = (vkt_lora){ 0 };
-}
-
 static vkt_result copy_targets(const vkt_host *h, const vkt_lora_params *p, vkt_lora *out)
 {
     out->targets = vkt_alloc_array(h, p->n_targets, sizeof *out->targets);

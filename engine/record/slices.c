@@ -314,13 +314,6 @@ static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
     return divide(p, grain_ns, &next) < s->n;
 }
 
-/* Returns whether the last frame saw another load, which the next frame may confirm. Until then the expected times are
- * those of two loads. */
-static bool is_unsettled(const vkt_slices *s)
-{
-    return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
-}
-
 /* Returns whether other slices would fit this budget and the expected times better. */
 static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
 {

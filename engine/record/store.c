@@ -56,8 +56,9 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
     VKT_WANT(&ctx->host, out);
     VKT_WANT(&ctx->host, g);
     *out = NULL;
-    if (g->status != VKT_OK || g->n_params == 0)
-        return vkt_fail(&ctx->host, VKT_E_ARG, "store: want a graph without errors that has parameters");
+    if (g->status != VKT_OK)
+        return vkt_fail(&ctx->host, g->status, "store: the graph has an error: %s", vkt_result_text(g->status));
+    if (g->n_params == 0) return vkt_fail(&ctx->host, VKT_E_ARG, "store: want a graph with parameters");
     vkt_store *s = vkt_alloc(&ctx->host, sizeof *s);
     if (!s) return vkt_fail_nomem(&ctx->host, "a store", sizeof *s);
     *s = (vkt_store){ .ctx = ctx, .arena_bytes = g->arena_bytes };
