@@ -192,7 +192,8 @@ VKT_API void *vkt_array_map(vkt_array *a);
 /* Makes a store for the parameters and states of `g`, all zero. The store has gradients if `g` has them (vkt_backward),
  * the moments that the update needs if `g` has one (vkt_update), and a published part if `g` has a vkt_publish.
  * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has an error, returns that error. VKT_E_ARG: `g`
- * has no parameters. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+ * has no parameters. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
+ */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed; the graph may be
                                                 * destroyed before */
