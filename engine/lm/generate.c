@@ -229,11 +229,11 @@ vkt_result vkt_generator_feed(vkt_generator *g, const uint32_t *ids, size_t n)
     VKT_WANT(&g->host, ids);
     const uint64_t start = vkt_now_ns();
     if (n == 0) return vkt_fail(&g->host, VKT_E_ARG, "generator: want at least one token, got none");
+    VKT_TRY(check_room(g, n));
     for (size_t i = 0; i < n; i++)
         if (ids[i] >= g->vocabulary)
             return vkt_fail(&g->host, VKT_E_ARG, "generator: id %u at %llu is not below %u, the size of the vocabulary",
                             ids[i], (unsigned long long)i, g->vocabulary);
-    VKT_TRY(check_room(g, n));
     const vkt_result r = feed(g, ids, n);
     g->stats.fed += r == VKT_OK ? n : 0;
     g->stats.feed_seconds += seconds_since(start);
