@@ -285,9 +285,10 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
 static char *chat_of(const rig *r, const char *options)
 {
     char command[1200];
-    snprintf(command, sizeof command,
-             "cd %s && %s --model %s --template chatml --context 64 --chat --answer 12 -q %s < in > chat 2> errors",
-             r->dir.path, VKT_LORA_PROGRAM, MODEL, options);
+    snprintf(
+        command, sizeof command,
+        "cd '%s' && '%s' --model '%s' --template chatml --context 64 --chat --answer 12 -q %s < in > chat 2> errors",
+        r->dir.path, VKT_LORA_PROGRAM, MODEL, options);
     assert_int_equal(system(command), 0);
     return program_text(r, "chat");
 }
