@@ -138,9 +138,9 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
  * its result is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory
  * Cost", 2016.)
  *
- * What no gradient needs is not computed again. Nodes with side effects are not repeated (running statistics,
+ * Nodes that no gradient needs are not computed again. Nodes with side effects are not repeated (running statistics,
  * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.
- * Where no gradient is asked for, a block has no effect. This is not vkt_program_params.recompute, which chooses single
+ * A block has no effect in a graph without gradients. This is not vkt_program_params.recompute, which chooses single
  * cheap nodes by itself; both may be used together.
  *
  * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. VKT_E_STATE, as the status of the graph: a

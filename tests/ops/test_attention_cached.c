@@ -96,7 +96,8 @@ static void rows_behind_the_text_are_not_used(void **state)
     }
 }
 
-/* As in attention: a score of -infinity has no weight, and +infinity or NaN, or no other score, make the result NaN. */
+/* The rules are those of attention. A score of -infinity has no weight. The result is NaN if a score is +infinity or
+ * NaN, or if all scores are -infinity. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;

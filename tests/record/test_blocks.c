@@ -109,7 +109,7 @@ static void nodes_that_are_not_fused_have_the_same_bits(void **state)
     assert_int_equal(unsetenv("VKT_NO_FUSE"), 0);
 }
 
-/* As a GPU sees it: other kernels, companions that do the work of later nodes, orders with more memory. */
+/* The traits of a GPU choose other kernels, nodes that do the work of later nodes, and orders that need more memory. */
 static void a_gpu_has_the_same_bits(void **state)
 {
     (void)state;
