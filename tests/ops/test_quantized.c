@@ -156,7 +156,89 @@ static void few_rows_and_small_bindings(void **state)
     }
 }
 
-/* The kernels for few rows need subgroups of 4 lanes. With fewer, weights are unpacked. */
+/* A layer and its gradient, with rows, columns and sums that do not end with a whole panel. */
+typedef struct layer {
+    uint32_t out, in, rows;
+    vkt_quant format;
+    uint32_t *words;
+    float *x, *dy;
+} layer;
+
+/* Computes y (rows,out) and dx (rows,in) with a variant. With `small`, bindings hold only 32 rows of unpacked weights:
+ * then sums are split, and the layer may have another variant. */
+static void layer_run(const layer *l, uint64_t variant, bool small, float *y, float *dx)
+{
+    const vkt_limits real = harness_ctx->limits;
+    const uint32_t words = (uint32_t)((vkt_quantized_bytes(l->format, l->out, l->in) + 3) / 4);
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(l->rows, l->in));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(l->rows, l->out));
+    const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1(words));
+    const vkt_tensor out = vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, l->format, l->out);
+    vkt_tensor gradient;
+    OK(vkt_gradients(g, &out, &dy, 1, &x, 1, &gradient));
+    vkt_keep(g, out);
+    vkt_keep(g, gradient);
+    harness_ctx->limits.choices.force = variant;
+    if (small) {
+        harness_ctx->limits.max_storage_range_bytes = VKT_MAX(vkt_round_up(4 * 33 * l->in, 1024), 8192);
+        harness_ctx->limits.max_texel_elements =
+            VKT_MIN(real.max_texel_elements, (uint32_t)harness_ctx->limits.max_storage_range_bytes / 16);
+    }
+    const vkt_result made = vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p);
+    harness_ctx->limits = real;
+    OK(made);
+    uint32_t used = 0;
+    for (size_t i = 0; i < p->lowered.n_picked; i++) used += variant >> p->lowered.picked[i].variant & 1;
+    assert_true(used == 2 || (small && used));
+    OK(vkt_program_write(p, w, l->words, 4ull * words));
+    OK(vkt_program_write(p, x, l->x, 4ull * l->rows * l->in));
+    OK(vkt_program_write(p, dy, l->dy, 4ull * l->rows * l->out));
+    read_rows(p, g, out, y);
+    harness_read_f32(p, g, gradient, dx);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* BLOCKS unpacks to the same numbers as UNPACKED, and multiplies in the same order. So the bits are equal, also if
+ * bindings hold some rows only. */
+static void blocks_and_unpacked_have_the_same_bits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { OUT = 71, COUNT = 19, MOST = OUT * MOST_COLUMNS };
+    static float x[COUNT * MOST_COLUMNS], dy[COUNT * OUT], y[3][COUNT * OUT], dx[3][COUNT * MOST_COLUMNS], w[MOST];
+    static uint32_t words[MOST / 2];
+    for (size_t k = 0; k < VKT_COUNT(formats); k++) {
+        const struct format *f = &formats[k];
+        const layer l = { OUT, f->columns, COUNT, f->quant, words, x, dy };
+        const size_t bytes = (size_t)vkt_quantized_bytes(f->quant, OUT, l.in), n = OUT * (size_t)l.in;
+        vkt_rng r = vkt_rng_make(43 + k, 0, 0, 0);
+        memset(words, 0, sizeof words);
+        fill(f, (uint8_t *)words, bytes, &r);
+        OK(vkt_gguf_dequantize(NULL, (vkt_gguf_type)f->quant, words,
+                               n / vkt_gguf_block_elements((vkt_gguf_type)f->quant), w));
+        for (size_t i = 0; i < COUNT * (size_t)l.in; i++) x[i] = vkt_rng_uniform(&r, -1, 1);
+        for (size_t i = 0; i < COUNT * OUT; i++) dy[i] = vkt_rng_uniform(&r, -1, 1);
+        layer_run(&l, VKT_V(UNPACKED), false, y[0], dx[0]);
+        layer_run(&l, VKT_V(BLOCKS), false, y[1], dx[1]);
+        layer_run(&l, VKT_V(BLOCKS), true, y[2], dx[2]);
+        for (size_t i = 0; i < COUNT * OUT; i++)
+            check_product("y", i, y[0][i], x + i / OUT * l.in, w + i % OUT * l.in, l.in);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        assert_memory_equal(dx[0], dx[1], 4ull * COUNT * l.in);
+        for (size_t i = 0; i < COUNT * OUT; i++)
+            check_product("y in small bindings", i, y[2][i], x + i / OUT * l.in, w + i % OUT * l.in, l.in);
+        for (size_t i = 0; i < COUNT * (size_t)l.in; i++) {
+            float column[OUT];
+            for (uint32_t o = 0; o < OUT; o++) column[o] = w[o * (size_t)l.in + i % l.in];
+            for (int v = 0; v < 3; v += 2) check_product("dx", i, dx[v][i], dy + i / l.in * OUT, column, OUT);
+        }
+    }
+}
+
+/* The kernels for few rows need subgroups of 4 lanes. With fewer, the product unpacks the weights. */
 static void small_subgroups_unpack(void **state)
 {
     (void)state;
@@ -176,7 +258,7 @@ static void small_subgroups_unpack(void **state)
         vkt_keep(g, vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, 7));
         OK(vkt_graph_status(g));
         OK(vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e));
-        assert_int_equal(e.picked[0].variant, lanes < 4 ? VKT_V_UNPACKED : VKT_V_ROW_LANES);
+        assert_int_equal(e.picked[0].variant, lanes < 4 ? VKT_V_BLOCKS : VKT_V_ROW_LANES);
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
@@ -203,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host),
                                         cmocka_unit_test(few_rows_and_small_bindings),
+                                        cmocka_unit_test(blocks_and_unpacked_have_the_same_bits),
                                         cmocka_unit_test(small_subgroups_unpack),
                                         cmocka_unit_test(an_audit_reads_the_whole_table) };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);

@@ -7,8 +7,9 @@
  * al. 2024, section 3.2). The number of rows that count is known on the device only. So there are slices for all R
  * rows, and the dispatches of a slice that has no row do not run (vkt_when_begin).
  *
- * Weights are used in ranges of the vocabulary. Quantized weights of a range are unpacked to scratch. Ranges are
- * visited up and down in turn, so the range that was visited last is not unpacked again. */
+ * Weights are used in ranges of the vocabulary. Quantized weights are unpacked by the products (BLOCKS), or a range is
+ * unpacked to scratch in front of its product (UNPACKED). Ranges are visited up and down in turn, so the range that was
+ * visited last is not unpacked again. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
@@ -33,6 +34,8 @@ typedef struct job {
     uint32_t range, n_range;      /* most rows of w in a range; number of ranges */
     uint32_t at;                  /* number of the range that was used last */
     bool unpacked;                /* the weights of that range are in `range_w` */
+    bool blocks;                  /* BLOCKS: products unpack the weights */
+    vkt_quantized_attr quantized; /* the weights, if they are quantized */
     vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
     vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
     vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of a slice, and unpacked weights of a range */
@@ -69,20 +72,25 @@ static uint32_t rows_of_range(const job *j, uint32_t r)
     return VKT_MIN(j->range, j->V - r * j->range);
 }
 
-/* Returns range r of the weights. */
-static vkt_gemm_matrix weights(job *j, uint32_t r, bool outer)
+/* Emits a product whose B is range r of the weights. */
+static void multiply(job *j, vkt_gemm product, uint32_t r)
 {
-    vkt_gemm_matrix w = {
-        .t = j->n->in[VKT_XENT_W], .x_outer = outer, .ld = j->D, .first = (uint64_t)r * j->range * j->D
-    };
-    if (!j->a.format) return w;
-    const vkt_quantized_attr q = vkt_linear_xent_weights(&j->a);
-    if (!j->unpacked || j->at != r)
-        vkt_dequantize_rows_emit(j->e, &q, j->n->in[VKT_XENT_W], r * j->range, rows_of_range(j, r), j->range_w);
-    j->unpacked = true;
-    w.t = j->range_w;
-    w.first = 0;
-    return w;
+    vkt_gemm_matrix *w = &product.b;
+    w->t = j->n->in[VKT_XENT_W];
+    w->ld = j->D;
+    w->first = (uint64_t)r * j->range * j->D;
+    w->blocks = j->a.format ? &j->quantized : NULL;
+    const bool unpack = w->blocks && !(j->blocks && vkt_gemm_reads_blocks(j->e, &product));
+    if (unpack) {
+        if (!j->range_w.id) j->range_w = vkt_scratch(j->e, "weights", 4ull * j->range * j->D);
+        if (!j->unpacked || j->at != r)
+            vkt_dequantize_rows_emit(j->e, &j->quantized, w->t, r * j->range, rows_of_range(j, r), j->range_w);
+        w->t = j->range_w;
+        w->first = 0;
+        w->blocks = NULL;
+    }
+    j->unpacked = unpack;
+    vkt_gemm_emit(j->e, &product);
 }
 
 /* Calls `use` for all ranges of the weights: from the first to the last one if the first was used last, else from the
@@ -100,26 +108,29 @@ static void each_range(job *j, uint32_t rows, void (*use)(job *j, uint32_t rows,
 static void logits_of_range(job *j, uint32_t rows, uint32_t r, bool first)
 {
     (void)first;
-    vkt_gemm_emit(j->e, &(vkt_gemm){ .a = { .t = j->slice_x, .x_outer = true, .ld = j->D },
-                                     .b = weights(j, r, true),
-                                     .c = { .t = j->logits, .ld = j->pitch, .first = (uint64_t)r * j->range },
-                                     .m = rows,
-                                     .n = rows_of_range(j, r),
-                                     .k = j->D,
-                                     .batches = 1 });
+    multiply(j,
+             (vkt_gemm){ .a = { .t = j->slice_x, .x_outer = true, .ld = j->D },
+                         .b.x_outer = true,
+                         .c = { .t = j->logits, .ld = j->pitch, .first = (uint64_t)r * j->range },
+                         .m = rows,
+                         .n = rows_of_range(j, r),
+                         .k = j->D,
+                         .batches = 1 },
+             r);
 }
 
 static void dx_of_range(job *j, uint32_t rows, uint32_t r, bool first)
 {
     const uint64_t at = (uint64_t)r * j->range;
-    vkt_gemm_emit(j->e, &(vkt_gemm){ .a = { .t = j->logits, .x_outer = true, .ld = j->pitch, .first = at },
-                                     .b = weights(j, r, false),
-                                     .c = { .t = j->slice_dx, .ld = j->D },
-                                     .m = rows,
-                                     .n = j->D,
-                                     .k = rows_of_range(j, r),
-                                     .batches = 1,
-                                     .accumulate = !first });
+    multiply(j,
+             (vkt_gemm){ .a = { .t = j->logits, .x_outer = true, .ld = j->pitch, .first = at },
+                         .c = { .t = j->slice_dx, .ld = j->D },
+                         .m = rows,
+                         .n = j->D,
+                         .k = rows_of_range(j, r),
+                         .batches = 1,
+                         .accumulate = !first },
+             r);
 }
 
 static void dw_of_range(job *j, uint32_t rows, uint32_t r, bool first)
@@ -264,6 +275,14 @@ static void total(job *j)
 
 /* ---- emit ---- */
 
+/* Chooses whether products unpack the weights. */
+static bool reads_blocks(const job *j)
+{
+    const vkt_variant_cost costs[] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(j->e, j->slice, false) },
+                                       { VKT_V_BLOCKS, vkt_gemm_unpack_cost(j->e, j->slice, true) } };
+    return vkt_pick(j->e, costs, VKT_COUNT(costs)) == VKT_V_BLOCKS;
+}
+
 static void make_scratch(job *j)
 {
     vkt_emit *e = j->e;
@@ -273,7 +292,6 @@ static void make_scratch(job *j)
     j->slice_x = vkt_scratch(e, "x", 4ull * j->slice * j->D);
     j->logits = vkt_scratch(e, "logits", 4ull * j->slice * j->pitch);
     if (j->dx.id) j->slice_dx = vkt_scratch(e, "dx", 4ull * j->slice * j->D);
-    if (j->a.format) j->range_w = vkt_scratch(e, "weights", 4ull * j->range * j->D);
 }
 
 void vkt_linear_xent_emit(const vkt_node *n, vkt_emit *e)
@@ -285,6 +303,8 @@ void vkt_linear_xent_emit(const vkt_node *n, vkt_emit *e)
     j.dx = vkt_linear_xent_gradient(n, VKT_XENT_GRAD_X);
     j.dw = vkt_linear_xent_gradient(n, VKT_XENT_GRAD_W);
     if (!sizes_of(&j)) return;
+    j.quantized = vkt_linear_xent_weights(a);
+    j.blocks = a->format && reads_blocks(&j);
     make_scratch(&j);
     find_rows(&j);
     if (j.dx.id) clear(&j, j.dx, j.R, false);

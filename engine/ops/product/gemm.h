@@ -3,9 +3,10 @@
  *
  * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
  * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
- * (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own memory. If a
- * product exceeds a binding or the device's longest loop, it is split into blocks of batches, rows and k. Blocks of k
- * accumulate in ascending order in f32, so the sum stays deterministic. */
+ * (gemm_pack.comp). Quantized weights are unpacked into such panels (dequantize.comp). With tiles in shared memory
+ * (gemm_shared.comp), both operands are read from their own memory. If a product exceeds a binding or the device's
+ * longest loop, it is split into blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so
+ * the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
@@ -21,6 +22,9 @@ typedef struct vkt_gemm_matrix {
     uint32_t ld;
     uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
     uint64_t first; /* index of its first element in the tensor */
+    /* For B alone. NULL: the tensor has f32. Else it has the words of these weights, which are not batched; ld is their
+     * `columns`, and `first` is the first number of a row. See vkt_gemm_reads_blocks. */
+    const vkt_quantized_attr *blocks;
 } vkt_gemm_matrix;
 
 /* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: a row of C runs along n. */
@@ -34,6 +38,11 @@ typedef struct vkt_gemm {
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
  * needs more work groups than the device can run. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
+/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks. It cannot if rows along k are split. */
+bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
+/* Returns the cost of unpacking the weights for a product with m rows, in multiply-adds for each number: by the product
+ * itself (`blocks`), or to memory in front of it. Then each number is written and read once more. */
+double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */
 typedef struct vkt_gemm_sum {

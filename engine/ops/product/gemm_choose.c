@@ -18,7 +18,8 @@ typedef struct shared_tilings {
 static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     shared_tilings c = { .can_shared = false };
-    const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
+    const bool placed = !g->b.blocks &&
+                        in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches, .tile = vkt_wanted_tile(e) };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
@@ -153,6 +154,19 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
         }
         if (sums.id) emit_narrow(e, g, sums, batch);
     }
+}
+
+bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g)
+{
+    vkt_gemm_split o;
+    return vkt_gemm_split_of(e, g, &o) && (!g->b.x_outer || o.k == g->k);
+}
+
+double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks)
+{
+    (void)m;
+    if (!blocks) return 20;
+    return e->lim->traits->shared_pays ? VKT_COST_NEVER : 12;
 }
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)

@@ -1,8 +1,9 @@
 /* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained.
  *
  * UNPACKED: the weights are unpacked to scratch memory in front of each product. Then the product is that of `matmul`,
- * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it. For a
- * batch of some hundred rows the time of unpacking is a few percent of the time of the product.
+ * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it.
+ *
+ * BLOCKS: the product unpacks the weights itself, to the panels that its tiles read. So they are not copied once more.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * blocks itself. Then the weights are read once, and not written. */
@@ -46,20 +47,29 @@ static void settle(void *attr, vkt_case_input *in)
 
 /* ---- dispatches ---- */
 
-static void emit_unpacked(const vkt_node *n, vkt_emit *e)
+/* Returns the product of x and the words of the weights. */
+static vkt_gemm product_of(const vkt_node *n)
 {
     const vkt_quantized_attr *a = n->attr;
     const uint32_t in = a->transposed ? a->rows : a->columns, out = a->transposed ? a->columns : a->rows;
+    return (vkt_gemm){ .a = { .t = n->in[X], .x_outer = true, .ld = in },
+                       .b = { .t = n->in[WORDS], .x_outer = !a->transposed, .ld = a->columns, .blocks = a },
+                       .c = { .t = n->out[0], .ld = out },
+                       .bias = n->in[BIAS],
+                       .m = vkt_node_in(n, X)->shape.dim[0],
+                       .n = out,
+                       .k = in,
+                       .batches = 1 };
+}
+
+static void emit_unpacked(const vkt_node *n, vkt_emit *e, vkt_gemm product)
+{
+    const vkt_quantized_attr *a = n->attr;
     const vkt_tensor w = vkt_scratch(e, "weights", 4ull * a->rows * a->columns);
     vkt_dequantize_emit(e, a, n->in[WORDS], (vkt_tensor){ 0 }, w);
-    vkt_gemm_emit(e, &(vkt_gemm){ .a = { .t = n->in[X], .x_outer = true, .ld = in },
-                                  .b = { .t = w, .x_outer = !a->transposed, .ld = a->columns },
-                                  .c = { .t = n->out[0], .ld = out },
-                                  .bias = n->in[BIAS],
-                                  .m = vkt_node_in(n, X)->shape.dim[0],
-                                  .n = out,
-                                  .k = in,
-                                  .batches = 1 });
+    product.b.t = w;
+    product.b.blocks = NULL;
+    vkt_gemm_emit(e, &product);
 }
 
 /* The arrays of the kernel are large enough for subgroups of so many lanes or more. */
@@ -123,20 +133,24 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
     }
 }
 
-/* Chooses by the cost of a number of the weights, in products: UNPACKED reads it, writes it, and reads it again, and
- * the tiles of its product have 4 rows or more. */
+/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
-    const double m = vkt_node_in(n, X)->shape.dim[0];
+    const vkt_gemm product = product_of(n);
+    const double m = product.m;
     const bool gpu = e->lim->traits->shared_pays;
-    vkt_variant_cost costs[3] = { { VKT_V_UNPACKED, 20 + fmax(m, 4) } };
+    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, product.m, false) + fmax(m, 4) } };
     uint32_t count = 1;
+    if (vkt_gemm_reads_blocks(e, &product))
+        costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, product.m, true) + fmax(m, 4) };
     if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
     if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
     const vkt_variant v = vkt_pick(e, costs, count);
     if (v == VKT_V_UNPACKED)
-        emit_unpacked(n, e);
+        emit_unpacked(n, e, product);
+    else if (v == VKT_V_BLOCKS)
+        vkt_gemm_emit(e, &product);
     else
         emit_few(n, e, v == VKT_V_ROW_LANES ? &lanes : &across);
 }
