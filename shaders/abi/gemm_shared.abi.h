@@ -1,19 +1,23 @@
 /* gemm_shared.abi.h - C = A B (+ C) (+ bias) of matrices that are not packed. All counts are in elements. An operand's
  * rows start `ld` elements apart. They run along k, or along m (n) if GEMM_SHARED_SPEC_A_BY_K (B_BY_K) is 0. If
  * slice < K, work group y computes the sums over slice y of k. It writes them `part` elements behind those of slice y - 1.
- * gemm_sum.comp adds the slices. */
+ * gemm_sum.comp adds the slices.
+ * QUANTIZED: b_base and b_ld are bytes: the first row of the weights, and the size of a row. With B_BY_K, k is number
+ * b_first + k of a row. */
 VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(a_base) VKT_U32(a_ld) VKT_U32(a_batch)
          VKT_U32(b_base) VKT_U32(b_ld) VKT_U32(b_batch)
          VKT_U32(c_base) VKT_U32(c_ld) VKT_U32(c_batch)
          VKT_U32(slice) /* a multiple of a tile's k, or K */
-         VKT_U32(part))
+         VKT_U32(part)
+         VKT_U32(b_first) /* QUANTIZED: see above */)
 #define GEMM_SHARED_SPEC_A_BY_K     6 /* smaller ids: blocks.abi.h */
 #define GEMM_SHARED_SPEC_B_BY_K     7
 #define GEMM_SHARED_SPEC_VECTORS    8 /* mask of the matrices whose rows are whole vec4s (1: A, 2: B, 4: C) */
 #define GEMM_SHARED_SPEC_ACCUMULATE 9 /* 1: add to the values in C */
 #define GEMM_SHARED_SPEC_BIAS       10 /* 1: add bias[n] */
-#define GEMM_SHARED_SPECS           11
+#define GEMM_SHARED_SPEC_FORMAT     11 /* QUANTIZED: abi/quant.abi.h */
+#define GEMM_SHARED_SPECS           12
 #define GEMM_SHARED_A    0
 #define GEMM_SHARED_B    1
 #define GEMM_SHARED_C    2

@@ -3,7 +3,6 @@
 // dispatch per range. KEEP: y does not change for ids of other rows.
 // CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, lanes that write neighbouring
 // vec4s are better.
-// PANEL: y is an operand of gemm_tile, in panels as gemm_pack.comp writes them. So the weights are written once, not twice.
 // grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
@@ -22,8 +21,6 @@ VKT_OUT4(DEQUANTIZE_Y, y4)
 #include "lib/quantized.glsl"
 #ifndef IDS
 layout(constant_id = DEQUANTIZE_SPEC_CHUNKS) const uint CHUNKS = 0;
-layout(constant_id = DEQUANTIZE_SPEC_PANEL) const uint PANEL = 0;
-layout(constant_id = DEQUANTIZE_SPEC_X_OUTER) const bool X_OUTER = false;
 #include "lib/quantized_chunk.glsl"
 #endif
 #ifdef IDS
@@ -44,39 +41,11 @@ void write_chunks()
             if (CHUNK * c + k < width4) STORE4(y4, r * width4 + CHUNK * c + k, d.x * q[k] + d.y);
     }
 }
-
-// Returns the index of vec4 i of row r in the panels of y.
-uint in_panels(uint r, uint i)
-{
-    const uint across = PANEL / 4;
-    return X_OUTER ? r / PANEL * pc.panel + i * PANEL + r % PANEL : i / across * pc.panel + r * across + i % across;
-}
-
-// As write_chunks. Rows behind those of the weights are zero. With X_OUTER, neighbouring lanes write neighbouring rows, which are
-// neighbours in a panel.
-void write_panels()
-{
-    const uint width4 = pc.width4, row_bytes = pc.row_bytes, base = pc.base, chunks = (width4 + CHUNK - 1) / CHUNK;
-    const uint rows = pc.row_end - pc.row_begin, block = PANEL * chunks;
-    const uvec2 share = share_of(X_OUTER ? (pc.rows + PANEL - 1) / PANEL * block : pc.rows * chunks);
-    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const uint r = X_OUTER ? i / block * PANEL + i % PANEL : i / chunks, c = X_OUTER ? i % block / PANEL : i % chunks;
-        vec4 q[CHUNK];
-        const vec2 d = numbers_of(base + min(r, rows - 1) * row_bytes, c, width4, q);
-        [[unroll]] for (uint k = 0; k < CHUNK; k++)
-            if (CHUNK * c + k < width4)
-                STORE4(y4, in_panels(r, CHUNK * c + k), r < rows ? d.x * q[k] + d.y : vec4(0.0));
-    }
-}
 #endif
 
 void main()
 {
 #ifndef IDS
-    if (PANEL != 0) {
-        write_panels();
-        return;
-    }
     if (CHUNKS != 0) {
         write_chunks();
         return;

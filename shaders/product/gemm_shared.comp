@@ -1,6 +1,8 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they are stored, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are
 // transposed in registers. With COOP the operands are rounded to f16 or bf16. The sums, their slices and the bias stay f32.
+// QUANTIZED: B is a matrix of quantized weights (lib/quantized.glsl), and it is unpacked on its way to shared memory. B_BY_K: its
+// rows run along k.
 // grid: x over tiles (stride loop), y over slices of k, z over the matrices of the batch.
 // source: see lib/blocks.glsl.
 // Deterministic: see lib/blocks.glsl.
@@ -18,8 +20,15 @@ layout(constant_id = GEMM_SHARED_SPEC_ACCUMULATE) const bool ACCUMULATE = false;
 layout(constant_id = GEMM_SHARED_SPEC_BIAS) const bool BIAS = false;
 layout(binding = GEMM_SHARED_A, std430) readonly buffer A { float a[]; };
 VKT_IN4(GEMM_SHARED_A, a4);
+#ifdef QUANTIZED
+layout(constant_id = GEMM_SHARED_SPEC_FORMAT) const uint FORMAT = 0;
+VKT_WORDS(GEMM_SHARED_B, words);
+#include "abi/quant.abi.h"
+#include "lib/quantized.glsl"
+#else
 layout(binding = GEMM_SHARED_B, std430) readonly buffer B { float b[]; };
 VKT_IN4(GEMM_SHARED_B, b4);
+#endif
 #ifdef COOP2
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -50,6 +59,20 @@ LINE run_a(uint at, uint n)
     return LINE_OF(v);
 }
 
+LINE line_a(uint m, uint k, uint j)
+{
+    if (A_BY_K) return is_row(m + j) && is_k(k) ? run_a((m + j) * pc.a_ld + k, pc.K - k) : LINE(0);
+    return is_k(k + j) && is_row(m) ? run_a((k + j) * pc.a_ld + m, pc.M - m) : LINE(0);
+}
+
+#ifdef QUANTIZED
+LINE line_b(uint n, uint k, uint j)
+{
+    const bool inside = B_BY_K ? is_column(n + j) && is_k(k) : is_k(k + j) && is_column(n);
+    const uint row = B_BY_K ? n + j : k + j, i = B_BY_K ? pc.b_first + k : n;
+    return inside ? LINE_OF(quantized4(FORMAT, pc.b_base + row * pc.b_ld, i)) : LINE(0);
+}
+#else
 LINE run_b(uint at, uint n)
 {
     at += pc.b_base + gl_WorkGroupID.z * pc.b_batch;
@@ -60,17 +83,12 @@ LINE run_b(uint at, uint n)
     return LINE_OF(v);
 }
 
-LINE line_a(uint m, uint k, uint j)
-{
-    if (A_BY_K) return is_row(m + j) && is_k(k) ? run_a((m + j) * pc.a_ld + k, pc.K - k) : LINE(0);
-    return is_k(k + j) && is_row(m) ? run_a((k + j) * pc.a_ld + m, pc.M - m) : LINE(0);
-}
-
 LINE line_b(uint n, uint k, uint j)
 {
     if (B_BY_K) return is_column(n + j) && is_k(k) ? run_b((n + j) * pc.b_ld + k, pc.K - k) : LINE(0);
     return is_k(k + j) && is_column(n) ? run_b((k + j) * pc.b_ld + n, pc.N - n) : LINE(0);
 }
+#endif
 
 #ifdef COOP2
 // Returns whether an element of the product is inside C.

@@ -411,10 +411,12 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
         uint32_t rows, columns;
         vkt_variant want;
     } cases[] = {
-        { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },  { &cpu, 9, 576, VKT_V_BLOCKS },
-        { &gpu, 1, 576, VKT_V_ROW_ACROSS },      { &gpu, 8, 576, VKT_V_ROW_ACROSS }, { &gpu, 9, 576, VKT_V_UNPACKED },
+        { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },
+        { &cpu, 9, 576, VKT_V_UNPACKED },        { &gpu, 1, 576, VKT_V_ROW_ACROSS },
+        { &gpu, 8, 576, VKT_V_ROW_ACROSS },      { &gpu, 9, 576, VKT_V_BLOCKS },
         { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks: too many for a loop of Mesa 22.3 */
-        { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS },
+        { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS }, { &gpu, 512, 576, VKT_V_BLOCKS },
+        { &gpu, 1024, 576, VKT_V_UNPACKED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_graph *g = harness_graph();

@@ -258,7 +258,7 @@ static void small_subgroups_unpack(void **state)
         vkt_keep(g, vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, 7));
         OK(vkt_graph_status(g));
         OK(vkt_lower(g, &lim, NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e));
-        assert_int_equal(e.picked[0].variant, lanes < 4 ? VKT_V_BLOCKS : VKT_V_ROW_LANES);
+        assert_int_equal(e.picked[0].variant, lanes < 4 ? VKT_V_UNPACKED : VKT_V_ROW_LANES);
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }

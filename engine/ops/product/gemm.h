@@ -3,8 +3,8 @@
  *
  * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
  * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
- * (gemm_pack.comp). Quantized weights are unpacked into such panels (dequantize.comp). With tiles in shared memory
- * (gemm_shared.comp), both operands are read from their own memory. If a product exceeds a binding or the device's
+ * (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own memory, and B
+ * may be quantized weights. If a product exceeds a binding or the device's
  * longest loop, it is split into blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so
  * the sum stays deterministic. */
 #ifndef VKT_GEMM_H
@@ -38,10 +38,12 @@ typedef struct vkt_gemm {
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
  * needs more work groups than the device can run. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks. It cannot if rows along k are split. */
+/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks: tiles in shared memory can. */
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
-/* Returns the cost of unpacking the weights for a product with m rows, in multiply-adds for each number: by the product
- * itself (`blocks`), or to memory in front of it. Then each number is written and read once more. */
+/* Returns the cost of unpacking the weights for a product with m rows, in multiply-adds for each number. With `blocks`,
+ * the product unpacks a number again for each 64 rows, in about 5 instructions. Without, all numbers are written and
+ * read once more: the 8 bytes cost a GPU about 64 multiply-adds, as long as they stay in its cache. CPU drivers are
+ * slow with shared memory. */
 double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */

@@ -1,6 +1,9 @@
 /* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits the product's parts with it. */
 #include "ops/product/gemm_shared.h"
 #include "ops/product/gemm_tile.h"
+#include "ops/product/quantized.h"
+
+#include <math.h>
 
 /* ---- the product on a GPU ---- */
 
@@ -18,8 +21,7 @@ typedef struct shared_tilings {
 static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     shared_tilings c = { .can_shared = false };
-    const bool placed = !g->b.blocks &&
-                        in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
+    const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches, .tile = vkt_wanted_tile(e) };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
@@ -28,7 +30,7 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
     c.can_shared = vkt_blocks_plan(e->lim, &job, 1, &c.shared);
     c.can_split_k = vkt_blocks_plan(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
     c.can_coop = vkt_blocks_plan_coop(e, job, most, &c.coop);
-    c.can_coop2 = vkt_blocks_plan_coop2(e, job, most, &c.coop2);
+    c.can_coop2 = !g->b.blocks && vkt_blocks_plan_coop2(e, job, most, &c.coop2);
     return c;
 }
 
@@ -42,6 +44,19 @@ static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
                                 : NULL;
 }
 
+/* Binds the rows of quantized weights that the part needs. They have half as many bytes as f32, or fewer, so one
+ * binding holds them. */
+static void bind_blocks(const vkt_emit *e, const vkt_gemm_part *columns, vkt_gemm_block *b)
+{
+    const vkt_gemm_matrix *w = &b->g->b;
+    const uint64_t bytes = vkt_quantized_row(w->blocks->format, w->ld);
+    const uint64_t row = w->first / w->ld + (w->x_outer ? 0 : columns->k0);
+    const uint64_t start = row * bytes, end = start + (w->x_outer ? columns->xn : columns->kn) * bytes;
+    b->b = vkt_bind_range(e, w->t, start / 4, (end + 3) / 4 - start / 4, &b->b_base);
+    b->b_base = 4 * b->b_base + (uint32_t)(start % 4);
+    b->b_first = w->x_outer ? columns->k0 : 0;
+}
+
 static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling, const vkt_gemm_part *rows)
 {
     const vkt_gemm_part columns = { rows->batch0, rows->batches, 0, g->n, rows->k0, rows->kn };
@@ -52,9 +67,12 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
     b.a = vkt_bind_range(e, g->a.t, vkt_gemm_start(&g->a, rows),
                          vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m),
                          &b.a_base);
-    b.b = vkt_bind_range(e, g->b.t, vkt_gemm_start(&g->b, &columns),
-                         vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
-                         &b.b_base);
+    if (g->b.blocks)
+        bind_blocks(e, &columns, &b);
+    else
+        b.b = vkt_bind_range(e, g->b.t, vkt_gemm_start(&g->b, &columns),
+                             vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
+                             &b.b_base);
     b.c = vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
     vkt_gemm_shared_emit(e, &b, tiling);
 }
@@ -82,15 +100,16 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_traits *t = e->lim->traits;
+    const bool f32 = !g->b.blocks;
     const struct {
         vkt_variant variant;
         bool can;
         double cost;
     } variants[] = {
-        { VKT_V_PACKED, true, panels_cost(e, g, true, true) },
-        { VKT_V_PACKED_A, b_unpacked, panels_cost(e, g, true, false) },
-        { VKT_V_PACKED_B, a_unpacked, panels_cost(e, g, false, true) },
-        { VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
+        { VKT_V_PACKED, f32, panels_cost(e, g, true, true) },
+        { VKT_V_PACKED_A, f32 && b_unpacked, panels_cost(e, g, true, false) },
+        { VKT_V_PACKED_B, f32 && a_unpacked, panels_cost(e, g, false, true) },
+        { VKT_V_PLACED, f32 && a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost) },
         { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, vkt_blocks_coop_cost(t, &shared->coop)) },
@@ -159,14 +178,14 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g)
 {
     vkt_gemm_split o;
-    return vkt_gemm_split_of(e, g, &o) && (!g->b.x_outer || o.k == g->k);
+    return vkt_gemm_split_of(e, g, &o) && tile_shared(e, g, &o).can_shared;
 }
 
 double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks)
 {
-    (void)m;
-    if (!blocks) return 20;
-    return e->lim->traits->shared_pays ? VKT_COST_NEVER : 12;
+    const bool gpu = e->lim->traits->shared_pays;
+    if (!blocks) return gpu ? 64 : 20;
+    return gpu ? 5 * ceil(m / 64.0) : VKT_COST_NEVER;
 }
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)

@@ -1,5 +1,6 @@
 /* ops/product/gemm_shared.c - see gemm_shared.h, and shaders/product/gemm_shared.comp. */
 #include "ops/product/gemm_shared.h"
+#include "ops/product/quantized.h"
 
 #include "kernel/ids.h"
 
@@ -24,13 +25,15 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                         .a_ld = g->a.ld,
                                         .a_batch = (uint32_t)g->a.batch,
                                         .b_base = b->b_base,
-                                        .b_ld = g->b.ld,
+                                        .b_ld = g->b.blocks ? (uint32_t)vkt_quantized_row(g->b.blocks->format, g->b.ld)
+                                                            : g->b.ld,
                                         .b_batch = (uint32_t)g->b.batch,
                                         .c_base = base,
                                         .c_ld = c->ld,
                                         .c_batch = (uint32_t)c->batch,
                                         .slice = tiling->slice,
-                                        .part = b->batches * b->m * g->n };
+                                        .part = b->batches * b->m * g->n,
+                                        .b_first = b->b_first };
     const bool bias = finish && b->bias.id;
     const vkt_bind bind[] = { [GEMM_SHARED_A] = b->a,
                               [GEMM_SHARED_B] = b->b,
@@ -46,8 +49,13 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                      (in_vectors(c, base, g->n) ? 4 : 0);
     spec[GEMM_SHARED_SPEC_ACCUMULATE] = finish && b->accumulate;
     spec[GEMM_SHARED_SPEC_BIAS] = bias;
-    static const vkt_kernel_id kernels[4] = { VKT_K_GEMM_SHARED, VKT_K_GEMM_COOP, VKT_K_GEMM_SPLIT, VKT_K_GEMM_BFLOAT };
-    const vkt_kernel_id kernel = tiling->flexible ? VKT_K_GEMM_COOP2 : kernels[vkt_blocks_kernel(tiling)];
+    spec[GEMM_SHARED_SPEC_FORMAT] = g->b.blocks ? g->b.blocks->format : 0;
+    static const vkt_kernel_id kernels[2][4] = {
+        { VKT_K_GEMM_SHARED, VKT_K_GEMM_COOP, VKT_K_GEMM_SPLIT, VKT_K_GEMM_BFLOAT },
+        { VKT_K_GEMM_QUANTIZED, VKT_K_GEMM_QUANTIZED_COOP, VKT_K_GEMM_QUANTIZED_SPLIT, VKT_K_GEMM_QUANTIZED_BFLOAT }
+    };
+    const vkt_kernel_id kernel =
+        tiling->flexible ? VKT_K_GEMM_COOP2 : kernels[g->b.blocks != NULL][vkt_blocks_kernel(tiling)];
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernel,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),

@@ -13,8 +13,9 @@ typedef struct vkt_gemm_block {
     uint32_t m, k, batches;
     vkt_bind a, b, c;
     uint32_t a_base, b_base, c_base;
-    vkt_tensor bias; /* {0}: no bias */
-    bool accumulate; /* C holds the sum over smaller k; the product is added to it */
+    uint32_t b_first; /* if B is quantized: b_base is a byte, and k begins at this number of its rows (b.x_outer) */
+    vkt_tensor bias;  /* {0}: no bias */
+    bool accumulate;  /* C holds the sum over smaller k; the product is added to it */
 } vkt_gemm_block;
 
 /* Emits the block's product. With slices, C's elements of all batches must be consecutive, without gaps. */

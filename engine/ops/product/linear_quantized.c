@@ -3,7 +3,8 @@
  * UNPACKED: the weights are unpacked to scratch memory in front of each product. Then the product is that of `matmul`,
  * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it.
  *
- * BLOCKS: the product unpacks the weights itself, to the panels that its tiles read. So they are not copied once more.
+ * BLOCKS: for GPUs. The product unpacks the weights on their way to its tiles in shared memory, so they are not written
+ * to memory. A product of many rows unpacks them several times.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * blocks itself. Then the weights are read once, and not written. */
@@ -133,17 +134,18 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
     }
 }
 
-/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more. */
+/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more, those of GPUs 32. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
     const vkt_gemm product = product_of(n);
     const double m = product.m;
     const bool gpu = e->lim->traits->shared_pays;
-    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, product.m, false) + fmax(m, 4) } };
+    const double rows = fmax(m, gpu ? 32 : 4);
+    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, product.m, false) + rows } };
     uint32_t count = 1;
     if (vkt_gemm_reads_blocks(e, &product))
-        costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, product.m, true) + fmax(m, 4) };
+        costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, product.m, true) + rows };
     if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
     if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
     const vkt_variant v = vkt_pick(e, costs, count);
