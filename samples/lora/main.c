@@ -155,7 +155,7 @@ static vkt_result train(work *w, vkt_trainer *t)
     char identity[160];
     model_identity(&w->m, identity);
     TRY(vkt_trainer_attach(t, "model", identity));
-    if (w->o->adapter) TRY(vkt_peft_load(&s->host, vkt_trainer_store(t), &w->m.lora, w->o->adapter));
+    TRY(model_load(s, &w->m, w->o, vkt_trainer_store(t)));
     if (!s->o.resume && !s->o.find_lr) {
         TRY(validate(w, t));
         TRY(sample(w, vkt_trainer_store(t), "answer before the training"));

@@ -42,12 +42,26 @@ static vkt_result read_form(model *m)
     return VKT_OK;
 }
 
+/* Returns whether --adapter names a GGUF file, not a folder of PEFT. */
+static bool is_gguf(const char *path)
+{
+    struct stat is;
+    const size_t n = strlen(path), end = strlen(".gguf");
+    return n >= end && strcmp(path + n - end, ".gguf") == 0 && !(stat(path, &is) == 0 && S_ISDIR(is.st_mode));
+}
+
 static vkt_result read_adapter(const session *s, const lora_options *o, model *m)
 {
     m->lora = o->lora;
     m->lora.targets = o->targets;
     if (!o->adapter) return VKT_OK;
-    TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    if (is_gguf(o->adapter)) {
+        vkt_gguf_model of;
+        TRY(vkt_gguf_read_model(m->gguf, &of));
+        TRY(vkt_lora_gguf_config(&s->host, &of, o->adapter, &m->config));
+    } else {
+        TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    }
     m->lora = *vkt_peft_config_lora(m->config);
     m->lora.dropout = o->lora.dropout;
     return VKT_OK;
@@ -138,6 +152,13 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 
 /* ---- adapters ---- */
 
+vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store)
+{
+    if (!o->adapter) return VKT_OK;
+    return is_gguf(o->adapter) ? vkt_lora_load_gguf(&s->host, store, vkt_lm_model(m->lm), &m->lora, o->adapter)
+                               : vkt_peft_load(&s->host, store, &m->lora, o->adapter);
+}
+
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out)
 {
     vkt_graph *g = NULL;
@@ -155,7 +176,7 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
         r = vkt_builder_check(b);
     }
     if (r == VKT_OK) r = vkt_store_create(s->ctx, g, out);
-    if (r == VKT_OK) r = vkt_peft_load(&s->host, *out, &m->lora, o->adapter);
+    if (r == VKT_OK) r = model_load(s, m, o, *out);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     return r;

@@ -35,6 +35,8 @@ vkt_tensor model_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                       void *user);
 
+/* Loads the adapter of --adapter, if there is one, into the values of a store. */
+vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
 /* Makes a store with the adapter of --adapter, or *out = NULL without one. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
 /* Finds out whether the files of --save-adapter, --save-gguf and --merge can be written, and makes the folder. */

@@ -321,8 +321,18 @@ static void what_is_no_adapter_is_refused(void **state)
         vkt_test_error_contains(faults[i].reason);
         assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path), faults[i].status);
     }
-    CHECK(vkt_gguf_write(&r->h, path, (vkt_gguf_meta[]){ TEXT("general.type", "adapter") }, 1, NULL, 0));
+    const vkt_gguf_meta meta[] = { TEXT("general.type", "adapter"), TEXT("adapter.type", "lora"),
+                                   TEXT("general.architecture", "llama"), ALPHA(1.5f) };
+    const vkt_gguf_tensor ranks[] = { MATRIX("blk.0.attn_q.weight.lora_a", 32, 3),
+                                      MATRIX("blk.0.attn_q.weight.lora_b", 3, 32),
+                                      MATRIX("blk.0.attn_v.weight.lora_a", 32, 2),
+                                      MATRIX("blk.0.attn_v.weight.lora_b", 2, 16) };
+    CHECK(vkt_gguf_write(&r->h, path, meta, 4, ranks, 4));
+    assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_UNSUPPORTED);
+    vkt_test_error_contains("want one rank of all adapters, up to 65536: \"blk.0.attn_v.weight.lora_a\" has 2");
+    CHECK(vkt_gguf_write(&r->h, path, meta, 4, NULL, 0));
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_FORMAT);
+    vkt_test_error_contains("the file has no adapters");
     CHECK(vkt_file_write(&r->h, path, "GGUF", 4));
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_FORMAT);
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, "none.gguf", &c), VKT_E_NOT_FOUND);
@@ -331,6 +341,35 @@ static void what_is_no_adapter_is_refused(void **state)
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_ARG);
     vkt_test_expect_errors(false);
     expect_sevens(s);
+    vkt_store_destroy(&s);
+    close_files(&f);
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+    rig *r = rig_of(state);
+    files f = open_files(r, GOLDEN("llama.gguf"), false);
+    const char *path = vkt_temp_dir_file(&r->dir, "adapter.gguf");
+    vkt_store *s = sevens(r, f.g, N);
+    vkt_peft_config *c = NULL;
+    CHECK(vkt_lora_save_gguf(&r->h, f.s, VKT_PART_VALUE, &f.m, &lora, path));
+    for (int loads = 0; loads < 2; loads++) {
+        unsigned n;
+        for (n = 1;; n++) {
+            const size_t live = vkt_test_live_blocks();
+            vkt_test_fail_allocation(n);
+            const vkt_result result = loads ? vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path)
+                                            : vkt_lora_gguf_config(&r->h, &f.m, path, &c);
+            if (!vkt_test_allocation_failed()) break;
+            assert_int_equal(result, VKT_E_NOMEM);
+            assert_null(c);
+            assert_int_equal(vkt_test_live_blocks(), live);
+            expect_sevens(s);
+        }
+        vkt_test_fail_allocation(0);
+        assert_true(n > 5);
+        vkt_peft_config_destroy(&c);
+    }
     vkt_store_destroy(&s);
     close_files(&f);
 }
@@ -393,6 +432,7 @@ int main(void)
         rig_test(files_of_others_are_read),
         rig_test(what_is_no_adapter_is_refused),
         rig_test(what_does_not_fit_is_refused),
+        rig_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
