@@ -42,7 +42,8 @@ static vkt_result want_text(const source *f, const char *key, const char *want)
 static vkt_result read_options(source *f)
 {
     static const char alpha[] = "adapter.lora.alpha";
-    static const char *const known[] = { "adapter.type", alpha, "adapter.lora.task_name", "adapter.lora.prompt_prefix" };
+    static const char *const known[] = { "adapter.type", alpha, "adapter.lora.task_name",
+                                         "adapter.lora.prompt_prefix" };
     double x;
     VKT_TRY(want_text(f, "general.type", "adapter"));
     VKT_TRY(want_text(f, "adapter.type", "lora"));
@@ -54,8 +55,7 @@ static vkt_result read_options(source *f)
         if (!is_known)
             return vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: the option \"%.80s\" is not supported", f->path, key);
     }
-    if (!vkt_gguf_find_meta(f->g, alpha))
-        return vkt_fail(f->h, VKT_E_FORMAT, "%s: \"%s\" is missing", f->path, alpha);
+    if (!vkt_gguf_find_meta(f->g, alpha)) return vkt_fail(f->h, VKT_E_FORMAT, "%s: \"%s\" is missing", f->path, alpha);
     VKT_TRY(vkt_gguf_get_f64(f->g, alpha, VKT_GGUF_ONE, &x));
     f->lora.alpha = (float)x;
     if (!(fabs(x) <= 1e6) || f->lora.alpha == 0)

@@ -25,7 +25,8 @@ typedef struct files {
 /* Opens a model, and makes a store with an adapter for each layer. */
 files open_files(const rig *r, const char *path, bool averaged);
 void close_files(files *f);
-/* Writes a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. Returns its path. */
+/* Writes a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. Returns its path.
+ */
 const char *partly_rotated(const rig *r);
 
 /* Returns dims[dim] of the weight of a layer. */

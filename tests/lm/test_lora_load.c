@@ -230,16 +230,25 @@ static void files_of_others_are_read(void **state)
 
 /* ---- adapters that are refused ---- */
 
-#define TEXT(key, text)                                                                    \
-    {                                                                                      \
-        key, VKT_GGUF_KIND_TEXT, false, 1, &(const vkt_gguf_string){ text, strlen(text) } \
+#define TEXT(key, text)                                             \
+    {                                                               \
+        key, VKT_GGUF_KIND_TEXT, false, 1, &(const vkt_gguf_string) \
+        {                                                           \
+            text, strlen(text)                                      \
+        }                                                           \
     }
-#define ALPHA(x)                                                                 \
-    {                                                                            \
-        "adapter.lora.alpha", VKT_GGUF_KIND_F32, false, 1, &(const float){ x } \
+#define ALPHA(x)                                                          \
+    {                                                                     \
+        "adapter.lora.alpha", VKT_GGUF_KIND_F32, false, 1, &(const float) \
+        {                                                                 \
+            x                                                             \
+        }                                                                 \
     }
 static const float zeros[1024];
-#define MATRIX(name, columns, rows) { name, VKT_GGUF_F32, 2, { columns, rows }, zeros, 0, 0, 0 }
+#define MATRIX(name, columns, rows)                              \
+    {                                                            \
+        name, VKT_GGUF_F32, 2, { columns, rows }, zeros, 0, 0, 0 \
+    }
 
 /* A file of query, key and value of block 0, but for one entry. */
 typedef struct fault {
@@ -287,7 +296,11 @@ static void what_is_no_adapter_is_refused(void **state)
         { 3, ALPHA((float)NAN), -1, { 0 }, VKT_E_FORMAT, "want a number other than 0" },
         { 3, ALPHA(2e6f), -1, { 0 }, VKT_E_FORMAT, "want a number other than 0, got 2e+06" },
         { 3, TEXT("adapter.lora.alpha", "1"), -1, { 0 }, VKT_E_FORMAT, "adapter.lora.alpha" },
-        { MORE_META, TEXT("adapter.alora.invocation_tokens", ""), -1, { 0 }, VKT_E_UNSUPPORTED,
+        { MORE_META,
+          TEXT("adapter.alora.invocation_tokens", ""),
+          -1,
+          { 0 },
+          VKT_E_UNSUPPORTED,
           "\"adapter.alora.invocation_tokens\"" },
 #define TENSOR(i, name) -1, { 0 }, i, MATRIX(name, 32, RANK), VKT_E_UNSUPPORTED, "\"" name "\""
         { TENSOR(MORE_TENSORS, "blk.0.attn_q.weight") },
@@ -303,7 +316,11 @@ static void what_is_no_adapter_is_refused(void **state)
         { -1, { 0 }, 4, { 0 }, VKT_E_FORMAT, "there is \"blk.0.attn_v.weight.lora_b\", but no" },
         { -1, { 0 }, 1, MATRIX("blk.0.attn_q.weight.lora_b", 2, 32), VKT_E_FORMAT, "(out,rank)" },
         { -1, { 0 }, 1, MATRIX("blk.0.attn_q.weight.lora_b", RANK, 0), VKT_E_FORMAT, "(out,rank)" },
-        { -1, { 0 }, 1, { "blk.0.attn_q.weight.lora_b", 0, 3, { RANK, 1, 32 }, zeros, 0, 0, 0 }, VKT_E_FORMAT,
+        { -1,
+          { 0 },
+          1,
+          { "blk.0.attn_q.weight.lora_b", 0, 3, { RANK, 1, 32 }, zeros, 0, 0, 0 },
+          VKT_E_FORMAT,
           "(out,rank)" },
     };
     files f = open_files(r, GOLDEN("llama.gguf"), false);
@@ -358,8 +375,8 @@ static void every_failed_allocation_is_reported(void **state)
         for (n = 1;; n++) {
             const size_t live = vkt_test_live_blocks();
             vkt_test_fail_allocation(n);
-            const vkt_result result = loads ? vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path)
-                                            : vkt_lora_gguf_config(&r->h, &f.m, path, &c);
+            const vkt_result result =
+                loads ? vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path) : vkt_lora_gguf_config(&r->h, &f.m, path, &c);
             if (!vkt_test_allocation_failed()) break;
             assert_int_equal(result, VKT_E_NOMEM);
             assert_null(c);
@@ -383,9 +400,17 @@ static void what_does_not_fit_is_refused(void **state)
     const fault faults[] = {
         { -1, { 0 }, 4, MATRIX("blk.0.attn_v.weight.lora_a", 31, RANK), VKT_E_SHAPE, "shape (3,32), got (3,31)" },
         { -1, { 0 }, 5, MATRIX("blk.0.attn_v.weight.lora_b", RANK, 15), VKT_E_SHAPE, "shape (16,3), got (15,3)" },
-        { -1, { 0 }, 4, { "blk.0.attn_v.weight.lora_a", 0, 2, { 32, RANK }, bad, 0, 0, 0 }, VKT_E_FORMAT,
+        { -1,
+          { 0 },
+          4,
+          { "blk.0.attn_v.weight.lora_a", 0, 2, { 32, RANK }, bad, 0, 0, 0 },
+          VKT_E_FORMAT,
           "lora_a\" has a number that is not finite" },
-        { -1, { 0 }, 4, { "blk.0.attn_v.weight.lora_a", 24, 2, { 32, RANK }, zeros, 0, 0, 0 }, VKT_E_UNSUPPORTED,
+        { -1,
+          { 0 },
+          4,
+          { "blk.0.attn_v.weight.lora_a", 24, 2, { 32, RANK }, zeros, 0, 0, 0 },
+          VKT_E_UNSUPPORTED,
           "I8" },
     };
     files f = open_files(r, GOLDEN("llama.gguf"), false);
@@ -427,12 +452,9 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(what_is_saved_is_loaded),
-        rig_test(options_are_read),
-        rig_test(files_of_others_are_read),
-        rig_test(what_is_no_adapter_is_refused),
-        rig_test(what_does_not_fit_is_refused),
-        rig_test(every_failed_allocation_is_reported),
+        rig_test(what_is_saved_is_loaded),      rig_test(options_are_read),
+        rig_test(files_of_others_are_read),     rig_test(what_is_no_adapter_is_refused),
+        rig_test(what_does_not_fit_is_refused), rig_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
