@@ -338,12 +338,25 @@ static void what_is_no_adapter_is_refused(void **state)
         vkt_test_error_contains(faults[i].reason);
         assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path), faults[i].status);
     }
+    vkt_test_expect_errors(false);
+    expect_sevens(s);
+    vkt_store_destroy(&s);
+    close_files(&f);
+}
+
+static void other_files_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    files f = open_files(r, GOLDEN("llama.gguf"), false);
+    const char *path = vkt_temp_dir_file(&r->dir, "other.gguf");
+    vkt_peft_config *c;
     const vkt_gguf_meta meta[] = { TEXT("general.type", "adapter"), TEXT("adapter.type", "lora"),
                                    TEXT("general.architecture", "llama"), ALPHA(1.5f) };
     const vkt_gguf_tensor ranks[] = { MATRIX("blk.0.attn_q.weight.lora_a", 32, 3),
                                       MATRIX("blk.0.attn_q.weight.lora_b", 3, 32),
                                       MATRIX("blk.0.attn_v.weight.lora_a", 32, 2),
                                       MATRIX("blk.0.attn_v.weight.lora_b", 2, 16) };
+    vkt_test_expect_errors(true);
     CHECK(vkt_gguf_write(&r->h, path, meta, 4, ranks, 4));
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_UNSUPPORTED);
     vkt_test_error_contains("want one rank of all adapters, up to 65536: \"blk.0.attn_v.weight.lora_a\" has 2");
@@ -353,12 +366,11 @@ static void what_is_no_adapter_is_refused(void **state)
     CHECK(vkt_file_write(&r->h, path, "GGUF", 4));
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_FORMAT);
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, "none.gguf", &c), VKT_E_NOT_FOUND);
-    assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, "none.gguf"), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_lora_load_gguf(&r->h, f.s, &f.m, &lora, "none.gguf"), VKT_E_NOT_FOUND);
     f.m.architecture = (vkt_gguf_architecture)0;
     assert_int_equal(vkt_lora_gguf_config(&r->h, &f.m, path, &c), VKT_E_ARG);
+    assert_null(c);
     vkt_test_expect_errors(false);
-    expect_sevens(s);
-    vkt_store_destroy(&s);
     close_files(&f);
 }
 
@@ -452,9 +464,13 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(what_is_saved_is_loaded),      rig_test(options_are_read),
-        rig_test(files_of_others_are_read),     rig_test(what_is_no_adapter_is_refused),
-        rig_test(what_does_not_fit_is_refused), rig_test(every_failed_allocation_is_reported),
+        rig_test(what_is_saved_is_loaded),
+        rig_test(options_are_read),
+        rig_test(files_of_others_are_read),
+        rig_test(what_is_no_adapter_is_refused),
+        rig_test(other_files_are_refused),
+        rig_test(what_does_not_fit_is_refused),
+        rig_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
