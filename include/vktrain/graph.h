@@ -117,8 +117,8 @@ VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype,
  * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
  * A program of another context takes the copy of the array in that context (vkt_array_copy); if there is none,
  * vkt_program_create returns VKT_E_ARG. The array must outlive the graph's programs and calls of vkt_program_needs, and
- * vkt_program_create checks it as it checks vkt_binding.array. A second call with the same array, type and shape returns the same value. VKT_E_ARG: a
- * NULL. */
+ * vkt_program_create checks it as it checks vkt_binding.array. A second call with the same array, type and shape
+ * returns the same value. VKT_E_ARG: a NULL. */
 VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
                                       vkt_shape shape);
 /* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.

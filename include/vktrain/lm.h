@@ -34,12 +34,12 @@ typedef struct vkt_lm vkt_lm;
  * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all of them need.
  * VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
-/* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. Programs of a context
- * use the weights in that context; the functions below work for all of them. The bytes come from the context of
- * vkt_lm_create, so the file is not needed. A program of a context that was not added is VKT_E_ARG (vkt_program_create).
- * VKT_E_ARG: a NULL, or the context has the weights already. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: they do not fit;
- * the message has the bytes. VKT_E_NOMEM. After an error, m is as before. No other thread may use m or a program of it
- * at the same time. */
+/* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. Programs of a
+ * context use the weights in that context; the functions below work for all of them. The bytes come from the context of
+ * vkt_lm_create, so the file is not needed. A program of a context that was not added is VKT_E_ARG
+ * (vkt_program_create). VKT_E_ARG: a NULL, or the context has the weights already. VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY: they do not fit; the message has the bytes. VKT_E_NOMEM. After an error, m is as before. No
+ * other thread may use m or a program of it at the same time. */
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before all of its contexts are. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);

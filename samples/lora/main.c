@@ -1,4 +1,4 @@
-/* lora/main.c - vkt-lora: fine-tunes a quantized language model with low-rank adapters on a Vulkan device.
+/* lora/main.c - vkt-lora: fine-tunes a quantized language model with low-rank adapters on Vulkan devices.
  *
  * The model is a GGUF file. Its weights stay as they are; the adapters (Hu et al., LoRA, 2021) are trained. */
 #include <math.h>
@@ -233,8 +233,8 @@ static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), want = s->o.batch;
     *batch = (want < n ? want : n) / shards * shards;
     if (want % shards != 0) {
-        complain("--batch: want a multiple of the %u shards, got %u: --batch %u would work, or another --shards", shards,
-                 want, want / shards * shards + shards);
+        complain("--batch: want a multiple of the %u shards, got %u: --batch %u would work, or another --shards",
+                 shards, want, want / shards * shards + shards);
         return VKT_E_ARG;
     }
     if (*batch == 0) complain("--shards: want at most the %u rows to train on, got %u", n, shards);
@@ -302,8 +302,10 @@ static vkt_result run(work *w)
 int main(int argc, char **argv)
 {
     lora_options o = lora_defaults();
-    const train_cli cli = { .doc = "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on a "
-                                   "Vulkan device.",
+    const train_cli cli = { .doc =
+                                "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on one "
+                                "Vulkan device or several. Micro-batches and shards are weighted by their rows, not by "
+                                "their labels that count.",
                             .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
                                     "plain text (gsm8k/train.jsonl)",
                             .more = &lora_parser,

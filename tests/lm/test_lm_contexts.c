@@ -169,8 +169,10 @@ static void each_failing_allocation_leaves_the_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(the_number_of_contexts_changes_no_bit), rig_test(a_generator_works_in_each_context),
-        rig_test(a_foreign_context_is_refused),          rig_test(too_little_memory_leaves_the_model),
+        rig_test(the_number_of_contexts_changes_no_bit),
+        rig_test(a_generator_works_in_each_context),
+        rig_test(a_foreign_context_is_refused),
+        rig_test(too_little_memory_leaves_the_model),
         rig_test(each_failing_allocation_leaves_the_model),
     };
     return cmocka_run_group_tests_name("language models in several contexts", tests, NULL, NULL);

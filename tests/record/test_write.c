@@ -249,10 +249,8 @@ static void arrays_have_copies_in_other_contexts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_go_from_program_to_program),
-        cmocka_unit_test(barriers_stand_between_arrays_alone),
-        cmocka_unit_test(one_array_is_not_written_and_read),
-        cmocka_unit_test(graphs_have_arrays_of_their_own),
+        cmocka_unit_test(arrays_go_from_program_to_program),    cmocka_unit_test(barriers_stand_between_arrays_alone),
+        cmocka_unit_test(one_array_is_not_written_and_read),    cmocka_unit_test(graphs_have_arrays_of_their_own),
         cmocka_unit_test(arrays_have_copies_in_other_contexts),
     };
     return cmocka_run_group_tests_name("write", tests, harness_setup, harness_teardown);

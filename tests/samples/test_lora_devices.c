@@ -1,5 +1,5 @@
-/* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model: the number of ranks changes no byte of a file,
- * and one rank answers. */
+/* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model: the number of ranks changes no byte of a
+ * file, and one rank answers. */
 #include "samples/program.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 
 #define MODEL VKT_TEST_DIR "/golden/lm/llama.gguf"
-#define TINY                                                                                                      \
+#define TINY                                                                                                         \
     "--model", MODEL, "--template", "chatml", "--context", "48", "--data", "data.jsonl", "--lr", "0.02", "--epochs", \
         "1", "--lora-dropout", "0.1"
 #define EXPECT(r, status, says, ...) \
@@ -69,12 +69,12 @@ static void devices_change_no_byte(void **state)
     rig *r = rig_of(state);
     write_data(r);
     run one = output_of(r, VKT_LORA_PROGRAM, NULL,
-                        (const char *const[]){ TINY, "--answer", "0", "--rank", "64", "--shards", "2",
-                                               "--save-adapter", "a", "--checkpoint", "c", NULL });
-    run two = output_of(r, VKT_LORA_PROGRAM, NULL,
-                        (const char *const[]){ TINY, "--answer", "4", "--rank", "64", "--shards", "2", "--devices",
-                                               "0,0", "--bucket", "64KiB", "--save-adapter", "b", "--checkpoint", "d",
-                                               NULL });
+                        (const char *const[]){ TINY, "--answer", "0", "--rank", "64", "--shards", "2", "--save-adapter",
+                                               "a", "--checkpoint", "c", NULL });
+    run two =
+        output_of(r, VKT_LORA_PROGRAM, NULL,
+                  (const char *const[]){ TINY, "--answer", "4", "--rank", "64", "--shards", "2", "--devices", "0,0",
+                                         "--bucket", "64KiB", "--save-adapter", "b", "--checkpoint", "d", NULL });
     same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
     same(r, "c", "d");
     assert_non_null(strstr(two.out, "MiB on each device\n"));
@@ -101,9 +101,9 @@ static void numbers_that_do_not_fit_are_explained(void **state)
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
     EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
-    /* What is said to fit does fit, and a batch is one of all shards. */
-    const char *const args[] = { QUIET, "--devices", "0,0", "--batch", "16", "--shards", "4", "--memory-limit", "6MiB",
-                                 NULL };
+    /* The batch in the message is that of all shards, and it does fit. */
+    const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
+                                 "4",   "--memory-limit", "6MiB", NULL };
     run done = program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL, args));
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "too little memory: a step with --batch 16 --context 48 needs "));
@@ -139,8 +139,8 @@ static void processes_change_no_byte(void **state)
     assert_int_equal(count(done.out, "\nperplexity "), 1);
     assert_int_equal(count(done.out, "wrote   b\n"), 1);
     run_forget(r, &done);
-    done = program_finish(r, program_start(r, mpirun, mpi_env,
-                                           (const char *const[]){ MPI, "-q", "--save-adapter", "none/deep", NULL }));
+    done = program_finish(
+        r, program_start(r, mpirun, mpi_env, (const char *const[]){ MPI, "-q", "--save-adapter", "none/deep", NULL }));
     assert_int_not_equal(done.status, 0);
     assert_non_null(strstr(done.err, "--save-adapter: none/deep cannot be made"));
     run_forget(r, &done);
