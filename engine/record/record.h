@@ -24,8 +24,11 @@ struct vkt_array {
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
+    vkt_array *next; /* the next array of a ring of copies in different contexts (vkt_array_copy); NULL: no copy */
 };
 
+/* array.c: returns the array of `ctx` in a's ring of copies, which may be `a` itself; NULL: there is none. */
+vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx);
 /* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared), of the
  * class VKT_MEM_STAGING. vkt_array_map returns its memory. name NULL: "shared". Errors are those of vkt_array_create.
  */

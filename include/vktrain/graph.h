@@ -115,9 +115,10 @@ VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vk
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
 /* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another one. So
  * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
- * The array must outlive the graph's programs and calls of vkt_program_needs, and vkt_program_create checks it as it
- * checks vkt_binding.array. A second call with the same array, type and shape returns the same value. VKT_E_ARG: a
- * NULL. */
+ * A program of another context takes the copy of the array in that context (vkt_array_copy); if there is none,
+ * vkt_program_create returns VKT_E_ARG. The array must outlive the graph's programs and calls of vkt_program_needs, and
+ * vkt_program_create checks it as it checks vkt_binding.array. A second call with the same array, type and shape
+ * returns the same value. VKT_E_ARG: a NULL. */
 VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
                                       vkt_shape shape);
 /* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
@@ -181,6 +182,14 @@ VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs tha
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
  * after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
+/* Makes a copy of an array in another context, in device memory. Programs of that context use the copy in the place of
+ * `a`, where a graph names `a` or another copy of it (vkt_external_array). So a model with arrays of its own can train
+ * on several devices (vkt_trainer_params.more_devices). Later writes to one of the arrays do not change the others. The
+ * bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. Each array may be
+ * destroyed before the others. While this function or vkt_array_destroy works on one of them, no other thread may use
+ * one. VKT_E_ARG: a NULL, or the context has `a` or a copy of it. VKT_E_STATE: `a` is adopted without TRANSFER_SRC
+ * (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
 /* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
 /* Returns the mapped memory of a host_visible array, else NULL. The caller must not write a part that a submitted run

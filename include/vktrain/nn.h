@@ -151,7 +151,8 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
  * default. */
 typedef struct vkt_nn_linear_quantized_params {
     vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them; f32 (out,in) without a
-                            * format. It must outlive the programs */
+                            * format. It must outlive the programs. Programs of another context use its copy there
+                            * (vkt_array_copy) */
     vkt_quant format;      /* 0: f32 */
     uint32_t out_features; /* number of rows of the weight */
     vkt_array *bias;       /* f32 (out); NULL: none */

@@ -146,7 +146,7 @@ static vkt_result open_run(session *s, int argc, char **argv)
     static char checkpoint[4096];
     train_options *o = &s->o;
     vkt_result r = ranks_is_first(&s->ranks) ? open_folder(s, argc, argv) : VKT_OK;
-    if (r != VKT_OK && s->ranks.mpi) s->ranks.transport.fault(s->ranks.transport.user, vkt_result_text(r));
+    if (r != VKT_OK) ranks_fail(&s->ranks, r);
     if (r == VKT_OK) r = ranks_meet(&s->ranks);
     if (r != VKT_OK || ranks_is_first(&s->ranks)) return r;
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.ckpt", o->run);

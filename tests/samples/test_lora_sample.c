@@ -393,7 +393,6 @@ static void wrong_models_are_explained(void **state)
     EXPECT(r, 1, "text.gguf", WITH("text.gguf"));
     EXPECT(r, 1, "tokenizer", WITH(VKT_TEST_DIR "/golden/gguf/llama.gguf")); /* a model without a tokenizer */
     EXPECT(r, 1, "--context: the model's is 128 tokens, got 129", TINY, "--context", "129", "--data", "data.jsonl");
-    EXPECT(r, 1, "want one device", TRAIN, "--devices", "0,0");
 }
 
 static void a_type_that_is_not_read_is_named(void **state)
