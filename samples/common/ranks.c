@@ -128,7 +128,8 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p)
 
 uint32_t ranks_step_rows(const ranks *r, const train_options *o)
 {
-    const bool split = o->shards ? o->shards != 1 : r->mpi || r->n_more; /* see vkt_dist_params.shards */
+    const bool split = o->shards ? o->shards != 1 : r->mpi || r->n_more; /* shards 0: several shards if there are
+                                                                          * several ranks */
     return split && o->optimizer.micro_batches ? o->batch * o->optimizer.micro_batches : o->batch;
 }
 
