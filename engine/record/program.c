@@ -61,7 +61,7 @@ static vkt_result finish_graph(vkt_program *p)
     return VKT_OK;
 }
 
-/* Returns the bytes that are left for a program. max_bytes: its own limit; 0: none. */
+/* Returns the bytes that are left for a program. max_bytes: the program's own limit; 0: none. */
 static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
 {
     vkt_memory_stats m;
@@ -134,9 +134,9 @@ static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
     return false;
 }
 
-/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen,
- * because the file's hash covers the kernels, but not the lists of variants and tiles. Another version of the library
- * may have other lists. */
+/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen because the file's
+ * hash covers the kernels, but not the lists of variants and tiles. Another version of the library may have other
+ * lists. */
 static void log_if_tuning_is_ignored(vkt_program *p)
 {
     const vkt_choices *c = &p->ctx->limits.choices;

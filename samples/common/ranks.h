@@ -23,7 +23,7 @@ bool ranks_connect(ranks *r, train_options *o);
  * use the devices of --devices in turn. `room` is memory for the result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
 /* Creates the other contexts of --devices, if there is no --mpi. VKT_E_ARG: there are too many devices. Other errors
- * are those of vkt_ctx_create_wide. Call ranks_close in any case. */
+ * are those of vkt_ctx_create_wide. Call ranks_close also after an error. */
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
@@ -42,8 +42,8 @@ vkt_result ranks_meet(const ranks *r);
 void ranks_fail(const ranks *r, vkt_result why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Waits for the other processes and disconnects from them. If a rank has failed, ends all processes with `status` (1 if
- * it is 0). A second call does nothing. */
+/* Waits for the other processes and disconnects from them. If a rank has failed, ends all processes with `status`, or
+ * with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif
