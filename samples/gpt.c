@@ -90,8 +90,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
     return vkt_gpt(b, vkt_slice(vkt_builder_graph(b), ids, 1, 0, p->context, 1), p);
 }
 
-/* Computes the mean loss of the characters, each predicted from the characters before it in its sample. Puts biases and
- * the weights of norms into group 0, so that they have no weight decay: optimizer.groups[0] is zeroed. */
+/* Computes the mean loss of the characters. Each character is predicted from the characters before it in its sample.
+ * Biases and the weights of norms have no weight decay: they are in group 0, and optimizer.groups[0] is zero. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -181,8 +181,8 @@ static uint32_t rank_of(const float *z, uint32_t n, uint32_t i)
     return rank;
 }
 
-/* Returns a random index among the top_k likeliest ones (0: among all n), with the probabilities of softmax(z /
- * temperature). At temperature 0, returns the likeliest index. */
+/* Returns a random index with the probabilities of softmax(z / temperature). Only the top_k likeliest indices are
+ * candidates (top_k 0: all n indices). At temperature 0, returns the likeliest index. */
 static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t *seed)
 {
     const double temperature = o->temperature > 0 ? o->temperature : 1;
@@ -237,8 +237,8 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
 
 /* ---- the run ---- */
 
-/* Attaches the characters in the order of their numbers. A checkpoint is valid for this alphabet only, and users of the
- * weights need the alphabet. */
+/* Attaches the characters in the order of their numbers. A checkpoint is valid only for this alphabet, and a program
+ * that uses the weights needs the alphabet. */
 static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
 {
     char *text = NULL;

@@ -81,7 +81,7 @@ static void free_tile(tile *t)
     vkt_graph_destroy(&t->g);
 }
 
-/* Returns whether the tile is too large for the device or for the memory cap. */
+/* Returns whether the error `r` means that a tile is too large for the device or for the memory cap. */
 static bool is_too_large(vkt_result r)
 {
     return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED;
@@ -203,7 +203,7 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 }
 
 /* Compares the sums. For any order of the additions, each term of a row's sum passes at most k + n roundings. Each
- * rounding has a relative error of 2^-24 at most. It goes up as often as down, and all terms are positive. So the
+ * rounding has a relative error of 2^-24 at most. Roundings go up as often as down, and all terms are positive. So the
  * relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A new approach to probabilistic rounding
  * error analysis", 2019). The engine adds in trees and stays far below that. */
 static void check(const product *p, const operands *o, outcome *out)

@@ -230,7 +230,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* a copy without --load, --resume and --find-lr, because load() loads the weights */
+    session bare = *s; /* a copy without --load, --resume and --find-lr */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
@@ -263,7 +263,7 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resiz
     return vkt_trainer_attach_card(t, PROGRAM, more);
 }
 
-/* Makes a card for weights that have none. Those of the CIFAR form have the ten classes of CIFAR-10. Others have the
+/* Makes a card for weights that have none. Weights of the CIFAR form have the ten classes of CIFAR-10. Others have the
  * 1000 classes of ImageNet, as torchvision's weights do. */
 static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card **out)
 {

@@ -39,7 +39,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* Prints a text. Of a text of more than SHOWN_BYTES bytes, prints only the beginning, up to the end of a word if
+/* Prints a text. If the text has more than SHOWN_BYTES bytes, prints only its beginning, up to the end of a word if
  * possible. */
 static void print_start(const char *text)
 {
@@ -86,7 +86,7 @@ static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
 
 /* ---- the run ---- */
 
-/* Attaches the vocabulary. Predictions with a checkpoint or weights file need the numbers of the words. */
+/* Attaches the vocabulary. Predictions with a checkpoint or weights file need the words' numbers. */
 static vkt_result attach_vocabulary(vkt_trainer *t, const vkt_vocab *v)
 {
     char *text;

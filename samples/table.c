@@ -41,7 +41,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 /* ---- the outcome, on the validation rows ---- */
 
 /* Prints (unless --quiet) the root of the mean squared error of `guess`, in the target's unit. For comparison, prints
- * the error that a guess of the mean target for all validation rows would have. R2 compares the squares of both errors.
+ * the error that results if the guess for every row is the mean target. R2 compares the squares of the two errors.
  * Returns the numbers for --json. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {

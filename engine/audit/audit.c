@@ -12,13 +12,13 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each gradient that are checked */ };
-enum { ELEMENTS_ON_DEVICE = 16 /* as ELEMENTS, for custom ops: f32 makes their quotients less exact */ };
+enum { ELEMENTS_ON_DEVICE = 16 /* the same for custom ops, whose quotients are less exact in f32 */ };
 #define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
-#define DIFFERENCES_COST 1.2e7 /* as MAX_COST, for difference quotients: 3 * ELEMENTS forward passes for each input */
+#define DIFFERENCES_COST 1.2e7 /* the same for difference quotients: 3 * ELEMENTS forward passes for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;
-    vkt_host host, quiet; /* host: the context's; quiet: that host without messages */
+    vkt_host host, quiet; /* host: the context's host; quiet: the same host without messages */
     vkt_audit_params p;   /* with all defaults filled in */
     vkt_audit_totals *out;
 } audit;
@@ -75,8 +75,8 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
     return VKT_OK;
 }
 
-/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if
- * the case cannot be made small enough, or if its gradient is deliberately not the derivative. Does nothing for an op
+/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if the
+ * case cannot be made small enough, or if the op's gradient is deliberately not the derivative. Does nothing for an op
  * without gradient. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
@@ -128,8 +128,8 @@ static vkt_result deliver(const audit *a, const vkt_op *op, finding *f, vkt_resu
     return VKT_OK;
 }
 
-/* Audits the case. `proto` has the members of the entry that say where the case is from. Errors are those of deliver.
- */
+/* Audits the case. The entry starts as a copy of `proto`, which says where the case comes from. Errors are those of
+ * deliver. */
 static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed,
                              const vkt_audit_entry *proto)
 {

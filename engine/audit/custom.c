@@ -3,7 +3,8 @@
  * Let L be the sum over all elements of the f32 outputs, each times a random number w. With dy = w the gradient shader
  * computes dL/dx. An element of dL/dx is compared with (4 q(h / 2) - q(h)) / 3, where q(h) = (L(x + h) - L(x - h)) / (2
  * h). The error of this value is proportional to h^4 (Richardson extrapolation; Press et al., Numerical Recipes, 3rd
- * ed. 2007, section 5.7). The outputs are f32, so h is not small, and L is summed in double. */
+ * ed. 2007, section 5.7). The outputs are rounded to f32. For a small h these rounding errors would be larger than the
+ * difference of the two L. So h is not small, and L is summed in double. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills all memory of the program before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* relative as ALLOWED: if two quotients differ by more, a kink may be near */
+#define BEND 2e-2          /* the same for two quotients of one element: if they differ by more, a kink may be near */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
@@ -265,9 +266,9 @@ static double largest(const side *v)
 
 typedef struct quotients {
     double by_h, by_half;     /* q(h) and q(h / 2) */
-    double bend_h, bend_half; /* sums over the outputs: differences of the two one-sided quotients for h and h / 2 */
+    double bend_h, bend_half; /* sums over all outputs: |right quotient - left quotient| for h, and for h / 2 */
     double noise;             /* possible error of `by_half` from rounding of the outputs */
-    bool exist;               /* false: the element plus the step is the element itself in f32 */
+    bool exist;               /* false: in f32, element + h / 2 or element - h / 2 equals the element */
 } quotients;
 
 static vkt_result find_quotients(subject *s, uint32_t i, size_t at, quotients *q)

@@ -11,8 +11,8 @@ typedef struct vkt_phase {
     uint32_t grads; /* bit i: the gradient of input i; bits of missing gradients are ignored */
 } vkt_phase;
 
-/* Marks the values of the phase to be kept (vkt_keep), and no others. A program that is made later computes the kept
- * values. */
+/* Marks the values of the phase to be kept (vkt_keep), and removes the mark from the others. A program that is made
+ * later computes the kept values. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
 /* Writes those inputs and seeds of the subject that the program reads. */
 vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);

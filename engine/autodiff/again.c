@@ -1,18 +1,18 @@
-/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients, so that only what enters
- * a block is kept between the forward and the backward pass (gradient checkpointing; Chen et al., "Training Deep Nets
- * with Sublinear Memory Cost", 2016).
+/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients. So only the inputs of
+ * a block stay in memory between the forward and the backward pass (gradient checkpointing; Chen et al., "Training Deep
+ * Nets with Sublinear Memory Cost", 2016).
  *
- * The second nodes have the ops and attributes of the first ones, so they draw the same random numbers and have the
- * same bits: the step state, parameters and inputs do not change before the update. A node that no gradient reads is
- * dead code (passes/live.c), so what only frozen layers need is not computed again.
+ * A second node has the op and the attributes of the first node. The step state, parameters and inputs do not change
+ * before the update. So the second node draws the same random numbers and computes the same bits. A second node that no
+ * gradient reads is dead code, which passes/live.c removes. So nothing that only frozen layers need is computed again.
  *
- * Some nodes are not repeated: those with side effects, which would then happen twice, and those that run before all
- * others. A value that is kept is in memory anyway, so readers share it. Other nodes read the first outputs of all
- * these.
+ * Some nodes are not repeated: nodes with side effects, which would happen twice, and nodes that run before all others
+ * (vkt_op.prologue). A value that is kept (vkt_keep) stays in memory anyway. In these cases the second nodes read the
+ * outputs of the first nodes.
  *
- * The inputs of a block exist long before its gradients, and a schedule that runs a second computation early would keep
- * its results. So each second node has an order (vkt_node.after): it runs behind the node that made the gradient which
- * enters the block. plan/schedule.c obeys it. */
+ * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
+ * their results would stay in memory. So each second node has an order (vkt_node.after): it runs behind the node that
+ * made the gradient which enters the block. plan/schedule.c obeys it. */
 #include "autodiff/again.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ static vkt_result repeat(vkt_again *a, vkt_graph *g, const vkt_node *n, uint32_t
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } }, out[VKT_MAX_OUT];
     VKT_TRY(check_states(g, n));
-    const uint32_t n_in = n->op->uses_step ? n->op->max_in : n->n_in; /* vkt_apply appends the step state */
+    const uint32_t n_in = n->op->uses_step ? n->op->max_in : n->n_in; /* without the step state: vkt_apply adds it */
     for (uint32_t k = 0; k < n_in; k++) in[k] = a->value[n->in[k].id].id ? a->value[n->in[k].id] : n->in[k];
     vkt_apply(g, n->op, in, n_in, n->attr, out);
     VKT_TRY(g->status);
@@ -83,7 +83,7 @@ static vkt_result repeat(vkt_again *a, vkt_graph *g, const vkt_node *n, uint32_t
     return VKT_OK;
 }
 
-/* Links a value to its second value, which from now on counts the readers of both (vkt_readers). */
+/* Links a value to its second value. From then on, the second value counts the readers of both values (vkt_readers). */
 static void link_values(vkt_graph *g, uint32_t id, uint32_t again)
 {
     g->values[again].readers = vkt_readers(g, (vkt_tensor){ id });

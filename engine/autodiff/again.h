@@ -4,22 +4,24 @@
 
 #include "ir/ir.h"
 
-/* The second computations of one traversal. All NULL: the graph has no blocks. */
+/* The second computations of one traversal. Both NULL: the graph has no blocks. */
 typedef struct vkt_again {
-    vkt_tensor *value; /* by id of a value of the graph before the traversal: its second value; {0}: none */
-    vkt_node **node;   /* by number of a node before the traversal: its second node; NULL: none */
+    vkt_tensor *value; /* [id of a value before the traversal]: its second value; {0}: none */
+    vkt_node **node;   /* [index of a node before the traversal]: its second node; NULL: none */
 } vkt_again;
 
-/* Prepares for the graph as it is now. The caller calls vkt_again_end, also after a failure. */
+/* Allocates the arrays for the values and nodes that the graph has now. The caller calls vkt_again_end, also after a
+ * failure. */
 vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
 void vkt_again_end(vkt_again *a, vkt_graph *g);
 
 /* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind those of
- * node after - 1 (0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block reads a
- * state that a later node of the graph has changed by then; the message names both. */
+ * node `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block
+ * reads a state that a later node of the graph has changed by then. The message names the node, the state and the op
+ * that changes the state. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
 
-/* Returns the node whose inputs and outputs the gradients of n read: its second node, or n if it has none. */
+/* Returns the node whose inputs and outputs the gradients of n read: the second node of n, or n if there is none. */
 static inline const vkt_node *vkt_again_node(const vkt_again *a, const vkt_node *n)
 {
     return a->node && a->node[n->index] ? a->node[n->index] : n;

@@ -11,12 +11,13 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* by value id: it is in wrt, or depends on one of wrt through differentiable inputs */
-    vkt_tensor *grad;         /* by value id: the value's gradient so far; {0}: none yet */
+    bool *wanted;             /* [value id]: it is in wrt, or depends on a value of wrt through differentiable inputs */
+    vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */
     vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;
 
-/* Returns whether a gradient can pass through input i of the node, or must be refused there. */
+/* Returns whether the traversal looks at input i of the node. This is true if a gradient can pass through the input. It
+ * is also true for a forward_only op, so that `visit` can refuse it. */
 static bool passes(const vkt_node *n, uint32_t i)
 {
     return n->op->forward_only || ((n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i)));
@@ -69,8 +70,8 @@ static vkt_result compute_again(traversal *w, const vkt_block *block)
 {
     vkt_graph *g = w->g;
     bool any = false;
-    uint32_t after = block->end; /* number + 1 of the last node that makes a gradient of the block's values. A constant
-                                  * gradient has no node: then the block's last node */
+    uint32_t after = block->end; /* index + 1 of the last node that makes a gradient of the block's values, but at least
+                                  * the block's end: a constant gradient has no node */
     for (uint32_t i = block->first; i < block->end; i++)
         for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
             const vkt_tensor dy = w->grad[g->nodes[i]->out[k].id];

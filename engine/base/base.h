@@ -72,9 +72,9 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release, which works even after the
- * vkt_counting of t's allocator is gone. VKT_E_NOMEM if there is no memory, or if an append failed before; *out is then
- * NULL. */
+/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release, also after the end of the
+ * vkt_counting in t's allocator. VKT_E_NOMEM if there is no memory, or if an append failed before; *out is then NULL.
+ */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
@@ -130,8 +130,8 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). `seed` is VKT_HASH_START, or the hash of the bytes
- * before these. This hash is for keys of caches and identities of data sets. It does not protect against damage or
+/* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). `seed` is VKT_HASH_START, or the hash of the
+ * preceding bytes. This hash is for keys of caches and identities of data sets. It does not protect against damage or
  * forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);

@@ -34,7 +34,7 @@ typedef struct vkt_file {
     uint64_t size; /* in bytes, when the file was opened */
 } vkt_file;
 
-/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is no file, VKT_E_IO, VKT_E_NOMEM; VKT_E_ARG if `path` is
+/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is no file; VKT_E_IO; VKT_E_NOMEM; VKT_E_ARG if `path` is
  * NULL. After an error *f is closed. */
 vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
 /* Reads exactly n bytes from `offset` on. VKT_E_IO, also if the file ends too early; VKT_E_ARG if offset + n is 2^63 or

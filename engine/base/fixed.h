@@ -15,8 +15,9 @@
 uint64_t vkt_fixed_from_double(double x);
 /* Returns a * b. Digits below 2^-64 are cut off, so the result is at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* Returns b^t. Multiplies 1 t times by b, as a device does: one multiplication in each step. The result is at most
- * 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 * ln(2) / (1 - b) products (44,000 for b = 0.999). */
+/* Returns b^t. Starts with 1 and multiplies t times by b, because a device multiplies once in each step. The result is
+ * at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 * ln(2) / (1 - b) products. (For b = 0.999:
+ * 44,000.) */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
 /* Computes NAdam's momentum b * (1 - p / 2). */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);

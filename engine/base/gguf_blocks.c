@@ -1,6 +1,7 @@
 /* base/gguf_blocks.c - types of GGUF tensors, and their blocks as float.
  *
- * Layouts, from ggml's src/ggml-common.h; f16 is a float16, q the integer of an element. Bytes are in this order:
+ * Layouts, from ggml's src/ggml-common.h. f16 is a float16; d, e, s and m are factors and offsets; q is the integer of
+ * an element. Bytes are in this order:
  *   Q4_0  f16 d | 16 bytes: q of element j in the low half of byte j, of element j + 16 in the high half
  *   Q4_1  f16 d, m | 16 bytes as in Q4_0
  *   Q8_0  f16 d | 32 signed bytes
@@ -87,9 +88,9 @@ static void q8_0(const uint8_t *b, float *out)
     for (size_t i = 0; i < 32; i++) out[i] = d * (float)(int8_t)b[2 + i];
 }
 
-/* Unpacks pair `k` of the eight pairs in 12 bytes: s of pairs 0 to 3 is in the low six bits of bytes 0 to 3, and m in
- * those of bytes 4 to 7. Byte 8 + k has the low four bits of s and m of pair 4 + k; their high two bits are the high
- * bits of bytes k and 4 + k. */
+/* Unpacks pair `k` of the eight pairs in 12 bytes. For k < 4, s is the low six bits of byte k, and m is the low six
+ * bits of byte k + 4. For k >= 4, byte k + 4 has the low four bits of s and of m. The high two bits of byte k - 4 are
+ * those of s, and the high two bits of byte k are those of m. */
 static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
 {
     if (k < 4) {
@@ -101,8 +102,9 @@ static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
     }
 }
 
-/* Converts a block of Q4_K, or with `fifth` not NULL of Q5_K: `fifth` are the 32 bytes with the fifth bits. Pair k
- * belongs to elements 32 k to 32 k + 31. Their low four bits are in 32 bytes that the pairs 2 j and 2 j + 1 share. */
+/* Converts a block of Q4_K (`fifth` is NULL) or of Q5_K (`fifth` is the 32 bytes with the fifth bits). Pair k belongs
+ * to elements 32 k to 32 k + 31. The pairs 2 j and 2 j + 1 share 32 bytes of `low`, which have the low four bits of
+ * their elements. */
 static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, float *out)
 {
     const float d = half_at(b), e = half_at(b + 2);
@@ -117,8 +119,8 @@ static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, fl
     }
 }
 
-/* A half of the block has 128 elements: four groups of 32. Groups 0 and 2 share 32 bytes of low bits, and so do groups
- * 1 and 3. All four share 32 bytes of high bits. 16 elements share a scale. */
+/* Converts a block of Q6_K. A half of the block has 128 elements: four groups of 32. Groups 0 and 2 share 32 bytes of
+ * low bits, and so do groups 1 and 3. All four groups share 32 bytes of high bits. 16 elements share a scale. */
 static void q6_k(const uint8_t *b, float *out)
 {
     const uint8_t *low = b, *high = b + 128, *scales = b + 192;

@@ -1,5 +1,5 @@
-/* base/gguf_blocks.h - the blocks of quantized tensors (vktrain/gguf.h) as float. This folder has them, and not io/, so
- * that tests of ops may use them. */
+/* base/gguf_blocks.h - the blocks of quantized tensors (vktrain/gguf.h) as float. They are in this folder and not in
+ * io/, so that tests of ops can use them. */
 #ifndef VKT_GGUF_BLOCKS_H
 #define VKT_GGUF_BLOCKS_H
 
@@ -44,7 +44,7 @@
     X(NVFP4, 40, 64, 36, false)    \
     X(Q1_0, 41, 128, 18, false)
 
-/* Does what vkt_gguf_dequantize does, for a type that can be read, without checks. */
+/* Does the same as vkt_gguf_dequantize, without checks. The type must be one that can be read. */
 void vkt_gguf_blocks_to_f32(vkt_gguf_type type, const void *blocks, size_t n_blocks, float *out);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct vkt_limits {
      * subgroup_short or subgroup_shuffles lanes; if that number is 0, they have subgroup_size lanes, as all other
      * kernels have. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
-    uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): the trait `cores` */
+    uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): see the trait `cores` */
     uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
     uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */
@@ -37,14 +37,14 @@ typedef struct vkt_limits {
     uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
     uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
     /* For shaders of applications: the largest size of a work group along each axis, the most lanes of a work group,
-     * and the capabilities that modules may declare, as bits of vkt_capability (base/spirv.h). */
+     * and the capabilities that SPIR-V modules may declare, as bits of vkt_capability (base/spirv.h). */
     uint32_t max_local[3], max_local_lanes, capabilities;
     vkt_coop coop;            /* cooperative matrices of f16; all 0: there are none */
     vkt_coop coop2;           /* flexible matrices of f16: the steps between their sizes; all 0: none */
     vkt_coop coop_bf16;       /* cooperative matrices of bf16; all 0: there are none */
     const vkt_traits *traits; /* what the device does fast; borrowed, never NULL */
-    vkt_choices choices;      /* the user's and tuned choices of variants */
-    const bool *built;        /* for tests, by kernel id: the library has the kernel; NULL: see built.h */
+    vkt_choices choices;      /* choices of variants by the user, and by tuning */
+    const bool *built;        /* for tests, [kernel id]: whether the library has the kernel; NULL: see built.h */
 } vkt_limits;
 
 #endif

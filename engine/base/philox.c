@@ -10,7 +10,7 @@ vkt_philox vkt_philox4x32(vkt_philox c, uint64_t key)
         const uint64_t a = (uint64_t)0xD2511F53u * c.w[0], b = (uint64_t)0xCD9E8D57u * c.w[2];
         c = (vkt_philox){ { (uint32_t)(b >> 32) ^ c.w[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c.w[3] ^ k1,
                             (uint32_t)a } };
-        k0 += 0x9E3779B9u; /* golden ratio and sqrt(3) - 1: the paper's Weyl increments */
+        k0 += 0x9E3779B9u; /* the paper's Weyl increments: from the golden ratio, and from sqrt(3) - 1 */
         k1 += 0xBB67AE85u;
     }
     return c;

@@ -16,9 +16,8 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character)
     return c >= least[bytes] && c < 0x110000 && c >> 11 != 0x1b ? bytes : 0; /* 0x1b: surrogates */
 }
 
-/* Returns the number of bytes of the character at `s`. 0: it is not UTF-8, or must not reach a terminal. These
- * characters must not: control characters (C0, C1, DEL), line separators, and marks that change the direction of
- * writing. */
+/* Returns the number of bytes of the character at `s`; 0: it is not UTF-8, or must not reach a terminal. Terminals must
+ * not get control characters (C0, C1, DEL), line separators, and marks that change the direction of writing. */
 static size_t plain_bytes(const char *s)
 {
     uint32_t c = 0;

@@ -1,8 +1,9 @@
 /* base/spirv.c - see spirv.h.
  *
  * A module is a list of instructions. Decorations are before types, and types, constants and variables are before
- * functions. So two passes are enough: the first collects decorations, the second knows the size of each type when it
- * reaches a variable. No function calls itself, and each loop is over the words of the module. */
+ * functions. So two passes are enough. The first pass collects decorations. The second pass computes the size of each
+ * type before it reaches a variable of this type. This file has no recursion, and each of its loops is over the words
+ * of the module. So reading ends for any input. */
 #include "base/spirv.h"
 
 #include <stdio.h>
@@ -78,7 +79,7 @@ typedef struct reader {
     definition *definitions; /* an open hash table; id 0 is a free slot */
     size_t n_definitions, slots;
     uint32_t entry;            /* id of the entry point; 0: not found */
-    const uint32_t *interface; /* ids of the entry point's variables; NULL: the module is too old to list all */
+    const uint32_t *interface; /* ids of the entry point's variables; NULL: modules of this version do not list all */
     uint32_t n_interface;
     uint32_t local_ids[3]; /* ids of the sizes of LocalSizeId or of the built-in WorkgroupSize; 0: none */
     vkt_spirv out;
@@ -285,7 +286,7 @@ static uint64_t bytes_of_array(const reader *r, const definition *d)
     return times(stride ? stride->value : bytes_of(r, d->at[2]), is_number(length) ? length->type : 1);
 }
 
-/* Fills in type, class and bytes. Types that this file does not know have size 0. */
+/* Fills in type, class and bytes. Types that are not listed here have size 0. */
 static void describe(const reader *r, definition *d)
 {
     switch (d->op) {

@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 
-/* The capabilities that shaders of applications may use, X(NAME, number, name). gpu/capabilities.c finds those of a
- * device. */
+/* The capabilities that shaders of applications may use, X(NAME, number, name). gpu/capabilities.c finds out which of
+ * them a device has. */
 #define VKT_CAPABILITIES(X)                                            \
     X(MATRIX, 0, "Matrix")                                             \
     X(SHADER, 1, "Shader")                                             \

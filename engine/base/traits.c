@@ -122,8 +122,8 @@ static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 
 /* ---- setting ---- */
 
-/* Returns true if trait i has one of the words of `name` in its name. A word has three letters or more; '_', '=' and
- * blanks separate words. */
+/* Returns whether the name of trait i contains a word of the text `name`. A word has three letters or more; '_', '='
+ * and blanks separate words. */
 static bool is_similar(uint32_t i, const char *name, size_t n)
 {
     for (size_t at = 0, end; at < n; at = end + 1) {

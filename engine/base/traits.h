@@ -57,7 +57,7 @@ static inline bool vkt_trait_is_set(const vkt_traits_set *s, uint32_t i)
 
 /* The traits of each class, as traits.def has them. */
 extern const vkt_traits vkt_class_traits[VKT_CLASS_COUNT];
-const char *vkt_class_name(vkt_device_class c); /* "CPU drivers" */
+const char *vkt_class_name(vkt_device_class c); /* for instance "CPU drivers" */
 
 /* Return the name of trait i < VKT_TRAIT_COUNT, the text that describes it, and its value. */
 const char *vkt_trait_name(uint32_t i);

@@ -53,8 +53,8 @@ _Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
 /* Makes a set of one variant; combine sets with |. */
 #define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
 
-/* A tile in shared memory (ops/product/blocks.h): its rows and columns, and those of a lane. All 0: the device's own
- * choice. */
+/* A tile in shared memory (ops/product/blocks.h): its rows and columns (m, n), and the rows and columns that one lane
+ * computes. All 0: the device's own choice. */
 typedef struct vkt_tile {
     uint16_t m, n, lane_m, lane_n;
 } vkt_tile;
@@ -63,8 +63,9 @@ static inline bool vkt_tile_is(vkt_tile a, vkt_tile b)
     return a.m == b.m && a.n == b.n && a.lane_m == b.lane_m && a.lane_n == b.lane_n;
 }
 
-/* The variants that were measured to be best for nodes with this key (vkt_picked, ir/ir.h): one for each choice that
- * their op makes. `tile` is the best tile, if one of these variants has tiles in shared memory; else all 0. */
+/* The variants that were the fastest in measurements of nodes with this key (vkt_picked, ir/ir.h). An op that makes
+ * several choices for a node has one variant for each choice. `tile` is the best tile, if one of these variants has
+ * tiles in shared memory; else all 0. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
@@ -75,7 +76,7 @@ typedef struct vkt_tuned {
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */
-    vkt_tile tile;          /* the tile to use wherever the device can compute it; m 0: none */
+    vkt_tile tile;          /* the tile to use wherever the device can compute it; m = 0: none */
     const vkt_tuned *tuned; /* sorted by rising key; not owned */
     size_t n_tuned;
 } vkt_choices;
@@ -86,7 +87,7 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all variants of a node. */
+/* A variant that is correct for a node on this device. The cost is a time. All variants of a node use the same unit. */
 typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
@@ -98,9 +99,9 @@ vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns the cheapest of n >= 1 variants; if costs are equal, the first. If some variants are forced, it chooses among
- * these. Else it chooses among those that are tuned for `key`; if there are none, among all. A variant that is off is
- * returned only if all are off. */
+/* Returns the cheapest of n >= 1 variants; if costs are equal, the first one. Chooses among the forced variants. If
+ * none is forced, chooses among the variants that are tuned for `key`. If there are none, chooses among all. A variant
+ * that is off is returned only if all are off. */
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif

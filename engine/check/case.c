@@ -98,9 +98,9 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: the most by which the bound of ids
- * may exceed the size of what they index. So a case may have invalid ids. FIELDS: the most attributes that may give a
- * bound. */
+/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: by how much the bound of ids may
+ * exceed the size of the dimension that they index. So a case may have invalid ids. FIELDS: the most attributes that
+ * may give a bound. */
 enum { SAMPLES = 64, SLACK = 2, FIELDS = 32 };
 
 /* Generates the op's random case for `seed`. */
@@ -121,7 +121,7 @@ static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
     return true;
 }
 
-/* Returns the number of equal bytes of the attributes. Ranges of values may depend on attributes. */
+/* Returns how many bytes of the attributes are equal in both cases. */
 static size_t likeness(const vkt_case *a, const vkt_case *b)
 {
     size_t same = 0;
@@ -189,8 +189,8 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
 }
 
 /* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
- * If in all random cases the bound is the size of one dimension or one attribute, or up to SLACK more, returns the
- * value of this dimension or attribute in `c`. Otherwise returns the smallest bound of the random cases. */
+ * If the bound follows one dimension or one attribute in all random cases (the same number, or up to SLACK more),
+ * returns the value of this dimension or attribute in `c`. Otherwise returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -18,23 +18,23 @@ bool vkt_case_halve(const vkt_op *op, vkt_case *c);
  * weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
-/* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient it is
- * three times the operations of the forward pass, plus 32 for each element of the inputs and outputs. For any other
- * op it is the operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and
- * returns infer's status. */
+/* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient: three
+ * times the operations of the forward pass, plus 32 for each element of the inputs and outputs. For any other op: the
+ * operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and returns infer's
+ * status. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
-/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer, as
- * those of a builder do. The bound of integers that index a dimension (labels, ids, rows) must not exceed the size of
- * this dimension by more than in the op's random cases. Else logs the reason and returns infer's status, or VKT_E_ARG
- * for a bound. */
+/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer, like
+ * those of a builder. Integers that index a dimension (labels, ids, rows) have a bound, which may exceed the size of
+ * the dimension only as far as in the op's random cases. If the check fails, logs the reason and returns infer's
+ * status, or VKT_E_ARG for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:
  * the case whose attributes are most like the node's. Integers also have an upper bound. Labels, for instance, are
- * below the number of classes. If the bound is the size of a dimension in all random cases, the new bound is the size
- * of this dimension in the node. Otherwise it is the smallest bound of the random cases. Returns false, and an empty
- * case, if no random case has the same inputs with the same types. Then the legal numbers are not known. */
+ * below the number of classes. If all random cases have a bound that is the size of the same dimension, the new bound
+ * is the size of this dimension in the node. Otherwise it is the smallest bound of the random cases. If no random case
+ * has the same inputs with the same types, the legal numbers are unknown. Then returns false, and an empty case. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

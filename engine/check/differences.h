@@ -6,16 +6,16 @@
 #include "check/subject.h"
 
 typedef struct vkt_differences {
-    uint32_t tried, kinks; /* number of chosen elements; number of those that were left out because a kink is near */
+    uint32_t tried, kinks; /* number of chosen elements, and of those left out because a kink is near */
     double excess;         /* largest error / tolerance; above 1, or NaN: a gradient is wrong */
-    uint32_t input;        /* input with the worst error; `at`: the index of its element */
+    uint32_t input;        /* input with the worst error; `at` is the index of the element */
     size_t at;
     double got, quotient;
 } vkt_differences;
 
-/* Compares the gradients of `elements` elements of each input that has a gradient. The subject's seed chooses the
- * elements; one element may be chosen several times. Recomputes the references of out and din. Adds the result to *d.
- * Returns VKT_E_NOMEM if it gets no memory. */
+/* Compares the gradients of each input that has one, at `elements` indices. The subject's seed chooses the indices; an
+ * index may be chosen several times. Recomputes the references of out and din. Adds the result to *d. Returns
+ * VKT_E_NOMEM if it gets no memory. */
 vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differences *d);
 
 #endif

@@ -178,7 +178,7 @@ static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
     s->t = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5000) : 0;
     s->key = vkt_rng_u32(r) | (uint64_t)vkt_rng_u32(r) << 32;
-    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock advances by the optimizer's betas */
+    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock needs the betas of the optimizer */
         memcpy(&s->g->optimizer, s->c.attr, sizeof s->g->optimizer);
         s->g->has_optimizer = true;
     }
@@ -233,8 +233,7 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* If the result is an alias of an input, adds a node that reads the result, because the op itself then has no dispatch.
- */
+/* If the result is an alias of an input, the op itself has no dispatch. Then adds a node that reads the result. */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;

@@ -11,7 +11,7 @@
 /* One input, output or gradient: a value of the graph and its reference. */
 typedef struct vkt_side {
     vkt_tensor t;       /* {0}: absent */
-    vkt_ref_tensor ref; /* owned elements; u for u32, else f */
+    vkt_ref_tensor ref; /* owns its elements: ref.u for u32, else ref.f */
     void *data;         /* inputs and seeds: the numbers that the device gets, row-major; owned */
 } vkt_side;
 
@@ -21,7 +21,7 @@ typedef struct vkt_subject {
     const vkt_ref_op *ref;
     uint64_t seed;
     bool graph_only;           /* there are no numbers: `data` and the references are NULL */
-    vkt_case c;                /* its text is the case in one line */
+    vkt_case c;                /* c.text is the case in one line */
     vkt_run run;               /* arguments of the device's run */
     uint64_t t;                /* the optimizer's clock before the run */
     uint64_t key;              /* the seed of dropout */

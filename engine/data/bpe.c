@@ -110,7 +110,8 @@ static void consider(vkt_bpe *b, const vkt_merges *m, uint32_t at)
     if (merge->id != VKT_NO_TOKEN) push(b, (vkt_candidate){ .rank = merge->rank, .at = at, .id = merge->id });
 }
 
-/* Returns whether a candidate is still a merge of its symbol and the one behind it. Both may have changed. */
+/* Returns whether a candidate is still a merge of its symbol and the one behind it. Earlier merges may have changed
+ * both symbols. */
 static bool still_applies(const vkt_bpe *b, const vkt_merges *m, const vkt_candidate *c)
 {
     const vkt_symbol *left = &b->symbols[c->at];

@@ -1,4 +1,4 @@
-/* data/chat.c - the templates of chats (vktrain/tokenizer.h). Each is written out from the Jinja template that the
+/* data/chat.c - the templates of chats (vktrain/tokenizer.h). Each one is a C version of the Jinja template that the
  * model's authors publish in its tokenizer_config.json: HuggingFaceTB/SmolLM2-135M-Instruct, Qwen/Qwen2-0.5B-Instruct,
  * Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen3-0.6B and meta-llama/Meta-Llama-3-8B-Instruct. */
 #include "data/tokenizer.h"
@@ -9,13 +9,13 @@ typedef struct writer {
     char *text;
     uint8_t *marks;
     size_t n, room;
-    uint8_t content; /* the mark for contents: VKT_MARK_CONTENT, or 0 where they may have control tokens */
+    uint8_t content; /* the mark of messages' contents: VKT_MARK_CONTENT, or 0 if they may have control tokens */
 } writer;
 
 static const struct {
     const char *name;
     vkt_chat_template form;
-    const char *system; /* the system message of a chat that has none; NULL: none */
+    const char *system; /* the system message that is added to a chat without one; NULL: none is added */
 } forms[] = {
     { "chatml", VKT_CHAT_CHATML, NULL },
     { "smollm2", VKT_CHAT_SMOLLM2, "You are a helpful AI assistant named SmolLM, trained by Hugging Face" },
@@ -34,18 +34,18 @@ vkt_chat_template vkt_chat_template_of(const char *name)
 
 vkt_chat_template vkt_chat_template_guess(const char *jinja)
 {
-    /* The first row whose two texts the template has decides. */
+    /* The result is the form of the first row whose two texts are both in `jinja`. */
     static const struct {
         const char *text, *other;
         vkt_chat_template form;
     } rows[] = {
         { "<|start_header_id|>", "<|eot_id|>", VKT_CHAT_LLAMA3 },
         { "enable_thinking", "reasoning_content", VKT_CHAT_QWEN3 },
-        { "<think>", "", (vkt_chat_template)0 }, /* thoughts in a form that is not known */
+        { "<think>", "", (vkt_chat_template)0 }, /* thoughts in a form that is not supported */
         { "named SmolLM, trained by Hugging Face<|im_end|>", "", VKT_CHAT_SMOLLM2 },
         { "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "", VKT_CHAT_QWEN2_5 },
         { "You are a helpful assistant.<|im_end|>", "", VKT_CHAT_QWEN2 },
-        { "<|im_start|>system", "", (vkt_chat_template)0 }, /* a system message of its own that is not known */
+        { "<|im_start|>system", "", (vkt_chat_template)0 }, /* a default system message that is in no row above */
         { "<|im_start|>", "<|im_end|>", VKT_CHAT_CHATML },
     };
     const bool is_llama = jinja && strstr(jinja, "<|start_header_id|>"),
@@ -115,7 +115,7 @@ static part trim(part p)
         p.n -= bytes;
     }
     for (uint32_t c; p.n;) {
-        size_t bytes = 1; /* of the last character */
+        size_t bytes = 1; /* number of bytes of the last character */
         while (bytes < p.n && bytes < 4 && ((unsigned char)p.text[p.n - bytes] & 0xc0) == 0x80) bytes++;
         if (vkt_utf8_decode(p.text + p.n - bytes, bytes, &c) != bytes || !is_blank(c)) break;
         p.n -= bytes;
@@ -154,8 +154,8 @@ static void divide(part answer, part *thoughts, part *content)
     *content = strip((part){ last, (size_t)(answer.text + answer.n - last) }, "\n", true, false);
 }
 
-/* Writes an answer of Qwen3. Answers behind the last question keep their thoughts, and the last message has a block for
- * them in any case. */
+/* Writes an answer of Qwen3. An answer behind the last question keeps its thoughts. If it is also the last message, it
+ * gets a block of thoughts even if it has none. */
 static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_question, bool last)
 {
     const uint8_t mark = VKT_MARK_ANSWER | w->content;
@@ -171,8 +171,8 @@ static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_qu
     return write_bytes(w, content.text, content.n, mark);
 }
 
-/* Returns the index of the last question. (What a tool said to the model, between <tool_response> and </tool_response>,
- * is none.) If there is no question, returns the index of the last message. */
+/* Returns the index of the last question of the user. A message between <tool_response> and </tool_response> is not a
+ * question. If there is no question, returns the index of the last message. */
 static size_t last_question(const vkt_chat_message *messages, size_t n)
 {
     static const char start[] = "<tool_response>", stop[] = "</tool_response>";
@@ -307,7 +307,8 @@ vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, co
     writer w = { .h = &t->host };
     vkt_result r = write_chat(&w, form, messages, n, flags);
     if (r == VKT_OK) r = check_tokens(t, form);
-    /* The template has bos itself. Its own special tokens are always found. */
+    /* The template writes bos itself, so VKT_TOKENS_BOS is not set. VKT_TOKENS_SPECIAL is for the template's own
+     * tokens. */
     if (r == VKT_OK) r = vkt_tokenizer_encode_marked(t, w.text, w.marks, w.n, VKT_TOKENS_SPECIAL, list);
     vkt_free(&t->host, w.text);
     vkt_free(&t->host, w.marks);

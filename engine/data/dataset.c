@@ -14,7 +14,7 @@ typedef struct table {
     bool vector;                      /* a sample is (W), not (C,H,W) */
     vkt_row_type type;
     size_t row_bytes;
-    const uint8_t *features; /* NULL: only the source has the samples */
+    const uint8_t *features; /* samples in memory; NULL: only the source has them */
     const uint32_t *labels;
     const float *targets; /* (rows, target_width) */
     uint32_t target_width;
@@ -22,7 +22,7 @@ typedef struct table {
     char **names; /* `classes` of them, or NULL */
     bool own_features, own_labels, own_targets;
     pthread_mutex_t lock; /* guards `busy` */
-    pthread_cond_t given; /* a worker number is free again */
+    pthread_cond_t given; /* signalled when a worker number is free again */
     uint64_t busy;        /* bit i: worker number i is in use */
 } table;
 
@@ -123,7 +123,8 @@ static vkt_result set_targets(table *t, const vkt_dataset_params *p)
     return VKT_OK;
 }
 
-/* Sets mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
+/* Sets the mean and the standard deviation of each of the C channels. `mean` NULL: 0. `std` NULL: 1. Nothing changes on
+ * failure. */
 static vkt_result set_norm(table *t, const double *mean, const double *std)
 {
     const uint32_t C = t->shape[0];

@@ -12,8 +12,8 @@ static inline bool vkt_is_sequence(vkt_row_type t)
 }
 
 /* Creates a data set like vkt_dataset_from_arrays, from memory of vkt_alloc. The data set becomes the owner of
- * `features`, p->labels and p->targets (both may be NULL). On failure the caller still owns all of them. `h` must be
- * resolved. */
+ * `features`, p->labels and p->targets (p->labels and p->targets may be NULL). On failure the caller still owns all of
+ * them. `h` must be resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
 /* Creates a data set with `features`: n samples in memory of vkt_alloc, which the data set then owns. Its labels and

@@ -21,7 +21,7 @@ typedef struct vkt_gz {
     uint64_t total; /* bytes read so far, after decompression */
 } vkt_gz;
 
-/* Opens a file. Errors as for vkt_file_open. On failure there is nothing to close. */
+/* Opens a file. Errors are those of vkt_file_open. On failure there is nothing to close. */
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);

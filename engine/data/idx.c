@@ -13,7 +13,7 @@ static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, cons
                     (unsigned long long)found);
 }
 
-/* Reads rank and dim, and computes bytes. */
+/* Reads idx->rank and idx->dim, and computes idx->bytes. */
 static vkt_result read_header(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
 {
     uint8_t b[4 + 4 * VKT_COUNT(idx->dim)];
@@ -69,7 +69,7 @@ static vkt_result read_array(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
     VKT_TRY(read_header(r, max_bytes, idx));
     const uint64_t want = r->total + idx->bytes;
     VKT_TRY(check_size(r, want));
-    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* vkt_alloc would write zeros, too */
+    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* vkt_alloc would also fill the memory with zeros */
     if (!idx->data) return vkt_fail_nomem(r->h, r->file.path, idx->bytes);
     size_t got;
     VKT_TRY(vkt_gz_read(r, idx->data, idx->bytes, &got));

@@ -22,7 +22,8 @@ typedef struct vkt_idx {
 } vkt_idx;
 
 /* Reads a whole file. VKT_E_FORMAT unless it has exactly one u8 array of at most max_bytes. VKT_E_NOT_FOUND, VKT_E_IO,
- * VKT_E_NOMEM. The message names the file, and both sizes if they differ. On failure *out is zeroed. */
+ * VKT_E_NOMEM. The message names the file. If the header implies another size than the file has, it names both sizes.
+ * On failure *out is zeroed. */
 vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out);
 
 #endif

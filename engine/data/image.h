@@ -52,8 +52,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
 vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 
-/* Decode a JPEG, or a PNG. The result is gray if the file is, else RGB. It is not rotated. *orientation is the EXIF
- * number, 1 to 8. Errors are those of vkt_image_decode. */
+/* Decode a JPEG, or a PNG. The result is gray if the file is gray, else RGB. The image is not rotated. *orientation is
+ * the EXIF number, 1 to 8. Errors are those of vkt_image_decode. */
 vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,

@@ -160,7 +160,7 @@ static vkt_result read_records(table *t)
     return VKT_OK;
 }
 
-/* Parses a decimal number. Returns false if `s` is no such number below `limit`. */
+/* Parses a decimal number below `limit`. Returns false for any other text. */
 static bool parse_number(const char *s, uint64_t limit, uint32_t *out)
 {
     uint64_t v = 0;

@@ -9,7 +9,7 @@
 typedef struct vkt_image_list {
     const vkt_host *h; /* not owned */
     uint32_t n;
-    char **paths;     /* n of them, by which the files can be opened */
+    char **paths;     /* n of them: paths by which the files can be opened */
     uint32_t *labels; /* n of them; NULL: the table has no column of labels */
     uint32_t classes; /* number of classes; 0: the largest label decides */
     char **names;     /* `classes` of them; NULL: labels are numbers */

@@ -34,7 +34,7 @@ typedef struct worker {
 
 typedef struct images {
     vkt_host host;
-    vkt_image_params p; /* without its pointers; cache_bytes has its default filled in */
+    vkt_image_params p; /* with pointers NULL, and with the default of cache_bytes filled in */
     uint32_t channels;
     vkt_image_list list;
     base *bases; /* list.n of them; NULL: images are decoded for every batch */
@@ -258,7 +258,7 @@ static vkt_result look_at(load *l, const vkt_host *h, uint32_t row, worker *w)
 {
     const images *s = l->s;
     const bool caching = s->bases && !atomic_load(&l->full);
-    if (!caching && !s->p.skip_broken) return glance(h, s, row); /* a fetch finds all other errors */
+    if (!caching && !s->p.skip_broken) return glance(h, s, row); /* fetches of samples find all other errors */
     base b;
     VKT_TRY(decode(h, s, row, w, &b));
     return caching ? keep(l, h, row, &b) : VKT_OK;

@@ -34,7 +34,7 @@ typedef struct decoder {
     vkt_result result;
 } decoder;
 
-/* Handles an error as libjpeg's error_exit, which must not return. */
+/* libjpeg's error_exit: logs the error, and jumps to `guarded`, because it must not return. */
 static void stop(j_common_ptr c)
 {
     decoder *d = c->client_data;
@@ -120,7 +120,8 @@ static vkt_result read_pixels(decoder *d)
     return VKT_OK;
 }
 
-/* Decodes. This is a separate function, so that a jump changes no local variable: all state is in *d. */
+/* Decodes. This is a separate function without local variables, because longjmp may leave changed local variables
+ * undefined. All state is in *d. */
 static void guarded(decoder *d)
 {
     if (setjmp(d->stopped) == 0) d->result = read_pixels(d);

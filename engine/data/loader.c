@@ -8,8 +8,8 @@
 #include "data/dataset.h"
 
 /* The most samples that a worker claims at once. With few samples per claim, the workers end a batch at about the same
- * time. But a claim costs about 1 us for the mutex (samples of 784 bytes), so it should have several samples. Large
- * samples take long to make, so fewer of them are claimed. */
+ * time. But each claim costs about 1 us for the mutex (measured with samples of 784 bytes), so a claim should have
+ * several samples. Large samples take long to make, so fewer of them are claimed. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 
@@ -25,8 +25,8 @@ typedef struct slot {
     slot_state state;
     uint32_t done;       /* samples written, or skipped after a failure */
     uint32_t failed_row; /* index in the batch of the first sample that failed; UINT32_MAX: none */
-    vkt_result status;   /* status of this sample */
-    char why[256];       /* message of this sample */
+    vkt_result status;   /* status of that sample */
+    char why[256];       /* message of that sample */
 } slot;
 
 typedef struct worker {

@@ -2,8 +2,9 @@
  *
  * The caller owns a ring of S slots, each with space for one batch. Batch i of an epoch is written to slot i % S as
  * soon as that slot is free. So the workers are up to S batches ahead. Workers claim a few samples at a time, in order.
- * So all workers help with the batch that is needed next, and go on to the following batch when all of its samples are
- * claimed. The content of each batch, the order of batches and the errors do not depend on the number of workers.
+ * So all workers help with the batch that is needed next. When all samples of this batch are claimed, they start the
+ * following batch. The content of each batch, the order of batches and the errors do not depend on the number of
+ * workers.
  *
  *     vkt_loader_start_epoch(l, order, n, pass);
  *     for (;;) {

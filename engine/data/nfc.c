@@ -7,7 +7,7 @@
 /* The syllables of Hangul are computed (the Unicode Standard, section 3.12). */
 enum { S_BASE = 0xac00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11a7, L_N = 19, V_N = 21, T_N = 28 };
 enum { CHARACTER_MASK = 0x1fffff };
-enum { NO_CHARACTER = 0x110000 }; /* this + b stands for a byte b that is not UTF-8 */
+enum { NO_CHARACTER = 0x110000 }; /* NO_CHARACTER + b stands for a byte b that is not UTF-8 */
 
 typedef struct element {
     uint32_t c;
@@ -36,7 +36,7 @@ static uint8_t class_of(uint32_t c)
     return 0;
 }
 
-/* Returns the entry of a character; 0: it has no decomposition. */
+/* Returns the element of vkt_decompositions for a character; 0: the character has no decomposition. */
 static uint64_t decomposition_of(uint32_t c)
 {
     size_t low = 0, high = VKT_COUNT(vkt_decompositions);
@@ -141,14 +141,14 @@ static uint32_t compose(uint32_t a, uint32_t b)
     return (uint32_t)(vkt_compositions[low] & CHARACTER_MASK);
 }
 
-/* Composes each starter with the characters behind it, unless a character of the same or a higher class, or another
- * starter, is between them. */
+/* Composes each starter (a character of class 0) with the characters behind it. A character is not composed if a
+ * character between the starter and it has the same or a higher class, or is another starter. */
 static void compose_all(elements *e)
 {
     size_t kept = 0, starter = SIZE_MAX;
     for (size_t i = 0; i < e->n; i++) {
         const element x = e->items[i];
-        const bool next = starter != SIZE_MAX && kept == starter + 1; /* nothing is between the two */
+        const bool next = starter != SIZE_MAX && kept == starter + 1; /* nothing is between starter and x */
         const bool reached = starter != SIZE_MAX && (next || e->items[kept - 1].class < x.class);
         const uint32_t both = reached ? compose(e->items[starter].c, x.c) : 0;
         if (both) {

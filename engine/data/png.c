@@ -27,7 +27,7 @@ static vkt_result fail(const decoder *d, const char *why)
     return vkt_fail(d->h, d->no_memory ? VKT_E_NOMEM : VKT_E_FORMAT, "\"%s\": %s", d->name, why);
 }
 
-/* Handles an error as libpng's error function, which must not return. */
+/* libpng's error function: logs the error, and jumps to `guarded`, because it must not return. */
 static void stop(png_structp png, png_const_charp why)
 {
     decoder *d = png_get_error_ptr(png);
@@ -67,8 +67,8 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
 /* Asks libpng for gray or RGB of 8 bits, for any kind of file. */
 static void ask_for_bytes(decoder *d)
 {
-    png_set_expand(d->png);   /* palettes to RGB, gray of 1, 2 and 4 bits to 8 */
-    png_set_scale_16(d->png); /* round(v / 257); png_set_strip_16 would truncate */
+    png_set_expand(d->png);   /* converts palettes to RGB, and gray of 1, 2 and 4 bits to 8 bits */
+    png_set_scale_16(d->png); /* rounds v / 257; png_set_strip_16 would truncate */
     png_set_strip_alpha(d->png);
 }
 
@@ -108,7 +108,8 @@ static vkt_result read_pixels(decoder *d)
     return d->no_memory ? fail(d, NULL) : VKT_OK; /* libpng may go on after a failed allocation */
 }
 
-/* Decodes. This is a separate function, so that a jump changes no local variable: all state is in *d. */
+/* Decodes. This is a separate function without local variables, because longjmp may leave changed local variables
+ * undefined. All state is in *d. */
 static void guarded(decoder *d)
 {
     if (setjmp(d->stopped) == 0) d->result = read_pixels(d);

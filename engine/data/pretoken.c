@@ -6,20 +6,20 @@
 
 #include "data/unicode_tables.h"
 
-/* The classes are those of the library `tokenizers`. PCRE2's own \s differs: it has U+180E. Its \p{L} and \p{N} are
- * those of the Unicode version that PCRE2 has, so newer letters and numbers are added. */
+/* The classes are those of the library `tokenizers`. PCRE2's own classes differ: \s has U+180E, and \p{L} and \p{N} are
+ * those of PCRE2's Unicode version. So newer letters and numbers are added. */
 #define SPACES "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define LETTERS "\\p{L}" VKT_LETTERS_16
 #define NUMBERS "\\p{N}" VKT_NUMBERS_16
-#define SINGLE_NUMBERS "\\p{N}" VKT_NUMBERS_17 /* those that the step Digits cuts out */
+#define SINGLE_NUMBERS "\\p{N}" VKT_NUMBERS_17 /* the numbers of the step Digits of SmolLM */
 #define OTHERS "[^" SPACES LETTERS NUMBERS "]"
 #define ENDINGS "'s|'t|'re|'ve|'m|'ll|'d"
 
 /* GPT-2 (openai/gpt-2, src/encoder.py). */
 #define GPT2 ENDINGS "| ?[" LETTERS "]+| ?[" NUMBERS "]+| ?" OTHERS "+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
-/* SmolLM cuts out each number first. Then GPT-2's expression splits the texts between them, so the end of such a text
- * is also an end for (?!\S). The numbers that only Digits knows are neither letters nor numbers in GPT-2's expression.
- */
+/* SmolLM's step Digits first makes each number a piece. Then GPT-2's expression splits the texts between these numbers.
+ * So a number ends a text, also for (?!\S). Unicode 17 has numbers that only Digits finds: in GPT-2's expression, they
+ * are neither letters nor numbers. */
 #define SMOLLM                                                                                           \
     "[" SINGLE_NUMBERS "]|" ENDINGS "| ?[" LETTERS "]+| ?[^" SPACES LETTERS SINGLE_NUMBERS "]+|[" SPACES \
     "]+(?![^" SPACES SINGLE_NUMBERS "])|[" SPACES "]+"
@@ -77,7 +77,7 @@ static vkt_result compile(vkt_splitter *s)
     if (!s->code)
         return vkt_fail(&s->host, VKT_E_UNSUPPORTED, "pre-tokenizer \"%s\": PCRE2 gives error %d at character %zu",
                         s->pre->name, error, at);
-    /* No step back of these expressions is longer than a run of one class, so no limit is needed. */
+    /* These expressions backtrack only within a run of characters of one class, so no limit is needed. */
     pcre2_set_match_limit(s->limits, UINT32_MAX);
     (void)pcre2_jit_compile(s->code, PCRE2_JIT_COMPLETE); /* where it fails, PCRE2 interprets the expression */
     return VKT_OK;
@@ -143,7 +143,7 @@ void vkt_split_run_destroy(vkt_split_run **prun)
 
 vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end)
 {
-    const uint32_t options = PCRE2_NO_UTF_CHECK; /* the expression is anchored; here the flag would switch off JIT */
+    const uint32_t options = PCRE2_NO_UTF_CHECK; /* no PCRE2_ANCHORED: s->code has it; here it would switch off JIT */
     const int found = pcre2_match(run->s->code, (PCRE2_SPTR)text, n, at, options, run->match, run->s->limits);
     /* One of the alternatives matches any character. So a failure is an error of PCRE2, which for these expressions can
      * only be missing memory. */

@@ -7,10 +7,10 @@
 typedef struct vkt_splitter vkt_splitter;   /* never changes: any number of threads may use it */
 typedef struct vkt_split_run vkt_split_run; /* belongs to one thread */
 
-/* Rules that the name of a pre-tokenizer also decides. */
+/* Further rules that follow from the name of a pre-tokenizer. */
 typedef struct vkt_pre_rules {
     bool nfc;          /* texts are normalized before they are split */
-    bool whole_pieces; /* a piece that is a token needs no merges */
+    bool whole_pieces; /* a piece that is itself a token is not merged */
 } vkt_pre_rules;
 
 /* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, or the library was built without PCRE2. VKT_E_NOMEM. */

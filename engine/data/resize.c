@@ -35,7 +35,7 @@ static double filter_width(const axis *a)
     return VKT_MAX(scale, 1.0);
 }
 
-/* Sets a->most. Returns the bytes of scratch memory for an axis, a multiple of 8; 0: they would be too many. */
+/* Sets a->most. Returns the bytes of scratch memory for an axis, a multiple of 8; 0: there would be too many bytes. */
 static size_t axis_bytes(axis *a)
 {
     const double most = ceil(filter_width(a)) * 2 + 1;

@@ -10,8 +10,8 @@ static bool is_itself(uint32_t byte)
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
 }
 
-/* Returns the byte that a character stands for; 256: it is not in the alphabet. The other 68 bytes are written as the
- * characters from U+0100 on, in their order (openai/gpt-2, src/encoder.py). */
+/* Returns the byte that a character stands for; 256: it is not in the alphabet. The 68 bytes for which is_itself is
+ * false are written as the characters from U+0100 on, in their order (openai/gpt-2, src/encoder.py). */
 static uint32_t byte_of(uint32_t character)
 {
     if (character < 256) return is_itself(character) ? character : 256;
@@ -21,8 +21,8 @@ static uint32_t byte_of(uint32_t character)
     return 256;
 }
 
-/* Writes the bytes of a token to `out` (at least `bytes` bytes). Returns their number. A text with a character outside
- * of the alphabet stands for itself. */
+/* Writes the bytes that the text of a token stands for to `out` (room for `bytes` bytes). Returns their number. If the
+ * text has a character outside of the alphabet, or if `normal` is false, it stands for itself. */
 static size_t spell(const char *text, size_t bytes, bool normal, char *out)
 {
     size_t n = 0;
@@ -65,15 +65,15 @@ static vkt_result add_tokens(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
 
 /* ---- merges ---- */
 
-/* Returns the id of a token of a merge, which is a control token only if no other token is written so. VKT_NO_TOKEN: no
- * token is written so. */
+/* Returns the id of a token of a merge: a token with this text that is no control token, else a control token with this
+ * text. VKT_NO_TOKEN: there is none. */
 static uint32_t merged_id(const vkt_tokenizer *t, const char *text, size_t bytes)
 {
     const uint32_t id = vkt_tokenizer_plain_id(t, text, bytes);
     return id != VKT_NO_TOKEN ? id : vkt_tokenizer_id(t, text, bytes);
 }
 
-/* Returns the id of a part of a merge; VKT_NO_TOKEN: no token is written so. */
+/* Returns the id of the left or right token of a merge; VKT_NO_TOKEN: there is no such token. */
 static uint32_t part_id(const vkt_tokenizer *t, const char *text, size_t bytes, char *room, size_t *n)
 {
     *n = spell(text, bytes, true, room);
@@ -119,7 +119,7 @@ static int by_first_byte(const void *a, const void *b)
     const int first = (unsigned char)*x->text - (unsigned char)*y->text;
     if (first) return first;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    return x->id < y->id ? 1 : -1; /* of the same text, the larger id is found first */
+    return x->id < y->id ? 1 : -1; /* if texts are equal, the larger id is found first */
 }
 
 static vkt_result list_special(vkt_tokenizer *t)

@@ -13,13 +13,13 @@ struct vkt_tokenizer {
     uint32_t n;                /* number of ids */
     vkt_words words;           /* the different tokens as bytes */
     uint32_t *word_of, *id_of; /* (n): the word of each id; (words.n): the largest id of each word */
-    uint32_t *plain_of;        /* (words.n): the largest id of each word that is no control token; VKT_NO_TOKEN: none */
+    uint32_t *plain_of;        /* (words.n): like id_of, without the control tokens; VKT_NO_TOKEN: none */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;
     uint32_t byte_ids[256];
-    /* Ids of control tokens and user-defined tokens, by their first byte, and the longest ones first. Those with the
-     * first byte b are at special_from[b] .. special_from[b + 1] - 1. */
+    /* Ids of control tokens and user-defined tokens, sorted by their first byte; for each first byte, the longest
+     * tokens come first. Those with the first byte b are at special_from[b] .. special_from[b + 1] - 1. */
     uint32_t *special, special_from[257];
     vkt_splitter *splitter;
     vkt_pre_rules rules;
@@ -27,17 +27,16 @@ struct vkt_tokenizer {
     bool add_bos;
 };
 
-/* The marks of a byte of a text. Combine them with |. A vkt_tokens has VKT_MARK_ANSWER alone. */
+/* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
-    VKT_MARK_ANSWER = 1, /* a byte of an assistant's answer */
-    VKT_MARK_CONTENT =
-        2, /* a byte that control tokens, and user-defined tokens of the form <|name|>, may not contain */
+    VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
+    VKT_MARK_CONTENT = 2, /* no control token, and no user-defined token of the form <|name|>, contains this byte */
 };
 
-/* Returns the id of a token that a text without special tokens may have: as vkt_tokenizer_id, but no control token. */
+/* Returns the id of a token like vkt_tokenizer_id, but never that of a control token. */
 uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
-/* Does what vkt_tokenizer_encode does, for a text whose bytes have marks. `marks` has VKT_MARK_* for each byte. NULL:
- * all marks are 0. Ids with a byte of an answer get the mark 1. */
+/* Does the same as vkt_tokenizer_encode, for a text whose bytes have marks. marks[i] is VKT_MARK_* for byte i. `marks`
+ * NULL: all marks are 0. Ids with a byte of an answer get the mark 1. */
 vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
                                        uint32_t flags, vkt_tokens *list);
 

@@ -42,15 +42,15 @@ static size_t character_bytes(unsigned char first)
                                            : 1;
 }
 
-/* Returns whether n bytes are the beginning of a character, which lacks some bytes. */
+/* Returns whether n bytes are the beginning of a character, and its other bytes are missing. */
 static bool is_incomplete(const char *text, size_t n)
 {
     static const char ends[2][3] = { { '\x80', '\x80', '\x80' }, { '\xbf', '\xbf', '\xbf' } };
     char whole[4];
     uint32_t c;
     if (!n || n >= character_bytes((unsigned char)*text)) return false;
-    /* After the first byte, E0 and F0 want large bytes and ED and F4 want small ones. So one of two ends makes a
-     * character, if there is any. */
+    /* The first byte limits the second byte: large numbers behind E0 and F0, small ones behind ED and F4. So if the
+     * bytes can become a character, one of these two ends makes one. */
     for (size_t i = 0; i < 2; i++) {
         memcpy(whole, text, n);
         memcpy(whole + n, ends[i], sizeof whole - n);
@@ -73,8 +73,8 @@ vkt_result vkt_tokenizer_stream(const vkt_tokenizer *t, vkt_token_stream *stream
     memcpy(out, stream->held, n);
     memcpy(out + n, token, bytes);
     n += bytes;
-    /* The last three bytes may be the beginning of a character. The first one that is, counted from the left, is held.
-     */
+    /* Holds back the last three, two or one bytes, if they are the beginning of a character. Three bytes are tried
+     * first. */
     size_t keep = VKT_MIN(n, 3);
     while (keep && !is_incomplete(out + n - keep, keep)) keep--;
     memcpy(stream->held, out + n - keep, keep);

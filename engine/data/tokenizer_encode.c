@@ -65,8 +65,8 @@ static vkt_result encode_piece(encoding *e, const char *text, const uint8_t *mar
     return VKT_OK;
 }
 
-/* Makes *copy a text of the same length that is UTF-8: a byte that is not UTF-8 becomes U+0001, which all expressions
- * take for the same as U+FFFD: neither a letter, nor a number, nor space. *copy stays NULL if the text is UTF-8. */
+/* Makes *copy a UTF-8 text of the same length. Each byte that is not UTF-8 becomes U+0001. For the expressions, U+0001
+ * is like U+FFFD: neither a letter, nor a number, nor space. *copy stays NULL if the text is UTF-8. */
 static vkt_result make_utf8(const vkt_host *h, const char *text, size_t n, char **copy)
 {
     for (size_t at = 0, bytes; at < n; at += bytes) {
@@ -122,13 +122,14 @@ static bool has_content(const uint8_t *marks, size_t begin, size_t end)
     return false;
 }
 
-/* Returns whether a token is written as the templates of chats write the ends of messages: <|name|>. */
+/* Returns whether a token has the form <|name|>. Chat templates write the ends of messages in this form. */
 static bool is_turn(const char *token, size_t bytes)
 {
     return bytes > 4 && memcmp(token, "<|", 2) == 0 && memcmp(token + bytes - 2, "|>", 2) == 0;
 }
 
-/* Returns the longest special token that begins at `at`, and its length in *bytes; VKT_NO_TOKEN: none. */
+/* Returns the longest allowed special token that begins at `at`, and its length in *bytes; VKT_NO_TOKEN: none.
+ * `control`: control tokens are allowed. `marks` may forbid tokens (VKT_MARK_CONTENT). */
 static uint32_t special_at(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t at, size_t n,
                            bool control, size_t *bytes)
 {

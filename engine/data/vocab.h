@@ -7,10 +7,10 @@
 
 struct vkt_vocab {
     vkt_host host;
-    vkt_words words; /* by rank: word i has id index_from + i */
+    vkt_words words; /* sorted by rank: word i has id index_from + i */
     uint32_t index_from;
     bool keep_case;
-    bool parts[128]; /* ASCII characters that separate words; the blank always does */
+    bool parts[128]; /* [c]: the ASCII character c separates words; a blank always does */
 };
 
 /* Creates a vocabulary without words. p->num_words is only checked. VKT_E_ARG, VKT_E_NOMEM. After an error *out is

@@ -17,7 +17,7 @@ typedef struct vkt_traffic {
     uint64_t exchange_ns;
 } vkt_traffic;
 
-/* Makes one addition of the tree for n numbers: into += summand. The two do not overlap. */
+/* Makes one addition of the tree for n numbers: into += summand. The two arrays do not overlap. */
 void vkt_tree_add(float *into, const float *summand, size_t n, vkt_wire wire);
 /* Converts n numbers to what the end of a tree returns: a number with a magnitude below 2^-126 becomes +0, a NaN
  * becomes 0x7fc00000, and with VKT_WIRE_BF16 each number is rounded to bfloat16. vkt_all_reduce does this itself. */

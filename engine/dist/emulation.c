@@ -1,5 +1,5 @@
-/* dist/emulation.c - a cluster of which only rank 0 is real. An exchange copies its data. A call returns at the time
- * when its messages would have arrived: it sleeps until shortly before that time, then watches the clock. */
+/* dist/emulation.c - a cluster of which only rank 0 is real. An exchange copies `send` to `receive`. A call returns at
+ * the time when its messages would have arrived: it sleeps until shortly before that time, then watches the clock. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"

@@ -57,8 +57,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* for half of the floats of a bucket; each bucket has an even number of
-                                          * floats */
+    x->scratch = vkt_alloc(h, most / 2); /* memory for half of a bucket, which has an even number of floats */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
@@ -115,7 +114,7 @@ static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *f
     sort_by(users, x->n, first);
     x->needs[0] = 0;
     for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t back = 0; /* number of buckets whose sums have arrived when the sum of this one has */
+        uint32_t back = 0; /* number of buckets whose sums arrive no later than the sum of bucket users[i] */
         while (x->order[back++] != users[i]) {
         }
         if (back <= x->needs[n]) continue;
@@ -154,7 +153,7 @@ uint64_t *vkt_exchange_values(vkt_exchange *x)
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index)
 {
     if (!x->active) return vkt_program_run_sections(update, run, NULL, NULL, NULL, run_index);
-    const bool eager = vkt_debug_level() >= 2; /* vkt_program_run_sections then waits for the end of the run */
+    const bool eager = vkt_debug_level() >= 2; /* the call below then waits for the update: open its gates first */
     for (uint32_t i = 0; i < x->n_waits; i++) x->waits[i] = vkt_gate_wait(&x->gate, x->begun * x->n + x->needs[i]);
     x->begun++;
     if (eager)

@@ -16,20 +16,20 @@ typedef struct vkt_exchange {
     const vkt_transport *transport; /* NULL: one rank */
     vkt_wire wire;
     bool active;                  /* the host takes part in each step: there are other ranks, or numbers are rounded */
-    vkt_array *sum;               /* f32, as long as the arena */
+    vkt_array *sum;               /* f32, with the size of the arena */
     uint32_t n;                   /* number of buckets */
     uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
     uint32_t *order;              /* buckets in the order in which they are complete */
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
-    uint32_t n_sections, n_waits; /* number of sections of the program of shards; number of those of the update */
-    uint64_t *values;             /* timeline values of the sections of shards, for two steps that alternate */
+    uint32_t n_sections, n_waits; /* number of sections of the program of shards, and of the update */
+    uint64_t *values;             /* timeline values of the sections of shards, for the two newest steps */
     uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
     VkSemaphoreSubmitInfo
         *waits;           /* for each section of the update: its wait for the gate, in the step that is submitted */
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
-    uint64_t begun, done; /* number of steps that were begun; number of those that were exchanged */
+    uint64_t begun, done; /* number of steps that were begun, and of steps that were exchanged */
     float *scratch;
-    uint64_t last_ns; /* time when the last sum of the step before arrived; 0: no step before */
+    uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: there was no step */
     vkt_dist_stats stats;
 } vkt_exchange;
 
@@ -49,7 +49,7 @@ void vkt_exchange_destroy(vkt_exchange *x);
 uint64_t *vkt_exchange_values(vkt_exchange *x);
 /* Begins the exchange of the step whose shards were just submitted, and submits its update. */
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index);
-/* Exchanges the buckets of the oldest step that is begun and not exchanged. Does nothing if there is none. */
+/* Exchanges the buckets of the oldest step that is not exchanged yet. Does nothing if there is none. */
 vkt_result vkt_exchange_step(vkt_exchange *x);
 /* Opens the gate for all buckets, so that the device can finish after a failure. The sums are then wrong. */
 void vkt_exchange_abandon(vkt_exchange *x);

@@ -2,9 +2,10 @@
  * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
  * copied once.
  *
- * A waiting rank watches the time. After the timeout it follows the chain of ranks that wait for each other. If the
- * last rank of the chain is in no call, it counts as a rank that does not answer. But if the rank before it has waited
- * for less than the timeout, that rank decides later. */
+ * A waiting rank watches the time. After the timeout it follows a chain: the rank for which it waits, the rank for
+ * which that rank waits, and so on. If the last rank of the chain is in no call, it does not answer, and the group
+ * fails. But if the rank before the last one has waited for less than the timeout, the group does not fail yet: that
+ * rank decides after its own timeout. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"
@@ -22,10 +23,10 @@ typedef enum call_kind { CALL_NONE = 0, CALL_EXCHANGE, CALL_BARRIER } call_kind;
 typedef struct member {
     vkt_thread_group *group;
     uint32_t number;
-    pthread_cond_t wake; /* something changed that this rank may wait for */
+    pthread_cond_t wake; /* signalled when something changes for which this rank may wait */
     call_kind call;
     uint64_t since_ns; /* when the call began */
-    uint32_t peer;     /* only for CALL_EXCHANGE, as the four members below */
+    uint32_t peer;     /* this member and the next four: only for CALL_EXCHANGE */
     const void *send;
     size_t bytes;
     bool reading; /* the peer copies from `send` */
@@ -74,7 +75,7 @@ static const member *waits_for(const vkt_thread_group *g, const member *r)
     return r;
 }
 
-/* Fails the group, or returns a later time until which r has to wait. Called after r has waited for the timeout. The
+/* Called after r has waited for the timeout. Fails the group, or returns the later time until which r has to wait. The
  * caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {

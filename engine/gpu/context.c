@@ -287,8 +287,9 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
     return vkt_ctx_open(params, host, NULL, out);
 }
 
-/* Waits for the engine's own work. It never waits for all work of a device that an application owns. After a loss no
- * work runs. Even then, the function calls vkDeviceWaitIdle if the engine made the device. */
+/* Waits until the engine's work is done. On its own device, it waits for all work, by vkDeviceWaitIdle, also after a
+ * loss of the device. On an application's device, it waits only for the engine's work, and not after a loss: then no
+ * work runs. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)
@@ -315,7 +316,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
     if (!handle) return;
     vkt_ctx *ctx = *handle;
     if (!ctx) return;
-    if (!vkt_is_forked(ctx)) { /* a fork must not touch the device of its parent */
+    if (!vkt_is_forked(ctx)) { /* a forked child must not touch the device of its parent */
         device_close(ctx);
         if (ctx->owns_device) vkt_instance_close(ctx);
         vkt_vk_close(ctx->loader);

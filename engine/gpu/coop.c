@@ -35,10 +35,10 @@ bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_bfloat(&core);
 }
 
-/* Returns whether compute shaders may use cooperative matrices, round to nearest even when they convert to f16 (the
- * modules declare it: shaders/lib/rounding.glsl), and our subgroups fit the matrices. A matrix needs the subgroup
- * size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and
- * matrices need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
+/* Checks three conditions. Compute shaders may use cooperative matrices. Shaders may ask for rounding to nearest even
+ * in conversions to f16, as ours do (shaders/lib/rounding.glsl). Our subgroups fit the matrices: a matrix needs the
+ * subgroup size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32
+ * lanes, and matrices need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {
@@ -86,7 +86,9 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* Returns whether the modules can use matrices of these steps (divide_evenly in ops/product/blocks.c). */
+/* Returns whether our shaders can use flexible matrices of this kind: f16 operands, f32 sums, subgroup scope, and
+ * granularities of M, N and K that are powers of two up to 32. divide_evenly in ops/product/blocks.c checks the tiles.
+ */
 static bool is_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV *p)
 {
     const uint32_t steps[] = { p->MGranularity, p->NGranularity, p->KGranularity };

@@ -1,6 +1,6 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix), also of bfloat16 (VK_KHR_shader_bfloat16), and those
- * of flexible sizes, whose elements a function can change (VK_NV_cooperative_matrix2). The extensions may be missing in
- * the device and in the Vulkan headers. */
+/* gpu/coop.h - cooperative matrices: of f16 (VK_KHR_cooperative_matrix), of bfloat16 (VK_KHR_shader_bfloat16), and of
+ * flexible sizes (VK_NV_cooperative_matrix2). With flexible matrices, a shader can also apply a function to each
+ * element. The extensions may be missing in the device and in the Vulkan headers. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 
@@ -81,17 +81,18 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 } VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 #endif
 
-/* Return whether the device has all features that our modules of cooperative matrices need, those of flexible matrices,
- * or those of bfloat16 (features.c). The device must list the extension. */
+/* Return whether the device has all features that our shaders need for cooperative matrices, for flexible matrices, and
+ * for bfloat16 (features.c). The device must list the extension. */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 /* Finds the matrix size for products of elements of this type on ctx->phys; all 0: the device has no such matrices with
- * f32 sums that our modules can use. The extension of the matrices, that of the type, and their features must be
+ * f32 sums that our shaders can use. The extensions for the matrices and for the type, and their features, must be
  * enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out);
-/* Finds the smallest step between the sizes of flexible matrices; all 0: there are none that our modules can use. The
- * extension and its features must be enabled, and vkt_coop_sizes must have found a size. */
+/* Finds the smallest granularity of flexible matrices: the steps between their sizes m, n and k; all 0: there are none
+ * that our shaders can use. The extension and its features must be enabled, and vkt_coop_sizes must have found a size.
+ */
 vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

@@ -258,8 +258,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return !*part;
 }
 
-/* Returns whether the device matches. A number is an index. Any other text is a part of the name; small letters and
- * capitals are equal. "" matches each device. */
+/* Returns whether the selector names the device. A number is the index of a device. Any other text is a part of its
+ * name; small letters and capitals are equal. "" names each device. */
 static bool matches(const vkt_candidate *c, const char *selector)
 {
     if (!*selector || selector[strspn(selector, "0123456789")]) return contains_ignoring_case(c->info.name, selector);

@@ -53,7 +53,7 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our modules of cooperative matrices need. overflow.comp needs vulkanMemoryModelDeviceScope: on a
+/* The features that our shaders with cooperative matrices need. overflow.comp needs vulkanMemoryModelDeviceScope: on a
  * device with vulkanMemoryModel, an atomic operation with the scope of the device is forbidden without this feature. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
@@ -66,8 +66,8 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
-/* The features that the modules of flexible matrices need in addition. storageBuffer16BitAccess is for a function of
- * these modules that stores single f16 elements. */
+/* The further features that our shaders with flexible matrices need. These shaders have a function that stores single
+ * f16 elements, which needs storageBuffer16BitAccess. */
 #define COOP2(member)                                                       \
     {                                                                       \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
@@ -81,7 +81,7 @@ static const feature coop2_features[] = {
       { COOP2(cooperativeMatrixPerElementOperations), COOP2(cooperativeMatrixPerElementOperations) } },
 };
 #undef COOP2
-/* The features that modules with elements of bfloat16 need in addition. */
+/* The further features that our shaders with elements of bfloat16 need. */
 #define BFLOAT(member)                                                                \
     {                                                                                 \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,               \

@@ -25,7 +25,7 @@ typedef struct vkt_queue {
     uint32_t family;
     VkSemaphore timeline;
     uint64_t submitted; /* value that the newest submission signals */
-    uint64_t done;      /* newest value known to be reached */
+    uint64_t done;      /* the largest value that is known to be reached */
     vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
 } vkt_queue;
 
@@ -54,7 +54,7 @@ struct vkt_ctx {
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader; /* vkt_library_open; NULL: get_proc is used instead */
+    void *loader; /* the library of vkt_library_open; NULL: the functions come from get_proc */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
@@ -73,9 +73,9 @@ struct vkt_ctx {
     bool has_memory_budget;
     bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
-    bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our modules need */
-    bool has_coop2;             /* as has_coop, for VK_NV_cooperative_matrix2 */
-    bool has_bfloat;            /* as has_coop, for VK_KHR_shader_bfloat16; false if has_coop is false */
+    bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our shaders need */
+    bool has_coop2;             /* the same for VK_NV_cooperative_matrix2; false if has_coop is false */
+    bool has_bfloat;            /* the same for VK_KHR_shader_bfloat16; false if has_coop is false */
     bool has_int64;             /* shaderInt64 is enabled */
     uint32_t capabilities;      /* what the enabled features allow: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;

@@ -38,7 +38,8 @@ bool vkt_features_have_bfloat(const void *chain); /* checks only the further fea
 bool vkt_features_have_int64(const void *chain);
 
 /* ---- capabilities.c: what shaders of applications may use ---- */
-/* Return bits of vkt_capability: those that the features of a chain allow, and those of subgroup operations. */
+/* vkt_capabilities_of returns what the features of a chain allow, and vkt_capabilities_of_subgroups what subgroup
+ * operations allow, as bits of vkt_capability. */
 uint32_t vkt_capabilities_of(const void *chain);
 uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
 
@@ -56,9 +57,9 @@ typedef struct vkt_candidate {
     vkt_device_info info;
     VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
-    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* it has the extension */
-    bool is_portable; /* it has VKT_PORTABILITY_SUBSET, which must then be enabled */
-    bool has_int64;   /* a feature */
+    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* the device has the extension */
+    bool is_portable; /* the device has VKT_PORTABILITY_SUBSET, which must then be enabled */
+    bool has_int64;   /* the device has the feature shaderInt64 */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
  * no device, and after an error. */
@@ -124,8 +125,8 @@ vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemor
                                VkDeviceMemory *memory);
 void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
 uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, except those that an application lends */
-void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: the caller has an answer to VKT_E_MEMORY_CAP and
-                                                  * VKT_E_DEVICE_MEMORY, so these are not logged */
+void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: VKT_E_MEMORY_CAP and VKT_E_DEVICE_MEMORY are not logged,
+                                                  * because the caller handles them */
 /* vkt_memory_take adds the memory of a buffer that is in no block to the reserved bytes and to the used bytes.
  * vkt_memory_give subtracts it. If the bytes do not fit below the cap, vkt_memory_take returns false, and neither adds
  * nor logs. */

@@ -263,7 +263,7 @@ vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i)
     return vkt_commands_end(ctx, &(vkt_commands){ .cmd = s->cmds[i] });
 }
 
-/* Returns the index of the first null handle; n: there is none. A missing array has only null handles. */
+/* Returns the index of the first null handle; n: there is none. If `s` is NULL, all handles count as null. */
 static uint32_t first_null(const VkSemaphoreSubmitInfo *s, uint32_t n)
 {
     uint32_t i = 0;

@@ -1,5 +1,6 @@
-/* gpu/traits.c - finds the class of a device, and fills in its traits. They are those of the class (base/traits.def).
- * On a CPU driver some traits are changed for the CPU of this machine. $VKT_TRAITS changes single traits. */
+/* gpu/traits.c - finds the class of a device, and fills in its traits. The traits are those of the class
+ * (base/traits.def). On a CPU driver some traits are changed for the CPU of this machine. $VKT_TRAITS changes single
+ * traits. */
 #include "gpu/internal.h"
 
 #include <stdlib.h>

@@ -9,9 +9,11 @@
  * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring
  * replaces the ring by a larger one. A transfer that is larger than half of the readback buffer replaces that buffer by
  * a larger one. The limit is vkt_ctx_params.staging_bytes. So a small program needs little memory. If there is no
- * memory for a larger ring or buffer, the pieces are smaller. If a ring is in use when it is replaced, it is freed
- * later, because the work that uses the ring may wait for a gate that this thread has not opened yet. queue.c keeps the
- * order of pieces, and the order of pieces and compute work: see vkt_queue_submit. */
+ * memory for a larger ring or buffer, the pieces are smaller.
+ *
+ * A ring that is in use when it is replaced is freed later. A wait for its work could last forever: the work may wait
+ * for a gate that this thread has not opened yet. queue.c keeps the order of pieces, and the order of pieces and
+ * compute work: see vkt_queue_submit. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
@@ -80,8 +82,8 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
     return r;
 }
 
-/* Returns whether a buffer of `bytes` is to replace `now`. If a larger buffer found no memory before, it is tried again
- * only if less memory is in use now. */
+/* Returns whether a buffer of `bytes` is to replace `now`. If there was no memory for a larger buffer before, a larger
+ * buffer is tried again only if less memory is in use now. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;
@@ -178,7 +180,7 @@ static vkt_result ring_close(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Replaces a ring that is in use, if there is memory for a larger ring in addition to it. */
+/* Replaces a ring that is in use by a larger ring, if there is memory for both. */
 static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 {
     vkt_transfer *t = ctx->transfers;
@@ -193,7 +195,7 @@ static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 }
 
 /* Makes the ring large enough for pieces of `bytes`, if there is memory for it. An old ring that is not in use is
- * destroyed first, because both may not fit. */
+ * destroyed first, because there may be no memory for two rings. */
 static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
@@ -209,8 +211,8 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
-/* Reserves a region of the ring for `bytes`, at most a quarter of it, at *position. Blocks while the region is in use.
- */
+/* Reserves `bytes` bytes of the ring, at most a quarter of it. *position gets their position. Blocks while they are in
+ * use. */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
@@ -288,7 +290,7 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
 /* ---- readback ---- */
 
 /* Makes each half of the readback buffer large enough for pieces of a transfer of `bytes`, if there is memory for it.
- * No piece is pending. */
+ * Call it only when no piece is pending. */
 static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;

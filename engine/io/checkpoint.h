@@ -9,9 +9,9 @@
  *                    position and meaning of the digits are the same in every version, so that damage is never mistaken
  *                    for a newer version.
  *   vktrain.kind     "training-state"
- *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows whenever a trainer could misread a file of an earlier
- *                    library, or could not find out whether a file is of its own run. All other versions are refused,
- *                    older or newer. The weights of any version can be loaded as from any safetensors file.
+ *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows if a new trainer could misread a file of an earlier
+ *                    library, or could not find out whether the file belongs to its run. A checkpoint of any other
+ *                    version is refused, also of an older one. Its weights can be loaded as from any safetensors file.
  *                    1: settings in one line. 2: settings, data and network by name (train/identity.h). */
 #ifndef VKT_CHECKPOINT_H
 #define VKT_CHECKPOINT_H

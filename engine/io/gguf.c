@@ -104,7 +104,7 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
     for (size_t i = 0; i < m->count; i++) {
         span s;
         VKT_TRY(take_text(&first, &s));
-        bytes += s.bytes + 1; /* at most the size of the file, and one more each */
+        bytes += s.bytes + 1; /* at most the size of the file, plus one byte for each text */
     }
     const uint64_t list = m->count * sizeof(vkt_gguf_string);
     VKT_TRY(make_meta(c->g, key, list + bytes, m));
@@ -118,7 +118,7 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
         if (s.bytes >= (uint64_t)(end - copy)) return malformed(c->g, "it changes while it is read");
         if (s.bytes > 0) memcpy(copy, s.text, (size_t)s.bytes);
         strings[i] = (vkt_gguf_string){ .text = copy, .bytes = (size_t)s.bytes };
-        copy += s.bytes + 1; /* the block is zeroed */
+        copy += s.bytes + 1; /* the block is zeroed, so a NUL is behind the text */
     }
     return VKT_OK;
 }
@@ -155,7 +155,7 @@ static vkt_result take_meta(cursor *c, vkt_gguf_meta *m)
     }
     if (kind > VKT_GGUF_KIND_F64)
         return malformed(c->g, "metadata \"%.*s\" has kind %u, which does not exist", shown, key.text, kind);
-    if (count > left(c)) return truncated(c); /* no value has fewer than one byte */
+    if (count > left(c)) return truncated(c); /* each value has at least one byte */
     m->kind = (vkt_gguf_kind)kind;
     m->count = (size_t)count;
     return m->kind == VKT_GGUF_KIND_TEXT ? take_texts(c, key, m) : take_numbers(c, key, m);
@@ -178,7 +178,7 @@ static vkt_result take_all_meta(vkt_gguf *g, cursor *c, uint64_t n)
         g->meta_at[g->n_meta] = &g->meta[g->n_meta];
         const vkt_result r = take_meta(c, &g->meta[g->n_meta]);
         if (r == VKT_OK) continue;
-        vkt_free(&g->host, values_of(&g->meta[g->n_meta])); /* the last one is not counted yet */
+        vkt_free(&g->host, values_of(&g->meta[g->n_meta])); /* n_meta does not count this entry yet */
         return r;
     }
     if (n > 0) qsort(g->meta_at, g->n_meta, sizeof *g->meta_at, by_key);
@@ -217,7 +217,8 @@ const char *vkt_gguf_measure(vkt_gguf_tensor *t)
     return NULL;
 }
 
-/* Reads what the header says about a tensor. t->offset is then that of the file: from the start of the data. */
+/* Reads what the header says about a tensor. t->offset is then the offset from the start of the data, as in the file.
+ */
 static vkt_result take_tensor(cursor *c, vkt_gguf_tensor *t)
 {
     const vkt_gguf *g = c->g;
@@ -261,7 +262,7 @@ static int by_offset(const void *pa, const void *pb)
 {
     const vkt_gguf_tensor *const *a = pa, *const *b = pb;
     if ((*a)->offset != (*b)->offset) return (*a)->offset < (*b)->offset ? -1 : 1;
-    return ((*a)->bytes > (*b)->bytes) - ((*a)->bytes < (*b)->bytes); /* empty ones come before the one with bytes */
+    return ((*a)->bytes > (*b)->bytes) - ((*a)->bytes < (*b)->bytes); /* empty tensors come before the others */
 }
 
 static int by_name(const void *pa, const void *pb)

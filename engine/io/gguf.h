@@ -24,10 +24,10 @@
 enum {
     VKT_GGUF_MAGIC = 0x46554747, /* "GGUF" */
     VKT_GGUF_VERSION = 3,
-    VKT_GGUF_ARRAY = 9, /* the kind of an array, before the kind of its elements */
+    VKT_GGUF_ARRAY = 9, /* the kind of an array; the kind of its elements follows */
     VKT_GGUF_MAX_KEY = 65535,
     VKT_GGUF_MAX_NAME = 63, /* bytes of a tensor's name that ggml reads */
-    VKT_GGUF_ALIGNMENT = 32 /* of a file that does not say it */
+    VKT_GGUF_ALIGNMENT = 32 /* the alignment if the file does not give one */
 };
 
 struct vkt_gguf {
@@ -35,11 +35,11 @@ struct vkt_gguf {
     char *path;
     const uint8_t *bytes; /* the whole file */
     uint64_t size;
-    const void *map; /* of vkt_file_map; NULL: the bytes are the caller's */
+    const void *map; /* from vkt_file_map; NULL: the caller owns `bytes` */
     uint32_t version, alignment;
-    vkt_gguf_meta *meta; /* n_meta, in the order of the file; each owns `values`, whose block has the key too */
+    vkt_gguf_meta *meta; /* (n_meta), in the order of the file; each owns the block `values`, which also has its key */
     size_t n_meta;
-    vkt_gguf_tensor *tensors; /* n_tensors, in the order of the file; each owns its name */
+    vkt_gguf_tensor *tensors; /* (n_tensors), in the order of the file. Each element owns its name */
     size_t n_tensors;
     const vkt_gguf_meta **meta_at; /* sorted by key */
     const vkt_gguf_tensor **tensor_at;
@@ -47,14 +47,14 @@ struct vkt_gguf {
 
 /* Returns the name of a kind, for instance "U32"; "?" for a number that is no kind. */
 const char *vkt_gguf_kind_name(vkt_gguf_kind kind);
-/* Returns the bytes of a value in memory; 0 for a number that is no kind. In the file they are the same, except for
- * texts. */
+/* Returns the bytes of a value in memory; 0 for a number that is no kind. In the file, a value has the same number of
+ * bytes, except for texts. */
 size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
-/* Computes t->elements and t->bytes from type, rank and dims, and sets the other dims to 1. Returns what is wrong with
- * them, or NULL. */
+/* Computes t->elements and t->bytes from type, rank and dims. Sets dims[rank] .. dims[3] to 1. Returns what is wrong
+ * with type, rank or dims, or NULL. */
 const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
-/* Gives the bytes of tensor i of a file that is written. They stay until the next call. */
+/* Provides the bytes of tensor i while a file is written. They must stay valid until the next call. */
 typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
 /* Does what vkt_gguf_write does, without checks for NULL. Tensors whose data are NULL come from `fill`, one after the
  * other; if `fill` fails, no file is written and its status is returned. */

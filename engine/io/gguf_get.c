@@ -90,8 +90,8 @@ const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const char *name)
 typedef struct value {
     vkt_gguf_kind kind;
     bool is_integer, is_negative;
-    uint64_t bits; /* of an integer: itself, or the two's complement if it is negative; of a bool: 0 or 1 */
-    double real;   /* of F32 and F64 */
+    uint64_t bits; /* an integer (two's complement if it is negative), or a bool (0 or 1) */
+    double real;   /* the number, if the kind is F32 or F64 */
     vkt_gguf_string text;
 } value;
 
@@ -119,7 +119,8 @@ static value value_at(const vkt_gguf_meta *m, size_t i)
     return v;
 }
 
-/* Gets the value of a key. `wanted` is for the message of fail_kind. */
+/* Gets the value of a key. `at` is an index, if the value is an array, else VKT_GGUF_ONE. Checks that `out` is not
+ * NULL. */
 static vkt_result get(const vkt_gguf *g, const char *key, size_t at, const void *out, value *v)
 {
     VKT_WANT(NULL, g);

@@ -33,7 +33,8 @@ static vkt_result bad(const reader *r, const char *key, const char *want, double
     return vkt_fail(&r->g->host, VKT_E_FORMAT, "\"%s\": %s: want %s, got %g", r->g->path, key, want, got);
 }
 
-/* Reads an integer from 1 to 2^31 - 1. Without the key it is `fallback`; 0: the key must be there. */
+/* Reads an integer from 1 to 2^31 - 1. If the file does not have the key, the result is `fallback`. If `fallback` is 0,
+ * the file must have the key. */
 static vkt_result get_size(const reader *r, const char *name, uint32_t fallback, uint32_t *out)
 {
     char key[KEY_ROOM];
@@ -44,7 +45,8 @@ static vkt_result get_size(const reader *r, const char *name, uint32_t fallback,
     return VKT_OK;
 }
 
-/* Reads a finite number above 0. Without the key it is `fallback`; 0: the key must be there. */
+/* Reads a finite number above 0. If the file does not have the key, the result is `fallback`. If `fallback` is 0, the
+ * file must have the key. */
 static vkt_result get_positive(const reader *r, const char *name, double fallback, double *out)
 {
     char key[KEY_ROOM];
@@ -73,7 +75,7 @@ static vkt_result read_architecture(reader *r)
     return VKT_OK;
 }
 
-/* Refuses what changes the network and is not read. */
+/* Refuses a file with features that change the network and that this reader does not support. */
 static vkt_result refuse_others(const reader *r)
 {
     char key[KEY_ROOM];
@@ -135,7 +137,8 @@ static vkt_result read_sizes(const reader *r)
     return VKT_OK;
 }
 
-/* Reads the number of tokens: the key, else the length of the tokenizer's list, else the rows of the embedding. */
+/* Reads the number of tokens: the key vocab_size, else the length of the tokenizer's list, else the rows of the
+ * embedding. */
 static vkt_result read_vocabulary(const reader *r)
 {
     const vkt_gguf_meta *tokens = vkt_gguf_find_meta(r->g, "tokenizer.ggml.tokens");

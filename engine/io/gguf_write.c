@@ -110,7 +110,7 @@ typedef struct file {
     size_t n_meta;
     vkt_gguf_tensor *tensors;
     size_t n_tensors;
-    const char **names; /* scratch for the larger of the two lists */
+    const char **names; /* memory to sort the keys, then the names of tensors */
     uint64_t alignment;
     vkt_gguf_fill fill; /* NULL: every tensor has its data */
     void *user;
@@ -176,7 +176,7 @@ static vkt_result write_file(const file *f, const char *path, const header *head
         }
         if (bytes > 0) VKT_TRY(vkt_file_writer_write(&w, data, (size_t)bytes));
         VKT_TRY(
-            put_padding(&w, vkt_round_up(bytes, f->alignment) - bytes)); /* also behind the last one, as ggml has it */
+            put_padding(&w, vkt_round_up(bytes, f->alignment) - bytes)); /* also behind the last tensor, as ggml does */
     }
     return vkt_file_writer_commit(&w);
 }

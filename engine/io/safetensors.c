@@ -1,6 +1,6 @@
 /* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which exists
- * as long as the reader: each string overwrites its own JSON (io/members.h). So a reader holds the header's bytes,
- * about 128 to 240 bytes per tensor, and 32 to 48 bytes per metadata key. (Its lists grow by doubling.) */
+ * as long as the reader: each string overwrites its own JSON (io/members.h). So the memory of a reader is the header's
+ * bytes, about 128 to 240 bytes per tensor, and 32 to 48 bytes per metadata key. (The lists grow by doubling.) */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -233,7 +233,7 @@ static int by_offset(const void *pa, const void *pb)
 {
     const vkt_st_entry *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* empty tensors come before the one with bytes */
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* empty tensors come before the others */
     return strcmp(a->name, b->name);
 }
 

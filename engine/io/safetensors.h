@@ -47,7 +47,7 @@ typedef struct vkt_safetensors vkt_safetensors;
 
 typedef struct vkt_st_entry {
     const char *name;       /* owned by the reader, like dtype_name */
-    const char *dtype_name; /* as the file has it */
+    const char *dtype_name; /* the text in the file, also if `dtype` is UNKNOWN */
     vkt_st_dtype dtype;
     uint32_t rank; /* 0: a scalar, one element */
     uint64_t dims[VKT_ST_MAX_RANK];
@@ -72,7 +72,7 @@ const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
 /* Returns the metadata key after `key` in the file; if `key` is NULL, the first one. NULL if `key` is the last one or
  * the file does not have it. Valid until close. */
 const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key);
-/* Returns the file of the reader, for formats built on this one. */
+/* Returns the file of the reader. checkpoint.c reads it for the checksum. */
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
 
 /* Reads all elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be
@@ -105,7 +105,7 @@ vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* Do the two halves of vkt_safetensors_write, for a format that changes the header before it is written. The header is
+/* The two halves of vkt_safetensors_write, for a format that changes the header before it is written. The header is
  * everything before the data, including the length word. The caller owns *header (vkt_free); NULL on an error. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);

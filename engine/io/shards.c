@@ -17,13 +17,13 @@ typedef struct listed {
 struct vkt_shards {
     vkt_host host;
     char *path;
-    char *text; /* the index. The names of tensors and shards are in it; NULL for a single file */
+    char *text; /* the text of the index, with the names of tensors and shards; NULL: there is no index */
     size_t text_bytes;
     listed *entries; /* sorted by name */
     size_t n, cap;
-    const char **names; /* of the n_files shards, in the order of the index; NULL for a single file */
+    const char **names; /* names of the shards (n_files), in the order of the index; NULL: there is no index */
     size_t n_files, cap_files;
-    vkt_safetensors **files; /* n_files */
+    vkt_safetensors **files; /* (n_files): the open shards, or the single file */
 };
 
 static vkt_result malformed(const vkt_shards *s, const char *fmt, ...) VKT_PRINTF(2, 3);

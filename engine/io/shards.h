@@ -20,16 +20,16 @@ typedef struct vkt_shard_entry {
     const vkt_st_entry *tensor;
 } vkt_shard_entry;
 
-/* Opens an index, if the path ends in ".json", else a single safetensors file. For an index, the set is what it lists;
- * each tensor must be in the file that the index names for it. Returns VKT_OK and *out, else VKT_E_FORMAT (also for the
- * name of a shard with a slash), VKT_E_NOT_FOUND (a shard is missing), VKT_E_UNSUPPORTED, VKT_E_IO, VKT_E_ARG (`path`
- * is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. The caller owns *out. Any number of threads may read at
- * once. */
+/* Opens an index, if the path ends in ".json", else a single safetensors file. The set of an index has the tensors that
+ * the index lists. Each tensor must be in the file that the index names for it. Errors: VKT_E_FORMAT, also for the name
+ * of a shard with a slash; VKT_E_NOT_FOUND, also for a missing shard; VKT_E_UNSUPPORTED; VKT_E_IO; VKT_E_ARG (`path` is
+ * NULL); VKT_E_NOMEM. *out is NULL after an error. `h` is copied. The caller owns *out. Any number of threads may read
+ * at once. */
 vkt_result vkt_shards_open(const vkt_host *h, const char *path, vkt_shards **out);
 void vkt_shards_close(vkt_shards **s);
 
 size_t vkt_shards_count(const vkt_shards *s);
-/* Returns entry i < count: in the order of their names. Valid until close. */
+/* Returns entry i < count. The entries are sorted by name. Valid until close. */
 vkt_shard_entry vkt_shards_entry(const vkt_shards *s, size_t i);
 /* Finds a tensor by name. `tensor` is NULL if there is none; nothing is logged. */
 vkt_shard_entry vkt_shards_find(const vkt_shards *s, const char *name);

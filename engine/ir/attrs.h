@@ -24,7 +24,7 @@ typedef struct vkt_pool2d_attr {
     uint32_t dilation[2];                  /* max pooling: distance between the elements of a window; 0 means 1 */
     bool ceil_mode, exclude_pad;
     bool relu;       /* max pooling: the maximum of max(x, 0) instead of x */
-    uint32_t out[2]; /* P, Q: if adaptive, given by the user; else computed before infer, which checks them */
+    uint32_t out[2]; /* height and width of the output: from the user if adaptive, else computed before infer */
 } vkt_pool2d_attr;
 
 /* A convolution with the output z, and the max pooling y of z. The pooling windows (`cell`) neither overlap nor reach
@@ -36,8 +36,8 @@ typedef struct vkt_conv2d_max_pool_attr {
 } vkt_conv2d_max_pool_attr;
 
 /* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed), where t is
- * STEP_DRAW. The element is kept if the word is at least `threshold`. With `planes`, e counts (n,c) planes as
- * BATCH_LAST (N,C) does: e = c * pitch + n. */
+ * STEP_DRAW. The element is kept if the word is at least `threshold`. With `planes`, each (n,c) plane has one mask, and
+ * e is the plane's position in the layout BATCH_LAST (N,C): e = c * pitch + n. */
 typedef struct vkt_dropout_attr {
     uint32_t threshold; /* round(p * 2^32), at most 0xffffffff */
     float scale;        /* 1 / (1 - p); 0 for p = 1 */
@@ -80,8 +80,8 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers, or over fewer if
-                                * the batch has fewer real rows */
+    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers; fewer, if the
+                                * batch has fewer real rows */
     uint32_t unbiased;         /* 1: the new variance is the unbiased one */
     float momentum;            /* weight of the new statistics */
 } vkt_running_stats_attr;
@@ -164,7 +164,7 @@ typedef struct vkt_concat_attr {
 } vkt_concat_attr;
 
 typedef struct vkt_upsample2d_attr {
-    uint32_t out[2]; /* P, Q */
+    uint32_t out[2]; /* height and width of the output */
     bool bilinear, align_corners;
 } vkt_upsample2d_attr;
 
@@ -176,7 +176,7 @@ typedef struct vkt_softmax_attr {
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* number of heads of q, if q, k and v are in one (B,T,(H + 2 K) D); else 1 */
+    uint32_t heads;  /* number of heads of q, if one tensor (B,T,(H + 2 K) D) has q, k and v; else 1 */
     uint32_t group;  /* heads of q that read the same head of k and v; at least 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
@@ -227,7 +227,7 @@ typedef struct vkt_rope_attr {
     uint32_t x_split, y_split; /* with heads; 1: x (y) is (B,heads,T,D) */
     uint32_t rotated;          /* with heads: this number of heads is rotated, and the others are copied */
     uint32_t halves;           /* 1: element i is paired with i + pairs; 0: element 2i with 2i + 1 */
-    uint32_t position;         /* of token 0; input 2 is added */
+    uint32_t position;         /* position of token 0, to which input 2 is added */
     uint32_t inverse;          /* 1: rotates back */
 } vkt_rope_attr;
 

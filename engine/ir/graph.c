@@ -364,7 +364,7 @@ void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
     f->out[f->n_out++].alias_in = (int32_t)i;
 }
 
-/* Returns whether t may not be read, because its memory is written: only what vkt_append returns shows the new numbers.
+/* Returns whether no node may read t, because a node writes its memory. Only the result of vkt_append may be read then.
  */
 static bool is_unreadable(const vkt_graph *g, vkt_tensor t)
 {
@@ -423,7 +423,7 @@ static void count_reader(vkt_graph *g, const vkt_node *n, int by)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
         uint32_t id = n->in[k].id;
-        while (g->values[id].again) id = g->values[id].again; /* the last one counts for all: vkt_readers */
+        while (g->values[id].again) id = g->values[id].again; /* the last value counts all readers: see vkt_readers */
         g->values[id].readers += (uint32_t)by;
     }
 }
@@ -492,7 +492,7 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
 {
     const vkt_value *v = vkt_value_of(g, t);
-    while (v->again) v = &g->values[v->again]; /* the last one counts for all: vkt_compute_again */
+    while (v->again) v = &g->values[v->again]; /* the last value counts all readers: see vkt_compute_again */
     return v->readers;
 }
 

@@ -28,8 +28,8 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM, /* from here to PUBLISHED: an arena of the store, or a range of one. The roles have the order of
-                     * vkt_store_part */
+    VKT_ROLE_PARAM, /* this and the next ones up to PUBLISHED: a whole arena of the store, or a range of it. The roles
+                     * have the order of vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
@@ -41,7 +41,7 @@ typedef enum vkt_role {
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot per run */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
-    VKT_ROLE_SCRATCH  /* made by emit; live until its node ends, or the last node that recalls it */
+    VKT_ROLE_SCRATCH  /* made by emit; live until the end of its node, or of the last node that recalls it */
 } vkt_role;
 
 #define VKT_ARENAS 7
@@ -54,16 +54,16 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
-    bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; no other node may read it, but for `appended` */
+    bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; only an `appended` alias of it may be read */
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
     uint32_t readers;  /* number of node inputs that refer to it */
-    uint32_t again;    /* id of the value that a second computation of this one makes (vkt_recompute_begin); 0: none */
+    uint32_t again;    /* id of the second computation of this value (vkt_recompute_begin); 0: none */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
-    vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: params bind one */
+    vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: vkt_program_params.arrays has it */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
@@ -112,7 +112,7 @@ struct vkt_graph {
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h), in which `report` counts runs; {0}: no report */
     vkt_tensor seed; /* the gradient that vkt_backward starts from; {0} before that call */
-    uint32_t batch; /* largest batch of a gather: the rows of a run with vkt_run.rows = 0. 0: the graph has no gather */
+    uint32_t batch; /* largest batch of a gather: a run with vkt_run.rows = 0 has so many rows. 0: there is no gather */
     vkt_optimizer optimizer; /* set by vkt_update */
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
@@ -121,22 +121,22 @@ struct vkt_graph {
                      * vkt_update_by_sum */
     const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
     uint32_t n_buckets;
-    vkt_block *blocks; /* of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
+    vkt_block *blocks; /* the blocks of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
     size_t n_blocks, cap_blocks;
     void **owned; /* memory of vkt_graph_own */
     size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
     bool finished;      /* a program was made from the graph, so values and nodes can no longer be added */
-    const bool *wanted; /* by value id: the gradient is needed; NULL except during vkt_backward and vkt_gradients */
+    const bool *wanted; /* [value id]: its gradient is needed; NULL except during vkt_backward and vkt_gradients */
     size_t n_wanted;
 };
 
-/* The kind of an op for fusing (`fuse`, epilogues). Fusing code sees this kind and no op names. */
+/* The kinds of computation that code which fuses nodes knows (`fuse`, epilogues). Such code does not use names of ops. */
 typedef enum vkt_fuse_kind {
     VKT_FUSE_NONE = 0,
-    VKT_FUSE_AFFINE,  /* inputs x, w, bias or null: x w^T + bias */
+    VKT_FUSE_AFFINE,  /* inputs x, w, bias (or null): x w^T + bias */
     VKT_FUSE_RELU,    /* input x: max(x, 0) */
-    VKT_FUSE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
+    VKT_FUSE_NETWORK, /* inputs x and the params of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
@@ -175,12 +175,12 @@ struct vkt_op {
      * the number of real rows. */
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
-    bool cheap;        /* it takes little time, so it may be recomputed to save memory */
+    bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
     uint8_t in_place;  /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
                         * and layout. The kernels must allow this: only the lane that writes an element of the output
                         * reads this element of the input, and it reads before it writes */
-    bool forward_only; /* a gradient that would pass through it is an error. An op with neither this nor a bit in `diff`
-                        * passes no gradient, without an error */
+    bool forward_only; /* a gradient that would pass through the op is an error. If this is false and `diff` is 0, the
+                        * gradient stops at the op, without an error */
     bool prologue;     /* runs before all other nodes, even if it was added later */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
@@ -188,9 +188,9 @@ struct vkt_op {
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t late_epilogues; /* a set like `epilogues`. A node of one of these kinds is fused only after all other
-                              * fusions, if none of them has used it */
+                              * fusions, if no other fusion has used it */
     uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
-                              * this input */
+                              * this input; 0: none */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
      * the work of no other node. */
     bool (*is_companion)(const vkt_node *head, const vkt_node *n);
@@ -198,12 +198,13 @@ struct vkt_op {
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
                         * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
-    /* Returns whether no gradient passes through input i of this node, although `diff` has its bit. NULL: never. */
+    /* Returns whether no gradient passes through input i of this node, although `diff` has its bit. NULL: it always
+     * passes. */
     bool (*stops)(const vkt_node *n, uint32_t i);
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
-    /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
-     * cases from text and calls of builders are not checked further. */
+    /* Checks inputs and attributes, and describes the outputs. No other check follows for cases from text and for calls
+     * of builders. So everything that passes must be safe to emit and to compute. */
     vkt_result (*infer)(vkt_infer *f);
     /* Recomputes the attributes that follow from the shapes of the inputs, and lowers bounds of integers to what these
      * attributes allow. NULL: there are none. */
@@ -226,8 +227,8 @@ struct vkt_op {
     /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient). Then the tests of
      * the op `tested_by` test it. */
     void (*sample)(vkt_rng *r, vkt_case *c);
-    /* Changes the n random words of the u32 input `amended` to words that the op accepts as numbers. NULL: all words
-     * below the bound of the input are such words. */
+    /* Changes the n random words of the u32 input `amended` to words that the op accepts. NULL: the op accepts all
+     * words below the bound of the input. */
     uint32_t amended;
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
@@ -271,7 +272,7 @@ static inline bool vkt_is_integer(vkt_dtype d)
 {
     return d == VKT_U32 || d == VKT_U8;
 }
-const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
+const char *vkt_dtype_name(vkt_dtype d);          /* for instance "f32" */
 uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
 const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */
 
@@ -354,7 +355,7 @@ struct vkt_infer {
     uint32_t n_out;
     struct {
         vkt_value proto;
-        int32_t alias_in; /* -1: own memory */
+        int32_t alias_in; /* index of an input; -1: the output has its own memory */
     } out[VKT_MAX_OUT];
 };
 static inline const vkt_value *vkt_in(const vkt_infer *f, uint32_t i)
@@ -393,9 +394,10 @@ typedef struct vkt_dispatch {
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
     uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
-    bool conditional; /* it need not run unless a counter on the device is larger than `above`: vkt_when_begin. The last
-                       * entry of `bind` is then no binding of the shader. It has the numbers of groups of such
-                       * dispatches, and those of this one begin at word `counts`: `groups`, or three zeros */
+    bool conditional; /* a conditional dispatch (vkt_when_begin): it need not run unless a counter on the device is
+                       * larger than `above`. The last entry of `bind` is then no binding of the shader. It is the
+                       * buffer with the numbers of groups of all conditional dispatches. The three numbers of this
+                       * dispatch begin at word `counts`: `groups`, or zeros */
     uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
@@ -435,24 +437,24 @@ struct vkt_emit {
     size_t n, cap;
     vkt_value *extra; /* scratch and constants: their ids follow those of the graph */
     size_t n_extra, cap_extra;
-    vkt_picked *picked; /* in the order in which nodes are lowered */
+    vkt_picked *picked; /* choices of variants, in the order in which nodes are lowered */
     size_t n_picked, cap_picked;
     vkt_memory *memory;
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
-    bool *taken;      /* by node number: the node is a companion, and the dispatches of another node do its work */
+    bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
     vkt_tensor relu;  /* dispatches that bind this value store max(., 0) in it; {0}: none */
-    bool conditional; /* dispatches are added for the case that a counter is larger than `above` */
+    bool conditional; /* vkt_dispatch_add adds conditional dispatches, with the number `above` */
     uint32_t above;
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
     uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
- * not look at the user's switches (vkt_choices) themselves. A node may choose several times. Sets of different kinds of
- * variants share none. If a node has several products, each one chooses among the same variants, and a forced or tuned
- * variant is for all of them that can use it. */
+ * not look at the user's switches (vkt_choices) themselves. An op may call this function several times for a node. If
+ * the calls are for different decisions, no variant may be in two of the sets. If the node has several products, each
+ * call has the same set. A forced or tuned variant then applies to all products that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);
@@ -484,8 +486,8 @@ typedef struct vkt_launch {
  * a stride of the number of groups. Kernels need not loop over y and z, so a y or z above max_groups is
  * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
-/* Says that the node needs a kernel that this build does not have. The node is then lowered again with another variant,
- * or refused if there is no other variant. vkt_dispatch_add calls this function. */
+/* Reports that the node needs a kernel that this build does not have. The node is then lowered again with another
+ * variant, or refused if there is no other variant. vkt_dispatch_add calls this function. */
 void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
  * node, unless a later node recalls the value. */
@@ -538,10 +540,10 @@ static inline bool vkt_stores_16_bits(vkt_precision p)
 /* Which values are stored in 16 bits, and in which type. */
 typedef struct vkt_storage {
     vkt_precision precision;
-    const bool *half; /* by value id; an alias has the entry of its root. NULL: no value is stored in 16 bits */
+    const bool *half; /* [value id]: it is stored in 16 bits; an alias has the entry of its root. NULL: no value is */
 } vkt_storage;
-/* Calls emit for the nodes in order, prologue nodes first. `live` (by node number; NULL: all) leaves out dead nodes. On
- * VKT_OK the caller frees with vkt_lower_free. */
+/* Calls emit for the nodes in order, prologue nodes first. Leaves out node i if live[i] is false; `live` NULL: leaves
+ * out none. On VKT_OK the caller frees with vkt_lower_free. */
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out);
 void vkt_lower_free(vkt_emit *e);
 static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t)
@@ -567,8 +569,8 @@ struct vkt_case {
     _Alignas(8) unsigned char attr[512];
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the batch; 0: all */
-    uint32_t first; /* index of the batch's first row in an order of rows */
-    bool one_sign;  /* gradients start from numbers in [0.5, 1), so that sums of these do not cancel */
+    uint32_t first; /* see vkt_run.first */
+    bool one_sign;  /* the gradients of the outputs are in [0.5, 1), so that their sums do not cancel */
     char text[160]; /* the case in one line, by which it can be reproduced */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);

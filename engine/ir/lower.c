@@ -275,8 +275,8 @@ const vkt_node *vkt_fuse_slope(const vkt_emit *e)
     return node_at(e->g, e->node->slope);
 }
 
-/* Refuses a value that no allocation of the device can hold. Without this check, emit would first split it into
- * dispatches. */
+/* Refuses a value that no allocation of the device can hold. This check is before emit, because emit would split the
+ * work on such a value into dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {

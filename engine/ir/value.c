@@ -128,7 +128,7 @@ static void convert(const vkt_value *v, const char *from, char *to, bool to_phys
     const vkt_phys p = vkt_phys_of(v);
     const uint32_t size = vkt_dtype_bytes(v->dtype), stored = vkt_element_bytes(v);
     const uint64_t n = vkt_shape_elements(v->shape);
-    uint64_t stride[VKT_MAX_RANK] = { 0 }; /* by logical dimension */
+    uint64_t stride[VKT_MAX_RANK] = { 0 }; /* [logical dimension] */
     for (uint32_t i = 0; i < v->shape.rank; i++) stride[p.logical[i]] = p.stride[i];
     uint32_t at[VKT_MAX_RANK] = { 0 };
     uint64_t e = 0;

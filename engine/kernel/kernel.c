@@ -80,7 +80,7 @@ typedef struct variant {
 
 /* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
 typedef struct cache {
-    entry **slots; /* `cap` of them, a power of two; NULL: a free slot */
+    entry **slots; /* `cap` of them, a power of two; a free slot is NULL */
     size_t n, cap;
     variant variants[VKT_K_END][2];
 } cache;

@@ -12,7 +12,7 @@
 
 /* One entry of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_entry {
-    const char *name;          /* "CONV2D_TILE" */
+    const char *name;          /* for instance "CONV2D_TILE" */
     uint32_t reads, writes;    /* bindings that the shader reads, and those that it writes (a binding may be in both) */
     uint32_t texels;           /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
     uint32_t flags;            /* VKT_KF_* */
@@ -40,7 +40,7 @@ typedef struct vkt_pipeline {
     VkPipeline handle;
     VkPipelineLayout layout; /* push constants: limits.max_push_bytes (at least 128), compute stage, offset 0 */
     VkDescriptorSetLayout set_layout; /* set 0: the bindings of reads | writes; those of `texels` are texel buffers */
-    uint32_t texels;                  /* mask of the bindings that are STORAGE_TEXEL_BUFFER; 0: none is */
+    uint32_t texels;                  /* mask of the bindings that are STORAGE_TEXEL_BUFFER; 0: none */
 } vkt_pipeline;
 
 /* Returns the pipeline for an entry and its constants. spec[i] is constant_id i, and constant_id 0 is the work-group

@@ -24,7 +24,7 @@ typedef struct vkt_tuning_id {
 /* Loads the file's entries into ctx->limits.choices, on the first call for a context. Does nothing if VKT_NO_TUNING=1
  * is set, if the context keeps no cache, or if there is no cache directory. VKT_E_NOMEM. */
 vkt_result vkt_tuning_use(vkt_ctx *ctx);
-/* Merges entries into the file (a new entry replaces an old one with the same key), replaces the file atomically, and
+/* Merges entries into the file: a new entry replaces an old one with the same key. Replaces the file atomically, and
  * loads its entries into ctx->limits.choices. VKT_E_STATE if the context keeps no cache or there is no cache directory;
  * VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_tuning_add(vkt_ctx *ctx, const vkt_tuned *entries, size_t n);

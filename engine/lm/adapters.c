@@ -75,3 +75,72 @@ vkt_result vkt_adapter_read(const vkt_host *h, vkt_store *s, vkt_store_part part
                             (int)a->layer_bytes, a->name);
     return VKT_OK;
 }
+
+vkt_result vkt_adapters_write(vkt_store *s, const vkt_adapter *list, uint32_t n, const float *values)
+{
+    for (uint32_t i = 0; i < n; values += vkt_adapter_elements(&list[i]), i++) {
+        VKT_TRY(vkt_store_write(s, list[i].a, VKT_PART_VALUE, values));
+        VKT_TRY(vkt_store_write(s, list[i].b, VKT_PART_VALUE, values + (uint64_t)list[i].rank * list[i].in));
+    }
+    return VKT_OK;
+}
+
+/* ---- options of files ---- */
+
+vkt_result vkt_adapters_match(const vkt_host *h, const char *path, const vkt_lora_params *built,
+                              const vkt_lora_params *file)
+{
+    if (file->rank != built->rank)
+        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with rank %u, the adapter has %u", path, built->rank,
+                        file->rank);
+    if (fabsf(file->alpha - built->alpha) > 1e-6f * fabsf(file->alpha))
+        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with alpha %g, the adapter has %g", path,
+                        (double)built->alpha, (double)file->alpha);
+    return VKT_OK;
+}
+
+vkt_result vkt_peft_config_create(const vkt_host *h, vkt_peft_config **out)
+{
+    *out = vkt_alloc(h, sizeof **out);
+    if (!*out) return vkt_fail_nomem(h, "a configuration", sizeof **out);
+    (*out)->host = *h;
+    return VKT_OK;
+}
+
+vkt_result vkt_peft_config_reserve(vkt_peft_config *c, size_t n)
+{
+    c->targets = vkt_alloc_array(&c->host, n, sizeof *c->targets);
+    if (!c->targets) return vkt_fail_nomem(&c->host, "names of layers", n * sizeof *c->targets);
+    c->lora.targets = (const char *const *)c->targets;
+    return VKT_OK;
+}
+
+vkt_result vkt_peft_config_add(vkt_peft_config *c, const char *name)
+{
+    char *copy = vkt_strdup(&c->host, name);
+    if (!copy) return vkt_fail_nomem(&c->host, "the name of a layer", strlen(name));
+    c->targets[c->lora.n_targets++] = copy;
+    return VKT_OK;
+}
+
+void vkt_peft_config_destroy(vkt_peft_config **pc)
+{
+    vkt_peft_config *c = pc ? *pc : NULL;
+    if (!c) return;
+    const vkt_host h = c->host;
+    for (uint32_t i = 0; i < c->lora.n_targets; i++) vkt_free(&h, c->targets[i]);
+    vkt_free(&h, c->targets);
+    vkt_free(&h, c->base);
+    vkt_free(&h, c);
+    *pc = NULL;
+}
+
+const vkt_lora_params *vkt_peft_config_lora(const vkt_peft_config *c)
+{
+    return c ? &c->lora : NULL;
+}
+
+const char *vkt_peft_config_base(const vkt_peft_config *c)
+{
+    return c ? c->base : NULL;
+}

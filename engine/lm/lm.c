@@ -4,11 +4,32 @@
 #include <stdio.h>
 
 #include "io/gguf.h"
+#include "record/record.h"
 
 enum { PIECE_BYTES = 1 << 20 }; /* of rows that are put in another order */
 
+/* Returns tensor i of all tensors that a model may have; NULL: there are i or fewer. */
+static vkt_lm_tensor *tensor_at(vkt_lm *m, uint32_t i)
+{
+    enum { OUTSIDE = 3, IN_BLOCK = 14 };
+    vkt_lm_tensor *const outside[OUTSIDE] = { &m->embedding, &m->norm, &m->output };
+    if (i < OUTSIDE) return outside[i];
+    const uint32_t number = (i - OUTSIDE) / IN_BLOCK;
+    if (!m->blocks || number >= m->model.blocks) return NULL;
+    vkt_lm_block *b = &m->blocks[number];
+    vkt_lm_tensor *const inside[IN_BLOCK] = { &b->attn_norm, &b->q,      &b->k,      &b->v,     &b->o,
+                                              &b->ffn_norm,  &b->gate,   &b->up,     &b->down,  &b->q_bias,
+                                              &b->k_bias,    &b->v_bias, &b->q_norm, &b->k_norm };
+    return inside[(i - OUTSIDE) % IN_BLOCK];
+}
+
+/* Destroys a tensor's array and its copies in other contexts. */
 static void release(vkt_lm_tensor *t)
 {
+    while (t->array && t->array->next) {
+        vkt_array *copy = t->array->next;
+        vkt_array_destroy(&copy);
+    }
     vkt_array_destroy(&t->array);
 }
 
@@ -16,16 +37,8 @@ void vkt_lm_destroy(vkt_lm **pm)
 {
     vkt_lm *m = pm ? *pm : NULL;
     if (!m) return;
-    for (uint32_t i = 0; m->blocks && i < m->model.blocks; i++) {
-        vkt_lm_block *b = &m->blocks[i];
-        vkt_lm_tensor *const all[] = { &b->attn_norm, &b->q,      &b->k,      &b->v,     &b->o,
-                                       &b->ffn_norm,  &b->gate,   &b->up,     &b->down,  &b->q_bias,
-                                       &b->k_bias,    &b->v_bias, &b->q_norm, &b->k_norm };
-        for (size_t k = 0; k < VKT_COUNT(all); k++) release(all[k]);
-    }
-    release(&m->embedding);
-    release(&m->norm);
-    release(&m->output);
+    vkt_lm_tensor *t;
+    for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++) release(t);
     vkt_free(&m->host, m->blocks);
     vkt_free(&m->host, m->rope_factors);
     vkt_free(&m->host, m->name);
@@ -216,5 +229,41 @@ vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out)
         *out = m;
     else
         vkt_lm_destroy(&m);
+    return r;
+}
+
+/* ---- further contexts ---- */
+
+static vkt_result copy_all(vkt_lm *m, vkt_ctx *ctx)
+{
+    vkt_lm_tensor *t;
+    vkt_array *copy; /* m->..array leads to it */
+    for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++)
+        if (t->array) VKT_TRY(vkt_array_copy(t->array, ctx, &copy));
+    return VKT_OK;
+}
+
+/* Destroys the copies in a context that is not that of vkt_lm_create. */
+static void remove_copies(vkt_lm *m, const vkt_ctx *ctx)
+{
+    vkt_lm_tensor *t;
+    for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++) {
+        vkt_array *copy = t->array ? vkt_array_in(t->array, ctx) : NULL;
+        vkt_array_destroy(&copy);
+    }
+}
+
+vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx)
+{
+    char text[24];
+    VKT_WANT(NULL, m);
+    VKT_WANT(&m->host, ctx);
+    if (vkt_array_in(m->embedding.array, ctx))
+        return vkt_fail(&m->host, VKT_E_ARG, "language model: the weights are in this context already");
+    const vkt_result r = copy_all(m, ctx);
+    if (r != VKT_OK) remove_copies(m, ctx);
+    if (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY)
+        vkt_log_line(&m->host, VKT_LOG_ERROR, "language model: the weights need %s of device memory in each context",
+                     vkt_bytes_text(m->bytes, text));
     return r;
 }

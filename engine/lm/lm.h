@@ -7,7 +7,8 @@
 
 /* A tensor on the device. */
 typedef struct vkt_lm_tensor {
-    vkt_array *array; /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats */
+    vkt_array *array; /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats. Other
+                       * contexts have copies of it (vkt_array_copy), which belong to the model */
     vkt_quant format; /* 0: f32 */
     uint32_t rows;    /* 0: a vector */
     uint32_t columns;
@@ -29,7 +30,7 @@ struct vkt_lm {
     vkt_lm_block *blocks;                  /* model.blocks of them */
     float *rope_factors;                   /* divisors of the frequencies, model.rope_width / 2; NULL: none */
     float attention_scale;                 /* factor of the scores */
-    uint64_t bytes;                        /* of all arrays */
+    uint64_t bytes;                        /* of all arrays of a context */
 };
 
 /* Returns the row of a GGUF file's tensor which is row `row` of the same tensor of transformers. For query and key of

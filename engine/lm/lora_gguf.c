@@ -3,48 +3,10 @@
 #include <stdio.h>
 
 #include "base/half.h"
-#include "io/gguf.h"
-#include "lm/adapters.h"
 #include "lm/lm.h"
+#include "lm/lora_gguf.h"
 
-enum { NAME_ROOM = VKT_GGUF_MAX_NAME + 1, BLOCK = 32, BLOCK_BYTES = 34 };
-
-/* ---- names and the order of rows ---- */
-
-static const struct {
-    const char *layer, *tensor;
-} names[] = { { "self_attn.q_proj", "attn_q" }, { "self_attn.k_proj", "attn_k" },      { "self_attn.v_proj", "attn_v" },
-              { "mlp.gate_proj", "ffn_gate" },  { "self_attn.o_proj", "attn_output" }, { "mlp.up_proj", "ffn_up" },
-              { "mlp.down_proj", "ffn_down" } };
-enum { QUERY = 0, KEY = 1 };
-
-/* The tensor to which an adapter belongs. */
-typedef struct place {
-    char tensor[NAME_ROOM];
-    bool in_heads; /* its rows are those of heads of queries or keys: the file may have them in another order */
-} place;
-
-static vkt_result find_place(const vkt_host *h, const vkt_adapter *a, const vkt_gguf_model *m, place *out)
-{
-    unsigned block = 0;
-    int at = 0;
-    const char *layer = a->name;
-    *out = (place){ .in_heads = false };
-    if (sscanf(layer, "model.layers.%9u.%n", &block, &at) == 1 && at > 0)
-        for (size_t k = 0; k < VKT_COUNT(names); k++) {
-            const size_t n = strlen(names[k].layer);
-            if (a->layer_bytes != (size_t)at + n || memcmp(layer + at, names[k].layer, n) != 0) continue;
-            snprintf(out->tensor, NAME_ROOM, "blk.%u.%s.weight", block, names[k].tensor);
-            const uint32_t heads = k == QUERY ? m->heads : m->kv_heads;
-            out->in_heads = k == QUERY || k == KEY;
-            if (out->in_heads && a->out != (uint64_t)heads * m->head_width)
-                return vkt_fail(h, VKT_E_SHAPE, "lora: \"%.*s\": %u rows are not those of %u heads of width %u",
-                                (int)a->layer_bytes, layer, a->out, heads, m->head_width);
-            return VKT_OK;
-        }
-    return vkt_fail(h, VKT_E_UNSUPPORTED, "lora: the layer \"%.*s\" has no tensor in a GGUF file", (int)a->layer_bytes,
-                    layer);
-}
+enum { BLOCK = 32, BLOCK_BYTES = 34 };
 
 /* ---- the adapters of a store ---- */
 
@@ -54,7 +16,7 @@ typedef struct adapters {
     vkt_store_part part;
     const vkt_gguf_model *m;
     vkt_adapter *list;
-    place *places;
+    vkt_lora_place *places;
     uint32_t n;
     vkt_lora_params lora; /* with its defaults filled in */
 } adapters;
@@ -67,7 +29,7 @@ static vkt_result adapters_open(const vkt_host *h, vkt_store *s, vkt_store_part 
     VKT_TRY(vkt_adapters_check(h, all->list, all->n, lora, &all->lora));
     all->places = vkt_alloc_array(h, all->n, sizeof *all->places);
     if (!all->places) return vkt_fail_nomem(h, "names of tensors", all->n * sizeof *all->places);
-    for (uint32_t i = 0; i < all->n; i++) VKT_TRY(find_place(h, &all->list[i], m, &all->places[i]));
+    for (uint32_t i = 0; i < all->n; i++) VKT_TRY(vkt_lora_place_of(h, &all->list[i], m, &all->places[i]));
     return VKT_OK;
 }
 
@@ -104,7 +66,7 @@ static vkt_result read_permuted(const adapters *all, uint32_t i, float **values)
 
 typedef struct tensors {
     vkt_gguf_tensor *all;
-    char (*names)[NAME_ROOM + 8];
+    char (*names)[VKT_LORA_NAME_ROOM];
     float **values; /* one for each adapter */
     size_t n;
 } tensors;
@@ -114,10 +76,6 @@ static vkt_gguf_tensor matrix(const char *name, uint32_t rows, uint32_t columns,
     return (
         vkt_gguf_tensor){ .name = name, .type = VKT_GGUF_F32, .rank = 2, .dims = { columns, rows }, .data = values };
 }
-
-static const char *const architectures[] = {
-    [VKT_GGUF_LLAMA] = "llama", [VKT_GGUF_QWEN2] = "qwen2", [VKT_GGUF_QWEN3] = "qwen3"
-};
 
 static vkt_result write_adapters(const adapters *all, const char *path, tensors *to)
 {
@@ -130,7 +88,7 @@ static vkt_result write_adapters(const adapters *all, const char *path, tensors 
         to->all[to->n + 1] = matrix(to->names[to->n + 1], a->out, a->rank, to->values[i] + (uint64_t)a->rank * a->in);
         to->n += 2;
     }
-    const char *architecture = architectures[all->m->architecture];
+    const char *architecture = vkt_lora_architecture(all->m);
     const vkt_gguf_string of = { architecture, strlen(architecture) }, adapter = { "adapter", 7 }, lora = { "lora", 4 };
     const vkt_gguf_meta meta[] = { { "general.architecture", VKT_GGUF_KIND_TEXT, false, 1, &of },
                                    { "general.type", VKT_GGUF_KIND_TEXT, false, 1, &adapter },
@@ -148,7 +106,7 @@ vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part
     VKT_WANT(host, path);
     const vkt_host h = vkt_host_resolve(host);
     adapters all;
-    if ((size_t)model->architecture >= VKT_COUNT(architectures) || !architectures[model->architecture])
+    if (!vkt_lora_architecture(model))
         return vkt_fail(&h, VKT_E_ARG, "lora: want a model that vkt_gguf_read_model or vkt_lm_model has described");
     vkt_result r = adapters_open(&h, s, part, model, lora, &all);
     const size_t n = r == VKT_OK ? all.n : 0;

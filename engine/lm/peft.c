@@ -1,6 +1,5 @@
 /* lm/peft.c - the adapters of a store and the folders of PEFT. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/file.h"
@@ -110,15 +109,9 @@ static vkt_result check_config(const vkt_host *h, const vkt_lora_params *lora, c
 {
     vkt_peft_config *c;
     VKT_TRY(vkt_peft_config_open(h, folder, &c));
-    const vkt_lora_params got = *vkt_peft_config_lora(c);
+    const vkt_result r = vkt_adapters_match(h, folder, lora, vkt_peft_config_lora(c));
     vkt_peft_config_destroy(&c);
-    if (got.rank != lora->rank)
-        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with rank %u, the adapter has %u", folder,
-                        lora->rank, got.rank);
-    if (fabsf(got.alpha - lora->alpha) > 1e-6f * fabsf(got.alpha))
-        return vkt_fail(h, VKT_E_STATE, "%s: the network was built with alpha %g, the adapter has %g", folder,
-                        (double)lora->alpha, (double)got.alpha);
-    return VKT_OK;
+    return r;
 }
 
 static vkt_result read_tensor(const adapters *all, const vkt_safetensors *st, const char *path, uint32_t i, float *to)
@@ -174,18 +167,6 @@ static vkt_result read_tensors(const adapters *all, const char *path)
     return r;
 }
 
-static vkt_result write_store(const adapters *all)
-{
-    const float *at = all->values;
-    for (uint32_t i = 0; i < all->n; i++) {
-        const vkt_adapter *a = &all->list[i];
-        VKT_TRY(vkt_store_write(all->s, a->a, VKT_PART_VALUE, at));
-        VKT_TRY(vkt_store_write(all->s, a->b, VKT_PART_VALUE, at + (uint64_t)a->rank * a->in));
-        at += vkt_adapter_elements(a);
-    }
-    return VKT_OK;
-}
-
 vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder)
 {
     VKT_WANT(host, s);
@@ -200,7 +181,7 @@ vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_para
     if (r == VKT_OK) r = vkt_adapters_check(&h, all.list, all.n, lora, &full);
     if (r == VKT_OK) r = check_config(&h, &full, folder);
     if (r == VKT_OK) r = read_tensors(&all, path);
-    if (r == VKT_OK) r = write_store(&all);
+    if (r == VKT_OK) r = vkt_adapters_write(s, all.list, all.n, all.values);
     adapters_close(&all);
     vkt_free(&h, path);
     return r;

@@ -8,13 +8,6 @@
 
 enum { MOST_BYTES = 1 << 20, MOST_RANK = 1 << 16, MOST_TARGETS = 1 << 16 };
 
-struct vkt_peft_config {
-    vkt_host host;
-    char *base;
-    char **targets; /* lora.n_targets */
-    vkt_lora_params lora;
-};
-
 /* Options that say how an adapter was made or is stored, and do not change what it computes. */
 static const char *const without_effect[] = { "auto_mapping",      "inference_mode", "revision",      "peft_version",
                                               "eva_config",        "corda_config",   "loftq_config",  "runtime_config",
@@ -103,7 +96,7 @@ static vkt_result read_numbers(const source *f)
     double a = json_number_value(alpha);
     if (!json_is_integer(r) || json_integer_value(r) < 1 || json_integer_value(r) > MOST_RANK)
         return malformed(f, "r", "an integer from 1 to 65536");
-    if (!json_is_number(alpha) || !(fabs(a) <= 1e6) || a == 0)
+    if (!json_is_number(alpha) || !(fabs(a) <= 1e6) || (float)a == 0)
         return malformed(f, "lora_alpha", "a number other than 0");
     if ((dropout && !json_is_number(dropout)) || !(p >= 0 && p < 1))
         return malformed(f, "lora_dropout", "a number from 0 to below 1");
@@ -117,14 +110,10 @@ static vkt_result read_numbers(const source *f)
 
 static vkt_result add_target(const source *f, const char *name)
 {
-    vkt_lora_params *lora = &f->c->lora;
     if (!*name) return malformed(f, "target_modules", "names that are not empty");
     if (strchr(name, '*'))
         return vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: the target \"%.80s\": patterns are not supported", f->path, name);
-    char *copy = vkt_strdup(f->h, name);
-    if (!copy) return vkt_fail_nomem(f->h, "the name of a layer", strlen(name));
-    f->c->targets[lora->n_targets++] = copy;
-    return VKT_OK;
+    return vkt_peft_config_add(f->c, name);
 }
 
 static vkt_result read_targets(const source *f)
@@ -135,9 +124,7 @@ static vkt_result read_targets(const source *f)
     const size_t n = all ? VKT_COUNT(all_linear) : json_array_size(v);
     if (text && !all) return refuse(f, "target_modules", v);
     if (n == 0 || n > MOST_TARGETS) return malformed(f, "target_modules", "a list of names");
-    f->c->targets = vkt_alloc_array(f->h, n, sizeof *f->c->targets);
-    if (!f->c->targets) return vkt_fail_nomem(f->h, "names of layers", n * sizeof *f->c->targets);
-    f->c->lora.targets = (const char *const *)f->c->targets;
+    VKT_TRY(vkt_peft_config_reserve(f->c, n));
     for (size_t i = 0; i < n; i++) {
         const char *name = all ? all_linear[i] : json_string_value(json_array_get(v, i));
         if (!name) return malformed(f, "target_modules", "a list of names");
@@ -162,10 +149,9 @@ static vkt_result read_all(const source *f)
 vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char *text, size_t n, vkt_peft_config **out)
 {
     json_error_t why;
+    vkt_peft_config *c;
     *out = NULL;
-    vkt_peft_config *c = vkt_alloc(h, sizeof *c);
-    if (!c) return vkt_fail_nomem(h, "a configuration", sizeof *c);
-    c->host = *h;
+    VKT_TRY(vkt_peft_config_create(h, &c));
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     const vkt_result r = all ? read_all(&(source){ &c->host, path, all, c })
                              : vkt_fail(h, VKT_E_FORMAT, "%s: line %d: %s", path, why.line, why.text);
@@ -198,28 +184,6 @@ vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_pe
     vkt_free(&h, bytes);
     vkt_free(&h, path);
     return r;
-}
-
-void vkt_peft_config_destroy(vkt_peft_config **pc)
-{
-    vkt_peft_config *c = pc ? *pc : NULL;
-    if (!c) return;
-    const vkt_host h = c->host;
-    for (uint32_t i = 0; i < c->lora.n_targets; i++) vkt_free(&h, c->targets[i]);
-    vkt_free(&h, c->targets);
-    vkt_free(&h, c->base);
-    vkt_free(&h, c);
-    *pc = NULL;
-}
-
-const vkt_lora_params *vkt_peft_config_lora(const vkt_peft_config *c)
-{
-    return c ? &c->lora : NULL;
-}
-
-const char *vkt_peft_config_base(const vkt_peft_config *c)
-{
-    return c ? c->base : NULL;
 }
 
 /* ---- writing ---- */

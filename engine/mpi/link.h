@@ -2,11 +2,12 @@
  *
  * A rank that waits for its peer polls. While it polls, it receives control messages: faults and inquiries of other
  * ranks. A rank that has waited for the timeout sends an inquiry to all other ranks: for which rank does each of them
- * wait? A rank that is in a call answers at once. Then the asker follows the chain: its peer, the rank for which its
- * peer waits, and so on. The chain ends at a rank that has not answered, or goes round in a circle. If the last rank
- * that has answered has itself waited for the timeout, the asker sends a failure to all ranks; else that rank will ask
- * later. In a circle, no rank fails while data are being transferred. Of two ranks that ask at the same time, only the
- * one with the lower number goes on, so that all ranks get the same message. */
+ * wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank for which its peer
+ * waits, and so on. The chain ends at a rank that has not answered, or it is a circle. The last rank that has answered
+ * decides. If this rank has waited for the timeout too, the asker sends a failure to all ranks. Else the asker reports
+ * nothing, because this rank will ask later. If the chain is a circle, the asker reports nothing while a rank of the
+ * circle is transferring data. If two ranks ask at the same time, only the one with the lower number goes on, so that
+ * all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 

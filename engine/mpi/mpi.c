@@ -1,7 +1,7 @@
-/* mpi/mpi.c - the transport between processes. An exchange sends a header, and the data behind it. A rank that waits
- * for the peer's header sleeps between polls, because the device may compute on the same core. When the header has
- * arrived, both ranks are in the call. Then the rank first polls without sleeping, because many implementations of MPI
- * move data only while a rank polls. */
+/* mpi/mpi.c - the transport between processes. An exchange sends a header, then the data. A rank that waits for the
+ * peer's header sleeps between polls, because the device may compute on the same core. After the header has arrived,
+ * the rank polls without sleeping for some time, because many implementations of MPI move data only while a rank
+ * polls. */
 #include "mpi/link.h"
 
 #include <sched.h>
@@ -31,8 +31,8 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. After that it sleeps between polls,
- * longer and longer, up to MAX_SLEEP_NS. */
+/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. After that, sleeps between polls.
+ * Each sleep is longer than the last one, up to MAX_SLEEP_NS. */
 static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
 {
     const uint64_t start_ns = vkt_now_ns();
@@ -78,7 +78,7 @@ static void drop_requests(vkt_mpi *m)
 
 /* ---- the functions of the transport ---- */
 
-/* Begins to send a header, and to receive the peer's. */
+/* Begins to send a header, and to receive the peer's header. */
 static int post_header(vkt_mpi *m, bool barrier, size_t bytes)
 {
     m->out = (vkt_mpi_header){ .bytes = bytes, .barrier = barrier };
@@ -113,8 +113,8 @@ static vkt_result check_headers(vkt_mpi *m)
                         b->barrier ? "a barrier" : "an exchange", (unsigned long long)b->bytes);
 }
 
-/* Meets the peer in the same call, and exchanges the first message of data. Receives the data only after the headers
- * are equal, because MPICH would end the process if the data were longer than expected. */
+/* Exchanges headers with the peer, then the first message of data. Receives the data only after check_headers, because
+ * MPICH would end the process if the data were longer than expected. */
 static vkt_result exchange_first(vkt_mpi *m, bool barrier, const void *send, void *receive, size_t bytes)
 {
     const size_t part = VKT_MIN(bytes, VKT_MPI_MESSAGE_BYTES);
@@ -167,8 +167,8 @@ static vkt_result mpi_exchange(void *user, uint32_t peer, const void *send, void
     return call(m, peer, false, send, receive, bytes);
 }
 
-/* Meets rank xor 1, then rank xor 2, and so on. At the end, a message from each rank has reached this rank, directly or
- * through other ranks. */
+/* Exchanges headers with rank xor 1, then with rank xor 2, xor 4 and so on. At the end, a message from each rank has
+ * reached this rank, directly or through other ranks. */
 static vkt_result mpi_barrier(void *user)
 {
     vkt_mpi *m = user;
@@ -305,7 +305,7 @@ void vkt_mpi_close(vkt_mpi **m_ptr)
     if (!m_ptr || !*m_ptr) return;
     vkt_mpi *m = *m_ptr;
     *m_ptr = NULL;
-    if (!m->failed) mpi_barrier(m); /* answers inquiries of other ranks until all ranks close */
+    if (!m->failed) mpi_barrier(m); /* waits for all ranks, and answers their control messages meanwhile */
     const uint64_t end_ns = vkt_now_ns() + LINGER_NS;
     bool sent = false;
     while (!m->stuck && !(sent = vkt_mpi_has_sent(m)) && vkt_now_ns() < end_ns) sleep_ns(MIN_SLEEP_NS);

@@ -8,7 +8,7 @@
 typedef struct vkt_layer_row {
     char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
-    uint64_t parameters, bytes; /* numbers of parameters and frozen arrays; their bytes */
+    uint64_t parameters, bytes; /* of parameters and frozen arrays: how many numbers, how many bytes */
 } vkt_layer_row;
 
 typedef struct vkt_init_row {
@@ -37,7 +37,8 @@ struct vkt_builder {
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
     uint64_t counted; /* parameters of all layers so far */
-    /* Frozen arrays: numbers and bytes of all layers so far, and of those that have their row in the summary. */
+    /* Frozen arrays: how many numbers and bytes all layers so far have (array_*), and how many of them the rows of the
+     * summary have so far (counted_*). */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
     vkt_lora lora;
 };
@@ -46,7 +47,7 @@ struct vkt_builder {
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
 /* Counts a frozen array for the next row of the summary. */
 void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);
-/* Returns y plus the adapter of x if the layer's name matches a target; else y. */
+/* If the layer's name matches a target, returns y plus the output of an adapter of x; else returns y. */
 vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vkt_tensor y);
 /* Returns whether the layer gets an adapter. */
 bool vkt_builder_adapts(const vkt_builder *b, const char *layer);

@@ -1,9 +1,10 @@
 /* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes.
  *
- * The factor alpha / r is applied to A x, which has only r numbers for each row of x. The two products are computed as
- * z = A x^T and z^T B^T. In the products for z, for its gradient, and for the gradients of A and B^T, r is then the
- * number of rows. Tiles of products may have few rows (ops/product/gemm.c), but never few columns. B^T and its gradient
- * are copies of r numbers for each output. */
+ * Each row of x is an input of the layer. The adapter adds (alpha / r) * x A^T B^T to the output. It computes two
+ * products: z = A x^T, and then z^T B^T. The factor alpha / r is applied to z, which has only r numbers for each row of
+ * x. Tiles of products may have few rows (ops/product/gemm.c), but never few columns. So the operands are in an order
+ * that gives z, its gradient, and the gradients of A and B^T only r rows. For this order, B and the gradient of B^T are
+ * transposed by copies. They are small: r numbers for each output. */
 #include <math.h>
 #include <stdio.h>
 
@@ -77,7 +78,8 @@ static bool matches(const char *pattern, const char *text)
     return *pattern == 0;
 }
 
-/* Returns whether a target means the layer with this name. */
+/* Returns whether a target matches a layer's name. A target without '*' matches the last parts of the name, between
+ * dots. */
 static bool is_target(const char *target, const char *name)
 {
     if (strchr(target, '*')) return matches(target, name);
@@ -100,7 +102,7 @@ bool vkt_builder_adapts(const vkt_builder *b, const char *layer)
     return false;
 }
 
-/* Makes the parameter of A or B. */
+/* Makes the parameter of one factor: lora_A or lora_B. */
 static vkt_tensor make_part(vkt_builder *b, const char *layer, const char *part, uint32_t rows, uint32_t columns,
                             vkt_init init)
 {

@@ -33,8 +33,8 @@ static float or_keras(const vkt_builder *b, float given, float keras)
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
 }
 
-/* Returns whether the running variance is the biased one, as in the Keras presets. An exception is images (rank 4) in
- * tf.keras: it normalises them with tf.nn.fused_batch_norm, which returns the unbiased variance. */
+/* Returns whether the running variance is the biased one, as in the Keras presets. An exception: tf.keras normalises
+ * images (rank 4) with tf.nn.fused_batch_norm, which returns the unbiased variance. */
 static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 {
     const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;
@@ -62,7 +62,8 @@ vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, con
 
 static const vkt_nn_norm_params default_norm = { .eps = 0 };
 
-/* Make the weight and the bias of a norm. Return the null tensor if the norm has none. */
+/* weight_of and bias_of make the parameters of a norm. They return the null tensor if the norm does not have the
+ * parameter. */
 static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
 {
     return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "weight", n, ones, false);

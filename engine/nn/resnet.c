@@ -6,8 +6,8 @@
 
 #include "nn/builder.h"
 
-/* The numbers that the depth of a network decides: blocks of each stage (0: the network does not have this stage),
- * channels of the first stage, and whether the blocks are bottlenecks. */
+/* The numbers that depend on the depth of a network: blocks of each stage (0: the network does not have this stage),
+ * whether the blocks are bottlenecks, and channels of the first stage. */
 typedef struct form {
     uint32_t blocks[4];
     bool bottleneck;

@@ -15,7 +15,7 @@ typedef struct check {
     const vkt_custom_op *op;
     const vkt_custom_shader *s;
     bool gradient;
-    const char *what; /* "custom op 'wave', gradient shader" */
+    const char *what; /* for instance "custom op 'wave', gradient shader" */
 } check;
 
 /* Writes what a binding holds, as a C expression: "VKT_CUSTOM_X(2)". */
@@ -35,7 +35,7 @@ static bool is_written(bool gradient, uint32_t bind)
     return vkt_custom_kind(bind) == (gradient ? VKT_CUSTOM_DX(0) : VKT_CUSTOM_Y(0));
 }
 
-/* Checks what entry b of `bind` holds. */
+/* Checks entry b of the declaration's `bind`. */
 static vkt_result check_entry(const check *c, uint32_t b)
 {
     const uint32_t bind = c->s->bind[b], kind = vkt_custom_kind(bind), i = vkt_custom_number(bind);

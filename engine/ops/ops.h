@@ -17,7 +17,8 @@ extern const vkt_op *const vkt_ops[];
 /* Returns the sum of x over the dimensions that broadcasting `shape` to x's shape would repeat. If x has this shape
  * already, the result is x itself. Otherwise the result is ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Return the maximum or the minimum of x over the same dimensions as vkt_sum_to. The layout is as for vkt_sum_to. */
+/* These two return the maximum and the minimum of x over the same dimensions as vkt_sum_to, in the same layout as
+ * vkt_sum_to. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Checks that an op may write to `external`: vkt_external made it, and no node uses it. */
@@ -37,8 +38,8 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * Only gathers may run beside it (trait early_batch). vkt_shard_sums adds it to a graph of shards; record/ adds it to
- * any other graph that uses a step. `update`: the node also advances the optimizer's clock. */
+ * Only gathers may run at the same time (trait early_batch). vkt_shard_sums adds it to a graph of shards; record/ adds
+ * it to any other graph that uses a step. `update`: the node also advances the optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----
@@ -76,13 +77,13 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
                              vkt_tensor *sum);
 
 /* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: those added after vkt_when_above(e, n) need
- * not run unless the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes
+ * to run only if the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes
  * the counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the numbers of
- * groups of all conditional dispatches, and the device reads them (vkCmdDispatchIndirect). What dispatches of one
- * condition write in scratch may be read by those of the same or a larger n.
+ * groups of all conditional dispatches, and the device reads them (vkCmdDispatchIndirect). Conditional dispatches may
+ * read from scratch only what dispatches with the same n or a smaller n have written.
  *
  * The condition only saves time: the results must be the same if all dispatches run. The first two runs of a program
- * run all of them, to measure how long each one takes (record/parts.c). */
+ * run all dispatches, to measure how long they take (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
     size_t first; /* number of the first dispatch */

@@ -2,8 +2,8 @@
  * node can do.
  *
  * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the first node calls
- * vkt_fuse_companion. Emit does not call it where that would not save time. Then the dispatches and their order are
- * those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two nodes are
+ * vkt_fuse_companion. Emit does not call it where a companion would not save time. Then the dispatches and their order
+ * are those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two nodes are
  * neighbours on the longest path of the graph. */
 #include "passes/passes.h"
 

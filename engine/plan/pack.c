@@ -3,10 +3,10 @@
  * The values of a list are placed one after the other. Each value gets the lowest offset that no placed value with an
  * overlapping live range uses. There are two searches. The first one starts with the values in the order of size, the
  * second one in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020, section 5.1). Then each value that ends above the lower bound moves to a random earlier position in
- * the list, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values
- * moved by a fixed distance, the search would cycle. The plan is the best of all rounds. The random numbers are from
- * Philox with a fixed key, so the plan of a graph is always the same.
+ * Inference", 2020, section 5.1). Then each value that ends above the least possible size (lower_bound) moves to a
+ * random earlier position in the list, and all values are placed again: squeaky wheel optimization (Joslin & Clements,
+ * JAIR 10, 1999). If values moved by a fixed distance, the search would cycle. The plan is the best of all rounds. The
+ * random numbers are from Philox with a fixed key, so the plan of a graph is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
  * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one

@@ -60,7 +60,7 @@ typedef struct vkt_plan {
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
     uint64_t guard_bytes;     /* unused bytes behind each packed value. If not 0 (tests), no two values share memory */
-    uint64_t more_bytes;      /* bytes of packed memory that an order with fewer barriers may need more; 0: none */
+    uint64_t more_bytes;      /* how many more bytes of packed values an order with fewer barriers may need; 0: none */
     uint64_t most_bytes;      /* more_bytes is used only if packed values, constants, inputs and more_bytes together
                                * have at most this size */
     bool in_place; /* outputs may overwrite inputs if the op descriptor allows this, even if guard_bytes is not 0 */

@@ -20,7 +20,7 @@ typedef struct span {
 typedef struct usage {
     span live;     /* from the first to the last dispatch that touches it; a kept value: from 0 to UINT32_MAX */
     span writes;   /* the first and the last dispatch that write it */
-    uint32_t late; /* the first dispatch behind the peak that touches it; 0: none does, or the one at the peak does */
+    uint32_t late; /* the first dispatch behind the peak that touches it; 0: none does, or the peak itself touches it */
 } usage;
 
 typedef struct recomputation {

@@ -126,13 +126,13 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
     return number;
 }
 
-/* Adds the edges of the nodes that have an order (vkt_node.after): from the last dispatch of that node. If the node has
- * no dispatch of its own, because it is a companion, the edges start from the dispatch before the second computation.
- */
+/* Adds the edges for nodes that compute a value again, and must run after a certain other node (vkt_node.after). The
+ * edges start from the last dispatch of that other node. If this node is a companion without a dispatch of its own,
+ * they start from the dispatch in front of the second computation. */
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* `last` and `from` are those of the present block */
+    uint32_t last = 0, from = NO_ACCESS; /* of the dispatches with the same `after` */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;
@@ -188,7 +188,7 @@ static uint64_t bytes_of(const scheduler *s, uint32_t owner)
     return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ owner })->bytes, VKT_ALIGN_BYTES);
 }
 
-/* Computes the bytes that become live with d (*starting), and those of values that no other dispatch still has to touch
+/* Computes the bytes that become live with d (*starting), and the bytes of values that only d still has to touch
  * (*freed). */
 static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {

@@ -66,10 +66,72 @@ vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shap
     return VKT_OK;
 }
 
+/* ---- copies in other contexts ---- */
+
+vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx)
+{
+    vkt_array *at = a;
+    do {
+        if (at->ctx == ctx) return at;
+        at = at->next;
+    } while (at && at != a);
+    return NULL;
+}
+
+static void leave_ring(vkt_array *a)
+{
+    vkt_array *before = a->next;
+    if (!before) return;
+    while (before->next != a) before = before->next;
+    before->next = before == a->next ? NULL : a->next;
+}
+
+/* Copies the bytes of `from` to `to` in pieces, through host memory. */
+static vkt_result copy_bytes(const vkt_array *from, const vkt_array *to)
+{
+    enum { PIECE_BYTES = 1 << 20 };
+    const vkt_host *h = &to->ctx->host;
+    const uint64_t bytes = vkt_round_up(from->bytes, 4), piece = VKT_MIN(bytes, (uint64_t)PIECE_BYTES);
+    void *room = vkt_alloc(h, piece);
+    if (!room) return vkt_fail_nomem(h, "a piece of an array", piece);
+    vkt_result r = VKT_OK;
+    for (uint64_t at = 0; at < bytes && r == VKT_OK; at += piece) {
+        const uint64_t n = VKT_MIN(piece, bytes - at);
+        r = vkt_readback(from->ctx, from->buffer, at, room, n);
+        if (r == VKT_OK) r = vkt_upload(to->ctx, to->buffer, at, room, n);
+    }
+    vkt_free(h, room);
+    return r;
+}
+
+vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out)
+{
+    if (out) *out = NULL;
+    VKT_WANT(NULL, a);
+    VKT_WANT(&a->ctx->host, ctx);
+    VKT_WANT(&ctx->host, out);
+    *out = NULL;
+    if (vkt_array_in(a, ctx))
+        return vkt_fail(&ctx->host, VKT_E_ARG, "array: want a context without this array and without a copy of it");
+    vkt_array *copy;
+    const vkt_array_params p = { .dtype = a->dtype, .shape = a->shape, .name = "copy of an array" };
+    VKT_TRY(vkt_array_create(ctx, &p, &copy));
+    const vkt_result r = copy_bytes(a, copy);
+    if (r == VKT_OK) {
+        copy->next = a->next ? a->next : a;
+        a->next = copy;
+        *out = copy;
+    } else {
+        vkt_array_destroy(&copy);
+    }
+    return r;
+}
+
 void vkt_array_destroy(vkt_array **pa)
 {
     vkt_array *a = pa ? *pa : NULL;
     if (!a) return;
+    leave_ring(a);
     vkt_settle(a->ctx);
     for (int i = 0; i < 2; i++) vkt_commands_destroy(a->ctx, &a->handover[i].commands);
     vkt_buffer_destroy(a->ctx, &a->buffer);

@@ -52,8 +52,8 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
 }
 
 /* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
- * nothing is pending and the frame has submitted nothing yet, the next slice always counts as fitting. A slice that is
- * longer than the budget now will be longer than the budget in each later frame, too. */
+ * nothing is pending and the frame has submitted nothing yet, the next slice counts as fitting even if it is longer
+ * than the budget. Otherwise it would never run, because it would be too long in each later frame, too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint64_t *ns = p->budget.slices.ns;

@@ -73,7 +73,7 @@ static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uin
 }
 
 /* Makes the pipelines of the application's shaders. The first n entries of p->pipelines are the pipelines of kernels.
- * They move to the indices of their dispatches. */
+ * This function moves these to the indices of their dispatches. */
 static vkt_result make_shaders(vkt_program *p, size_t n)
 {
     const size_t shaders = p->lowered.n - n;

@@ -50,17 +50,18 @@ static void add_store(const vkt_graph *g, vkt_memory_needs *n)
     add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
 }
 
-/* Returns the array of value i, or NULL if it is not known yet. */
-static const vkt_array *array_at(const vkt_graph *g, const vkt_program_params *params, uint32_t i)
+/* Returns the array of value i in `ctx`, or NULL if it is not known yet. */
+static const vkt_array *array_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i)
 {
     for (uint32_t k = 0; params && k < params->n_arrays; k++)
         if (params->arrays[k].tensor.id == i) return params->arrays[k].array;
-    return g->values[i].array;
+    return g->values[i].array ? vkt_array_in(g->values[i].array, ctx) : NULL;
 }
 
 /* Adds the arrays of the graph. An array that several values use counts once, and memory of the application not at all.
  */
-static vkt_result add_arrays(const vkt_graph *g, const vkt_program_params *params, vkt_memory_needs *n)
+static vkt_result add_arrays(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params,
+                             vkt_memory_needs *n)
 {
     const vkt_array **seen = vkt_alloc_array(&g->host, g->n_values, sizeof(vkt_array *));
     size_t n_seen = 0;
@@ -68,7 +69,7 @@ static vkt_result add_arrays(const vkt_graph *g, const vkt_program_params *param
     for (uint32_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &g->values[i];
         if (v->role != VKT_ROLE_EXTERNAL || v->alias) continue;
-        const vkt_array *a = array_at(g, params, i);
+        const vkt_array *a = array_at(ctx, g, params, i);
         size_t k = 0;
         while (a && k < n_seen && seen[k] != a) k++;
         if (k < n_seen) continue;
@@ -93,7 +94,7 @@ vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_param
     add_store(g, out);
     add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST);
     add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST / 2);
-    const vkt_result r = add_arrays(g, params, out);
+    const vkt_result r = add_arrays(ctx, g, params, out);
     vkt_program_destroy(&p);
     return r;
 }

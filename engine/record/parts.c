@@ -3,8 +3,8 @@
  * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before it
  * has run. So the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers
  * compile late. The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit
- * allows. The first two runs do all conditional dispatches (vkt_when_begin), so each of them has a measured time, and
- * no later run takes longer because it does more of them. */
+ * for a submission allows. The first two runs do all conditional dispatches (vkt_when_begin). So each dispatch has a
+ * measured time, and no later run does more dispatches than the measured one. */
 #include "record/record.h"
 
 static vkt_result record_side(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_timer *timer,
@@ -46,7 +46,7 @@ vkt_series *vkt_parts_now(vkt_program *p)
     return p->parts[0].n ? &p->parts[p->side] : &p->pieces[p->side];
 }
 
-/* Records the parts and frees the pieces. */
+/* Records the parts. Frees the pieces, the command buffers of single dispatches. */
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
     vkt_series parts[2];

@@ -1,7 +1,8 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
-/* Returns whether an earlier choice of the same node is the same: a node may have several products. */
+/* Returns whether choice i repeats an earlier choice of the same node. A node with several products has several
+ * choices. */
 static bool is_repeated(const vkt_program *p, size_t i)
 {
     const vkt_picked *all = p->lowered.picked;

@@ -61,7 +61,7 @@ static vkt_result finish_graph(vkt_program *p)
     return VKT_OK;
 }
 
-/* Returns the bytes that are left for a program. max_bytes: its own limit; 0: none. */
+/* Returns the bytes that are left for a program. max_bytes: the program's own limit; 0: none. */
 static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
 {
     vkt_memory_stats m;
@@ -134,9 +134,9 @@ static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
     return false;
 }
 
-/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen,
- * because the file's hash covers the kernels, but not the lists of variants and tiles. Another version of the library
- * may have other lists. */
+/* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen because the file's
+ * hash covers the kernels, but not the lists of variants and tiles. Another version of the library may have other
+ * lists. */
 static void log_if_tuning_is_ignored(vkt_program *p)
 {
     const vkt_choices *c = &p->ctx->limits.choices;
@@ -228,14 +228,20 @@ static bool array_fits(const vkt_program *p, vkt_tensor t, const vkt_array *a)
     return a && a->ctx == p->ctx && a->bytes >= v->bytes && a->dtype == v->dtype;
 }
 
-/* Binds the arrays of vkt_external_array, where the params bind no other array. */
+/* Binds the arrays of vkt_external_array, or their copies in this context, where the params bind no other array. */
 static vkt_result bind_given_arrays(vkt_program *p)
 {
     for (uint32_t i = 1; i < p->g->n_values; i++) {
         if (!is_external(p, i) || p->arrays[0][i]) continue;
-        vkt_array *a = p->g->values[i].array;
-        if (!a)
+        vkt_array *given = p->g->values[i].array;
+        if (!given)
             return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: the external value '%s' has no array",
+                            p->g->values[i].name);
+        vkt_array *a = vkt_array_in(given, p->ctx);
+        if (!a)
+            return vkt_fail(&p->ctx->host, VKT_E_ARG,
+                            "program: the array of '%s' is in another context, and this one has no copy of it: want "
+                            "vkt_array_copy, or vkt_lm_add_context for a language model",
                             p->g->values[i].name);
         if (!array_fits(p, (vkt_tensor){ i }, a))
             return vkt_fail(&p->ctx->host, VKT_E_ARG,

@@ -24,8 +24,11 @@ struct vkt_array {
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
+    vkt_array *next; /* the next array of a ring of copies in different contexts (vkt_array_copy); NULL: no copy */
 };
 
+/* array.c: returns the array of `ctx` in a's ring of copies, which may be `a` itself; NULL: there is none. */
+vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx);
 /* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared), of the
  * class VKT_MEM_STAGING. vkt_array_map returns its memory. name NULL: "shared". Errors are those of vkt_array_create.
  */
@@ -51,7 +54,7 @@ struct vkt_store {
 
 /* store.c: returns the class of the memory of a part. */
 vkt_mem_class vkt_store_class(vkt_store_part part);
-/* store.c: returns whether vkt_store_set_loss_scale takes these numbers. */
+/* store.c: returns whether vkt_store_set_loss_scale accepts these numbers. */
 bool vkt_loss_scale_fits(const vkt_loss_scale *l);
 
 /* The buffer and the bytes of one binding. */
@@ -79,14 +82,15 @@ typedef struct vkt_slice_set {
     uint32_t last;        /* slice that was submitted last */
 } vkt_slice_set;
 
-/* slices.c: the slices of a run by budget. Frames use the two sets alternately. So the host can read the times of one
- * frame while the set of the next frame is pending. */
+/* slices.c: the slices of a run that vkt_step_budget distributes over frames. Frames use the two sets alternately. So
+ * the host can read the times of one frame while the set of the next frame is pending. */
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
     uint64_t *ns;        /* by slice: its expected time, with the time until the next slice of its frame begins */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
-    uint64_t *least_ns;  /* by slice: `ns` is at least this, the second run's time of its conditional dispatches */
+    uint64_t *least_ns;  /* by slice: the least value of `ns`: the time of its conditional dispatches in the second
+                          * run */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
     uint64_t grain_ns;   /* the longest expected time of a slice when the slices were made. Only a slice of one kernel
                           * may be longer */
@@ -99,7 +103,7 @@ typedef struct vkt_slices {
     uint32_t frames;          /* number of frames since these slices were made */
     uint32_t retry;           /* if other slices could not be made: number of the first frame that tries again */
     uint64_t measured_frames; /* number of frames whose times the host has read */
-    uint64_t measured_ns, measured_budget_ns; /* of the newest of them */
+    uint64_t measured_ns, measured_budget_ns; /* of the newest frame whose times were read */
 } vkt_slices;
 
 struct vkt_program {
@@ -231,8 +235,8 @@ vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, b
 /* Stores that slices [first, end) of this frame's set were submitted, and that the last one has this timeline value.
  * `unlimited`: a call without limit has submitted them; such a call belongs to no frame. */
 void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited);
-/* host.c: checks `family`, the other owner in a transfer of ownership. It must be a queue family of the device, another
- * process or another driver. */
+/* host.c: checks `family`, the other owner in a transfer of ownership. It must be a queue family of the device,
+ * VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT. */
 vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */

@@ -58,8 +58,9 @@ static vkt_result plan_wanted(search *s)
     return VKT_OK;
 }
 
-/* Finds the largest size that fits: of the batch, or of the context if `of_context`. Sizes are multiples of `step`, and
- * `most`. It is known whether `wanted` fits. If it fits, doubles it until a size does not fit. Then bisects. */
+/* Finds the largest size that fits: of the batch, or of the context if `of_context`. The sizes that are tried are
+ * multiples of `step`, and `most`. s->out->fits is whether `wanted` fits. If it fits, doubles the size until one does
+ * not fit. Then bisects. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
     uint64_t low = 0, high = 0; /* in steps: `low` fits or is 0; `high` does not fit, or is above all sizes */

@@ -1,13 +1,14 @@
-/* record/slices.c - the slices of a run by budget (budget.c): how long each one takes, and where a step is divided.
+/* record/slices.c - the slices of a run that several frames share (budget.c): how long each slice takes, and where a
+ * step is divided.
  *
  * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If it contains ends of
  * stages of the plan, it ends at the last of them. Each slice has its own timestamps, which the device copies to memory
  * of the host. So the host reads the times of a slice as soon as its submission is done, and waits for nothing.
  *
- * An expected time rises to a longer measured one at once, and falls to a shorter one by a quarter of the difference.
- * Other work on the device makes times vary, and a frame that is too long is worse than a frame that trains less. For
- * the same reason a conditional dispatch that did not run counts as if it had: the second run has measured all of them.
- */
+ * If a slice takes longer than expected, its expected time rises to the measured time at once. If it takes less time,
+ * the expected time falls by a quarter of the difference. Other work on the device makes times vary, and a frame that
+ * is too long is worse than a frame that trains less. For the same reason, a conditional dispatch that did not run
+ * counts with the time that the second run has measured. */
 #include "record/record.h"
 
 /* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
@@ -15,7 +16,7 @@
 enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 
 /* The expected time of a slice is at least this, even if its two timestamps are equal. So each slice reduces the rest
- * of the budget, and a loop that submits slices until the budget is used up ends. */
+ * of the budget. Then a caller that submits slices until the budget is used up does not loop forever. */
 enum { MIN_SLICE_NS = 1000 };
 
 /* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains, or if there are more than
@@ -137,8 +138,8 @@ static void expect(vkt_program *p)
     s->load = s->last_load = 1;
 }
 
-/* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. If they become
- * smaller, what is above the least time of each kernel is scaled. */
+/* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. If the times become
+ * smaller, no kernel's time falls below its least time: only the part above it is scaled. */
 static void spread(vkt_program *p)
 {
     vkt_slices *s = &p->budget.slices;
@@ -244,9 +245,9 @@ static void follow_slowly(double *mean_ns, double now)
 }
 
 /* Follows the load on the device. A load slows all slices, and not only those that the frame has submitted. `now`: the
- * load by this frame alone. Times vary, so only a load of two frames in a row counts, and only if it differs much. When
- * the load rises, the expected times of the other slices rise to their mean times under this load. When the load falls,
- * they fall in proportion. */
+ * load that this frame alone has measured. Times vary, so the load changes only if two frames in a row have measured a
+ * load that differs much. When the load rises, the expected times of slices that the frame has not submitted rise to
+ * their mean times under this load. When the load falls, these times fall in proportion. */
 static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
 {
     const double least = VKT_MIN(now, all->last_load), most = VKT_MAX(now, all->last_load), before = all->load;

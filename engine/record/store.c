@@ -195,7 +195,7 @@ vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
     return VKT_OK;
 }
 
-/* Returns the bits of l->scale as a float. If it is 0, returns the bits of a new store's scale. */
+/* Returns the bits of l->scale as a float. If l->scale is 0, returns the bits of a new store's scale. */
 static uint32_t scale_bits(const vkt_loss_scale *l)
 {
     const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;

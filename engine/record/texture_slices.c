@@ -1,6 +1,6 @@
-/* record/texture_slices.c - copies between images and arrays that several frames share. The rectangle is divided once,
- * into slices of one size. So all slices have one expected time. As in slices.c, it rises to a longer measured time at
- * once, and falls to a shorter one by a quarter of the difference. */
+/* record/texture_slices.c - copies between images and arrays, where several frames share a copy. The rectangle is
+ * divided once, into slices of one size. So all slices have one expected time. If a slice takes longer than expected,
+ * this time rises to the measured time at once. Else it falls by a quarter of the difference, as in slices.c. */
 #include "record/texture.h"
 
 /* A copy has at most MOST_SLICES slices, and at most pixels / LEAST_PIXELS, rounded up. More slices are not worth the
@@ -10,7 +10,8 @@ enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 /* The largest budget. The sum of a few times of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
-/* The least expected time of a slice. So each slice uses some of the budget, and a caller's loop over a budget ends. */
+/* The least expected time of a slice. So each slice uses some of the budget. Then a caller that submits slices until
+ * the budget is used up does not loop forever. */
 #define MIN_SLICE_NS 1000
 
 static vkt_result record_slices(vkt_texture *t, int which, uint32_t n, vkt_texture_slices *s)
@@ -69,8 +70,8 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
 }
 
 /* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
- * slice and the whole budget. If nothing is pending, one slice always counts as fitting. A slice that is longer than
- * the budget now will be longer than the budget in each later frame, too. */
+ * slice and the whole budget. If nothing is pending, one slice counts as fitting even if it is longer than the budget.
+ * Otherwise it would never run, because it would be too long in each later frame, too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

@@ -1,5 +1,5 @@
 /* reference/attention_cached.c - a cache of keys or values, and attention over the tokens in it.
- *   append             y[h][first + t] = x[h][t]; rows behind the cache are left out; all other rows stay
+ *   append             y[h][first + t] = x[h][t]; rows of x behind the end of y are left out; other rows of y stay
  *   attention_cached   y[h][t] = sum over s <= past + t of softmax(scale q k^T)[s] v[s] */
 #include "reference/families.h"
 

@@ -2,7 +2,7 @@
  * no element first + b, the sample is 0. */
 #include "reference/families.h"
 
-/* Finds the table's row for sample b. Returns false if row b is not real, or the order has no element first + b. */
+/* Finds the table's row for sample b. Returns false if sample b is not real, or the order has no element first + b. */
 static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
 {
     if (b >= c->rows || (uint64_t)c->first + b >= vkt_ref_count(c->in[1].shape)) return false;

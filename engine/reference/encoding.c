@@ -130,7 +130,7 @@ static void frequency_backward(const vkt_ref_call *c)
 
 /* ---- rope ---- */
 
-/* The sizes of x and y, and how often an element of a head is passed from one token or head to the next. */
+/* The sizes of x and y. */
 typedef struct rope_form {
     size_t samples, heads, tokens, width;
 } rope_form;
@@ -153,16 +153,16 @@ static size_t rope_index(const rope_form *f, bool split, const size_t at[3], siz
     return row * f->width + d;
 }
 
-/* Returns the angle of pair j at a position. The table has turns per position times 2^64, as two words. Turns of the
- * high word are counted modulo 1 first, because only then the sum keeps its digits. */
+/* Returns the angle of pair j at a position. The table has turns per position times 2^64, as two words. The turns from
+ * the high word are reduced modulo 1 first, because otherwise the sum would lose digits. */
 static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
 {
     const double high = (double)(uint32_t)(position * c->in[1].u[j]) * 0x1p-32; /* the product modulo 2^32 is exact */
     return 2 * acos(-1) * (high + (double)position * c->in[1].u[pairs + j] * 0x1p-64);
 }
 
-/* Rotates each pair of `from`, in the form of x, and adds the result to `to`, in the form of y. back: rotates `from`,
- * in the form of y, by the negative angle, and adds the result to `to`, in the form of x. */
+/* Rotates each pair of `from`, and adds the result to `to`. `from` has the form of x, and `to` has the form of y. If
+ * `back`, the angle is negative, `from` has the form of y, and `to` has the form of x. */
 static void rope(const vkt_ref_call *c, const double *from, double *to, bool back)
 {
     const vkt_rope_attr *a = c->attr;

@@ -24,7 +24,7 @@ static around find(uint32_t origin, size_t offset, uint32_t size, size_t cells, 
     return (around){ { inside(first, cells), inside(first + 1, cells) }, { 1 - (u - first), u - first } };
 }
 
-/* For each element of y and each element of the grid on which it depends, calls fn with indices and weight. */
+/* For each element of y and each element of the grid on which it depends, calls fn with both indices and the weight. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t cell, double weight))
 {
     const vkt_latent_grid_attr *a = c->attr;

@@ -3,8 +3,8 @@
  *   real rows and all positions; y is 0 in the other rows (Ioffe & Szegedy 2015)
  *   batch_norm_given: the formula of batch_norm, but for all rows, and with mean and var as inputs
  *   running_stats: an exponential average of mean and var
- *   row_norm: as batch_norm, for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
- *   2019) */
+ *   row_norm: the formula of batch_norm, with mean and var of one group of channels of one sample (Ba et al. 2016;
+ *   Wu & He 2018; RMS: Zhang & Sennrich 2019) */
 #include "reference/families.h"
 
 #include <math.h>

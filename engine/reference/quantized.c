@@ -1,7 +1,7 @@
 /* reference/quantized.c - quantized weights in double precision, as the comment of vkt_quant describes them.
  *   linear_quantized      y[b,o] = bias[o] + sum over i of x[b,i] w[o,i]
- *   transposed            y[b,i] = bias[i] + sum over o of x[b,o] w[o,i]
- *   embedding_quantized   y[i] = w[ids[i]]; zeros if there is no such row */
+ *   with `transposed`     y[b,i] = bias[i] + sum over o of x[b,o] w[o,i]
+ *   embedding_quantized   y[i] = row ids[i] of w; zeros if w has no such row */
 #include "reference/families.h"
 
 #include <math.h>
@@ -31,10 +31,11 @@ static int as_signed(unsigned char byte)
     return byte < 128 ? byte : byte - 256;
 }
 
-/* Returns number i of a block of Q4_K or Q5_K. The six-bit scale and offset of sub-block j, of 32 numbers, lie in 12
- * bytes: the low six bits of bytes 0 to 3 are the scales 0 to 3, those of bytes 4 to 7 the offsets 0 to 3. Bytes 8 to
- * 11 have the low four bits of scale (low half) and offset (high half) of the sub-blocks 4 to 7. Their upper two bits
- * are the upper bits of the first eight bytes. */
+/* Returns number i of a block of Q4_K or Q5_K. A block has 8 sub-blocks of 32 numbers. Each sub-block has a scale and
+ * an offset of six bits. They are stored in the 12 bytes from s on:
+ *   bytes 0 to 3: the low six bits are the scales 0 to 3; the high two bits are the high bits of the scales 4 to 7
+ *   bytes 4 to 7: the low six bits are the offsets 0 to 3; the high two bits are the high bits of the offsets 4 to 7
+ *   bytes 8 to 11: the low four bits of the scales 4 to 7 (low half) and of the offsets 4 to 7 (high half) */
 static double k_number(const unsigned char *p, uint32_t i, bool five)
 {
     const unsigned char *s = p + 4;

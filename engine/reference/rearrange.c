@@ -1,8 +1,9 @@
 /* reference/rearrange.c - moves elements: for each element of the result, finds the element of x that it comes from.
- *   permute: index k of the result is index perm[k] of x
- *   slice: index i of the result is index start + step * i of x; if flipped, i counts from the end
- *   pad: index i of the result is index (i - before) / gap of x; if x does not have this index, the element is `value`
- *   concat: the part of the axis that contains the index decides which input has the element */
+ *   permute: the index on axis k of the result is the index on axis perm[k] of x
+ *   slice: along an axis, index i of the result is index start + step * i of x; if flipped, i counts from the end
+ *   pad: along an axis, index i of the result is index (i - before) / gap of x; if x has no such index, the element is
+ *     `value`
+ *   concat: along the axis, the result has the elements of input 0, then those of input 1, and so on */
 #include "reference/families.h"
 
 #define NOWHERE SIZE_MAX
@@ -116,7 +117,7 @@ static void pad_backward(const vkt_ref_call *c)
 const vkt_ref_op vkt_ref_pad = { "pad", 1, pad_forward, pad_backward };
 
 /* Returns the number of the input that has element `at` of the result. Changes `at` to the index in this input. *from
- * gets the row-major position in this input. */
+ * gets the row-major position of the element in this input. */
 static uint32_t part_of(const vkt_ref_call *c, uint32_t *at, size_t *from)
 {
     const uint32_t axis = ((const vkt_concat_attr *)c->attr)->axis;

@@ -2,7 +2,7 @@
  * plain loops over logical indices. Ops that only handle the step state, metrics or shards have no reference. The
  * folder shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
  *
- * The functions trust their caller: shapes are those that the op's infer accepts and describes. They allocate nothing
+ * The functions do not check shapes: the op's `infer` function must have accepted them. The functions allocate nothing
  * and cannot fail. Threads: any. */
 #ifndef VKT_REFERENCE_H
 #define VKT_REFERENCE_H
@@ -23,13 +23,13 @@ typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *constant; /* forward, for difference quotients: input 0 before one of its elements was changed. An op
-                             * whose gradient treats a part of its formula as constant computes this part from
-                             * `constant`. NULL: use input 0 */
-    const double *stored; /* backward: output 0 as it is stored in 16 bits. If an op's kernel computes the gradient from
-                           * the stored output, the reference must use `stored` as well. NULL: use the formula */
-    bool f16;             /* a network in one node rounds hidden layers, and gradients with respect to layers, to f16,
-                           * as its f16 kernel does. The caller rounds the inputs */
+    const double *constant;   /* forward: NULL, or a copy of input 0 from before a difference quotient changed one
+                               * element. If an op's gradient treats a part of the formula as constant, forward computes
+                               * this part from `constant` (NULL: from input 0) */
+    const double *stored; /* backward: NULL, or output 0 rounded to 16 bits, as the device stores it. If an op's kernel
+                           * computes the gradient from the stored output, the reference must use `stored` too */
+    bool f16;             /* mlp and mlp_mse: round hidden layers, and gradients with respect to layers, to f16, as
+                           * their f16 kernels do. The caller rounds the inputs */
     vkt_ref_tensor *out;  /* forward: shapes are given, elements are to be filled in; backward: results of forward */
     const double *const *dout; /* backward: gradient of each output; NULL: none */
     double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not
@@ -42,16 +42,16 @@ typedef struct vkt_ref_call {
 } vkt_ref_call;
 
 typedef struct vkt_ref_op {
-    const char *name; /* as in ops.def */
-    uint32_t n_out;   /* number of outputs that are compared (fewer if some are absent); others have other data */
+    const char *name; /* the name of the op in ops.def */
+    uint32_t n_out;   /* outputs 0 to n_out - 1 are compared with those of the kernel, if they are not absent */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
-    /* Returns whether the gradient differs from the derivative of `forward` by definition. An example is an embedding
-     * with a row that is not trained. NULL: it never differs. */
+    /* Returns whether the definition of the op gives it another gradient than the derivative of `forward`. An example
+     * is an embedding with a row that is not trained. NULL: the gradient is always the derivative. */
     bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 
-/* Finds an op's reference. NULL if there is none of that name. */
+/* Finds an op's reference. NULL: the op has no reference. */
 const vkt_ref_op *vkt_ref_find(const char *name);
 
 /* Computes one step of n parameters in place, as described at vkt_update, for complete gradients (micro_batches is

@@ -8,7 +8,7 @@ typedef struct line {
     size_t first, stride, classes, visible;
 } line;
 
-/* Returns line i of x. */
+/* Returns line i of x: the elements of x along the axis. `first` is the position of the first one. */
 static line line_of(const vkt_ref_call *c, size_t i)
 {
     const vkt_softmax_attr *a = c->attr;
@@ -26,8 +26,8 @@ static size_t count_lines(const vkt_ref_call *c)
     return vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[((const vkt_softmax_attr *)c->attr)->axis];
 }
 
-/* Computes the logarithm of the sum of exp(scale * x) over the visible classes of a line. The largest exponent is
- * subtracted first. */
+/* Computes the logarithm of the sum of exp(scale * x) over the visible classes of a line. The largest scale * x is
+ * subtracted before exp, so that exp does not overflow. */
 static double log_sum(const vkt_ref_call *c, line l)
 {
     const double scale = (double)((const vkt_softmax_attr *)c->attr)->scale, *x = c->in[0].f + l.first;

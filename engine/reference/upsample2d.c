@@ -1,12 +1,14 @@
 /* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
- *   nearest: index min(floor(p * scale), H - 1), scale = H / P, in float32, as torch computes it for float32
- *   bilinear: y is interpolated between pixel floor(at) and the next one. With align_corners,
- *   at = p * (H - 1) / (P - 1), or 0 if P is 1. Without align_corners, at = max((p + 1/2) * H / P - 1/2, 0) */
+ * x has H rows, and y has P rows. Row p of y is computed as follows, and columns are computed like rows.
+ *   nearest: row min(floor(p * (H / P)), H - 1) of x. H / P and the product are float32 numbers, as in torch
+ *   bilinear: y is interpolated between the rows floor(at) and floor(at) + 1 of x
+ *     with align_corners: at = p * (H - 1) / (P - 1), or 0 if P is 1
+ *     without align_corners: at = max((p + 1/2) * H / P - 1/2, 0) */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The sources of an output row or column: a[0] times row or column i[0] of x, plus a[1] times row or column i[1]. */
+/* An output row (or column) is a[0] times row (or column) i[0] of x, plus a[1] times row (or column) i[1]. */
 typedef struct taps {
     size_t i[2];
     double a[2];
@@ -29,7 +31,7 @@ static taps taps_of(const vkt_upsample2d_attr *u, size_t p, size_t in, size_t ou
     return (taps){ { i, next }, { 1 - fraction, fraction } };
 }
 
-/* For each element of y and each element of x on which it depends, calls fn with indices and weight. */
+/* For each element of y and each element of x on which it depends, calls fn with both indices and the weight. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t x, double weight))
 {
     const vkt_upsample2d_attr *u = c->attr;

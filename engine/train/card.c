@@ -124,7 +124,7 @@ vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *pro
     VKT_WANT(host, path);
     VKT_WANT(host, program);
     const vkt_host h = vkt_host_resolve(host);
-    vkt_host silent = h; /* a host that does not log the message "has no text", which does not say what to do */
+    vkt_host silent = h; /* logs nothing: the messages of vkt_read_attachment do not say what to do */
     silent.log_level = VKT_LOG_NONE;
     char *text;
     vkt_result r = vkt_read_attachment(&silent, path, ATTACHMENT, &text);

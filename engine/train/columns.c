@@ -1,4 +1,4 @@
-/* train/columns.c - the columns of a table as an object, and the fields of a table; see vktrain/columns.h. */
+/* train/columns.c - vkt_columns objects, and the fields of a table; see vktrain/columns.h. */
 #include "train/columns.h"
 
 #include <math.h>

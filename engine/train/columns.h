@@ -13,12 +13,12 @@ struct vkt_columns {
 
 enum { VKT_COLUMN_NAME_ROOM = 80 };
 
-/* Creates an object with room for `room` columns; its n is 0. */
+/* Creates an object without columns (n is 0). It has space for `room` columns. */
 vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out);
 /* Sets the use of a column to VKT_COLUMN_VALUES, and its values to copies of the n texts in `values`. VKT_E_NOMEM. */
 vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *const *values, size_t n);
 
-/* Return a text of a table without the blanks before it. Return "" if the text does not exist. */
+/* Return the name of a column, or a field, without leading blanks; "" if it does not exist. */
 const char *vkt_column_name(const vkt_records *r, uint32_t column);
 const char *vkt_column_field(const vkt_records *r, uint32_t row, uint32_t column);
 /* Returns whether a field is missing: it is empty, or "?", or "NA", or another mark of vktrain/columns.h. */

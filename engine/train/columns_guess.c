@@ -13,7 +13,7 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, USUAL_VALUES = 32 };
 typedef struct look {
     const char **texts; /* the n texts that are not missing; sort_texts puts the `distinct` different ones first */
     uint32_t n, distinct, missing;
-    bool numbers, whole; /* all texts are numbers; none of them has a fraction */
+    bool numbers, whole; /* numbers: all texts are numbers; whole: no number has a fraction */
     bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */
     double mean, std;
 } look;
@@ -54,7 +54,8 @@ static void sort_texts(look *l)
         if (i == 0 || strcmp(l->texts[i], l->texts[l->distinct - 1]) != 0) l->texts[l->distinct++] = l->texts[i];
 }
 
-/* Finds the facts of a column in rows[0..n), or in rows 0 to n - 1 if `rows` is NULL. The caller frees l->texts. */
+/* Finds the facts of a column in n rows of the table. `rows` has the indices of these rows; NULL: the first n rows. The
+ * caller frees l->texts. */
 static vkt_result look_at(const vkt_host *h, const vkt_records *r, uint32_t column, const uint32_t *rows, uint32_t n,
                           look *l)
 {
@@ -174,7 +175,7 @@ static vkt_result guess(vkt_columns *all, const vkt_records *r, const vkt_column
         if (p->rows[i] >= vkt_records_rows(r))
             return vkt_fail(h, VKT_E_ARG, "columns: want rows below %u, got %u", vkt_records_rows(r), p->rows[i]);
     while (all->n < n) {
-        vkt_column *c = &all->columns[all->n++]; /* n counts this column now, so vkt_columns_destroy frees it */
+        vkt_column *c = &all->columns[all->n++]; /* all->n counts this column now, so vkt_columns_destroy frees it */
         c->name = vkt_strdup(h, vkt_column_name(r, all->n - 1));
         if (!c->name) return vkt_fail_nomem(h, "the name of a column", 0);
         VKT_TRY(guess_column(all, r, p, c));

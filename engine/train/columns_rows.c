@@ -11,7 +11,7 @@ typedef struct rows {
     const vkt_columns *c;
     const vkt_records *r;
     uint32_t *map;    /* for each column of c, its index in r; UINT32_MAX if it is not needed */
-    float *x, *y;     /* inputs (n, inputs); targets (n) */
+    float *x, *y;     /* x: inputs (n, inputs); y: targets (n) */
     uint32_t *labels; /* classes (n) */
 } rows;
 

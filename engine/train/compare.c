@@ -23,7 +23,7 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
     va_end(args);
-    /* Replaces control characters, because the text may be from a file, and a terminal may show it. */
+    /* Replaces control characters: the text may be from a file, and a terminal would execute them. */
     for (char *c = one; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
@@ -89,7 +89,7 @@ static void report(vkt_differences *d, part of, part name, const part *was, cons
                             a.s, new, VKT_MIN(b.n, 60), b.s);
 }
 
-/* Returns the field of an op's attributes with this name; NULL: the op has no such field. */
+/* Returns the field `name` of the attributes of an op; NULL: the op has no such field. */
 static const vkt_field *field_of(part op, part name)
 {
     const vkt_field *f = NULL;
@@ -201,7 +201,8 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (both && same(x, y)) continue;
         if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
             d->n = before;
-            d->text.len = len; /* from here on the nodes do not correspond, so drops the differences of nodes */
+            d->text.len = len; /* from here on the nodes do not correspond: drops the differences of nodes that were
+                                * added */
             report_ops(whole(was), whole(is), node, op, other, d);
             return;
         }

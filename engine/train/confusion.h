@@ -1,4 +1,4 @@
-/* train/confusion.h - what the files of a confusion matrix share. */
+/* train/confusion.h - what confusion.c and confusion_figure.c share. */
 #ifndef VKT_CONFUSION_H
 #define VKT_CONFUSION_H
 

@@ -41,7 +41,7 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[VKT_CO
     }
 }
 
-/* Returns a color from white (for part 0) to the blue of a series (for part 1). */
+/* Returns a color between white (part 0) and the blue of vkt_series_color[0] (part 1). */
 static vkt_rgb shade(double part)
 {
     const vkt_rgb full = vkt_series_color[0];

@@ -7,8 +7,8 @@ bool vkt_splits_validation(const vkt_trainer *t)
     return t->shards.ranks > 1 && !t->params.n_metrics;
 }
 
-/* Divides the batches of a set of `rows` samples among the ranks, and sets those of this rank. Sets *room to the most
- * samples of one rank. */
+/* Divides the batches of a data set of `rows` samples among the ranks, and sets the batches of this rank in *e. Sets
+ * *room to the largest number of samples that a rank gets. */
 static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt_evaluator *e, uint32_t *room)
 {
     const uint32_t ranks = t->shards.ranks, batches = vkt_div_up(rows, batch);
@@ -21,9 +21,9 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
                       : vkt_fail_nomem(&t->host, "results", (size_t)ranks * e->own_batches * sizeof *e->results);
 }
 
-/* Returns how many samples a batch of an evaluation has: as many as a batch of the trainer, or all samples if there are
- * fewer. With shards, a batch of the trainer may be more than one device can compute at once. So with shards the batch
- * has at most as many samples as one run, or 128 if that is more. */
+/* Returns how many samples a batch of an evaluation has: as many as the trainer's batch, or all samples if there are
+ * fewer. With shards, the trainer's batch may be too large for one device. So with shards the limit is the number of
+ * samples of one run, or 128 if a run has fewer. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
@@ -100,7 +100,7 @@ static void add_result(vkt_sums *s, const vkt_batch_result *r)
     s->rows += r->rows;
 }
 
-/* Waits for `run`, which is the run of this rank's batch number `batch`, and adds its result to *s. */
+/* Waits for `run`, which computes batch number `batch` of this rank, and adds its result to *s. */
 static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;
@@ -141,8 +141,8 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     choose_samples(e);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    /* A result is read when the next two batches are submitted. With metrics, it is read at once, because the next
-     * batch would overwrite the outputs. */
+    /* A batch's result is read after the next two batches are submitted. With metrics, the result is read before the
+     * next batch is submitted, because that batch would overwrite the outputs. */
     const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;

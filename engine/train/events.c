@@ -1,6 +1,6 @@
 /* train/events.c - event files for TensorBoard; see vktrain/events.h. This file writes the messages without a library.
- * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The wire type says what the value is: 0
- * a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes. */
+ * A field of a protocol buffer is a key (number << 3 | wire type) and a value.
+ * Wire types: 0 = varint; 1 = 8 bytes; 2 = a length, then as many bytes; 5 = 4 bytes. */
 #include "vktrain/events.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct vkt_events {
     vkt_host h;
     FILE *file;
     char *path;
-    bool broken; /* a write failed and may have left a part of a record, behind which readers find no other record */
+    bool broken; /* a write failed. The file may end with a part of a record, after which readers find nothing */
 };
 
 /* An array of bytes that grows. If an allocation fails, `failed` is set, and later appends do nothing. */
@@ -114,8 +114,7 @@ uint32_t vkt_crc32c(const void *p, size_t n)
     return ~crc;
 }
 
-/* Returns the form in which a checksum is stored: rotated, plus a constant (TensorFlow's record_writer.h). Without
- * this, a checksum over data that contain checksums would detect fewer errors. */
+/* Returns the form in which a record stores a checksum: rotated, plus a constant (TensorFlow's record_writer.h). */
 static uint32_t masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -127,7 +126,8 @@ static vkt_result write_failed(vkt_events *e)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
 }
 
-/* Appends one record to the file: length, its checksum, message, its checksum. Frees the bytes of the message. */
+/* Appends one record to the file: length, checksum of the length, message, checksum of the message. Frees the bytes of
+ * the message. */
 static vkt_result write_record(vkt_events *e, bytes *event)
 {
     bytes all = { .h = &e->h };
@@ -147,7 +147,7 @@ static vkt_result write_record(vkt_events *e, bytes *event)
     return r;
 }
 
-/* Begins an Event with fields 1 wall_time and 2 step. */
+/* Begins an Event: field 1 is wall_time, and field 2 is step. */
 static bytes begin_event(const vkt_events *e, uint64_t step)
 {
     bytes event = { .h = &e->h };
@@ -156,7 +156,7 @@ static bytes begin_event(const vkt_events *e, uint64_t step)
     return event;
 }
 
-/* Writes an Event with field 5 summary, whose field 1 is the value. Frees the bytes of the value. */
+/* Writes an Event whose field 5 is a summary. Field 1 of the summary is the value. Frees the bytes of the value. */
 static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 {
     bytes event = begin_event(e, step), summary = { .h = &e->h };
@@ -188,9 +188,9 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, vkt_error_text(error, text));
 }
 
-/* Writes an Event with field 3 file_version. If the run continues an earlier one (first_step is not 0), writes a second
- * Event with field 7 session_log, whose field 1 status is START (1). Because of this Event, readers drop the events of
- * earlier files from first_step on. */
+/* Writes an Event whose field 3 is file_version. If the run continues an earlier one (first_step is not 0), writes a
+ * second Event. Its field 7 is a session_log, and field 1 of the session_log, the status, is START (1). Because of this
+ * Event, readers drop the events of earlier files from first_step on. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
@@ -242,7 +242,7 @@ vkt_result vkt_events_flush(vkt_events *e)
 
 /* ---- values ---- */
 
-/* Begins a Summary.Value with field 1 tag. */
+/* Begins a Summary.Value: field 1 is the tag. */
 static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
 {
     if (!tag || !*tag) return vkt_fail(&e->h, VKT_E_ARG, "events: want a tag, got none");
@@ -251,8 +251,8 @@ static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
     return VKT_OK;
 }
 
-/* Appends field 9 metadata of Summary.Value. Field 1 of the metadata is plugin_data, and field 1 of plugin_data is
- * plugin_name. */
+/* Appends field 9 of a Summary.Value, the metadata. Field 1 of the metadata is plugin_data, and field 1 of plugin_data
+ * is plugin_name. */
 static void put_plugin(bytes *value, const char *name)
 {
     bytes plugin = { .h = value->h }, metadata = { .h = value->h };
@@ -261,7 +261,7 @@ static void put_plugin(bytes *value, const char *name)
     put_message(value, 9, &metadata);
 }
 
-/* Writes a Summary.Value with field 2 simple_value. */
+/* Writes a Summary.Value whose field 2 is simple_value. */
 vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double x)
 {
     VKT_WANT(NULL, e);
@@ -295,8 +295,8 @@ vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r)
     return vkt_events_flush(e);
 }
 
-/* Writes a Summary.Value with field 8 tensor. Fields of the tensor: 1 dtype (DT_STRING is 7), 2 tensor_shape (empty:
- * one text), 8 string_val. */
+/* Writes a Summary.Value whose field 8 is a tensor. Fields of the tensor: 1 = dtype (DT_STRING is 7); 2 = tensor_shape
+ * (empty: one text); 8 = string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
     VKT_WANT(NULL, e);
@@ -312,8 +312,8 @@ vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const 
     return write_value(e, step, &value);
 }
 
-/* Writes a Summary.Value with field 4 image. Fields of the image: 1 height, 2 width, 3 colorspace (the number of
- * channels), 4 encoded_image_string. */
+/* Writes a Summary.Value whose field 4 is an image. Fields of the image: 1 = height; 2 = width; 3 = colorspace (the
+ * number of channels); 4 = encoded_image_string. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
                             uint32_t width, uint32_t channels)
 {

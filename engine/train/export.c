@@ -1,4 +1,5 @@
-/* train/export.c - parameters as a flat file with a header of macros, for programs without this library. */
+/* train/export.c - writes parameters to a flat file, and macros with their offsets and shapes to a header. Programs can
+ * then use the parameters without this library. */
 #include <stdio.h>
 
 #include "base/file.h"
@@ -14,7 +15,7 @@ typedef struct export
     vkt_export_params p;
     const char *prefix;
     uint32_t element_bytes;
-    uint64_t *first;           /* by parameter: index of its first element in the blob */
+    uint64_t *first;           /* for each parameter, the index of its first element in the blob */
     uint64_t elements;         /* number of elements of the blob */
     char(*macros)[MACRO_ROOM]; /* all macros so far; a second macro of the same name is an error */
     size_t n_macros;

@@ -10,7 +10,7 @@ static uint32_t pitch_of(const vkt_dataset *d)
     return (uint32_t)vkt_round_up(vkt_dataset_row_bytes(d), 4);
 }
 
-/* Returns the number of samples in the tables on the device. */
+/* Returns how many samples the tables on the device have space for. */
 static uint32_t table_rows(const vkt_feed *f)
 {
     return f->streams ? VKT_FEED_SLOTS * f->batch : f->room ? f->room : f->n;
@@ -64,9 +64,9 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). The function is needed if the size of a
- * sample in bytes is no multiple of 4, if workers make the samples, and for the samples of one epoch. If `all` is set,
- * it uploads labels and targets as well. */
+/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). This is needed in three cases: the size
+ * of a sample in bytes is no multiple of 4; worker threads make the samples; the tables have the samples of one epoch
+ * only. If `all` is set, uploads labels and targets as well. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);

@@ -1,11 +1,12 @@
 /* train/feed.h - makes a data set readable by a program. The whole data set is on the device, or it is streamed through
  * a ring of slots.
  *
- * Both kinds of feed look the same to the program: a table of samples, a table of labels and an order. A batch starts
- * at position `first` of the order. Resident feed: the table is the data set, and the order is that of the epoch.
- * Streamed feed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. The order is 0, 1,
- * 2, ..., and `first` selects the slot. Resident feed with `room`: the table has the samples of one epoch in the
- * epoch's order, and the order is 0, 1, 2, ... */
+ * All feeds look the same to the program: a table of samples, a table of labels and an order. A batch starts at
+ * position `first` of the order.
+ *   resident: the table is the data set, and the order is that of the epoch
+ *   resident, with `room`: the table has the samples of one epoch, in the epoch's order. The order is 0, 1, 2, ..
+ *   streamed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. The order is 0, 1, 2,
+ *   .., and `first` selects the slot */
 #ifndef VKT_FEED_H
 #define VKT_FEED_H
 
@@ -19,12 +20,12 @@ typedef struct vkt_feed {
     vkt_ctx *ctx;
     const vkt_host *h;
     const vkt_dataset *data;
-    uint32_t batch, n; /* samples of a batch; samples of the data set */
+    uint32_t batch, n; /* batch: samples of a batch; n: samples of the data set */
     uint32_t length;   /* number of samples of the current epoch, which are the first ones of host_order */
     uint32_t room;     /* not 0: vkt_feed_start fills the tables on the device with the samples of one epoch, in the
                         * epoch's order. An epoch then has at most `room` samples */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
-    uint32_t workers;  /* as vkt_loader_params.workers */
+    uint32_t workers;  /* see vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;   /* NULL: the data set has none */
@@ -43,7 +44,7 @@ typedef struct vkt_batch {
 typedef struct vkt_feed_params {
     uint32_t batch;
     bool stream;
-    uint32_t workers; /* as vkt_loader_params.workers */
+    uint32_t workers; /* see vkt_loader_params.workers */
     uint32_t room;    /* 0: an epoch has all samples of the data set; else an epoch has at most `room` samples */
 } vkt_feed_params;
 /* Creates a feed. Samples without labels have label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many
@@ -69,16 +70,16 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins the epoch of `pass` at batch `skip`. The caller has written the epoch's order to f->host_order. It may also
- * have changed f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
+/* Begins the epoch of `pass` at batch `skip`. Before, the caller writes the epoch's order to f->host_order. The caller
+ * may also change f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
  * finished, waits for its runs and frees its slots first. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* Returns the next batch. Streamed feed: if all slots are in use, waits for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Stores the number of the run that uses the newest batch of vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
-/* Ends the epoch, and stops its workers. After that, the feed of another data set with the same source may start. Feeds
- * of several ranks may have the same data set: see vkt_dataset_take_worker. */
+/* Ends the epoch, and stops its workers. After this call, a feed of another data set with the same source may start.
+ * Feeds of several ranks may run at the same time on one data set: see vkt_dataset_take_worker. */
 void vkt_feed_stop(vkt_feed *f);
 /* Returns how long all calls of vkt_feed_next have waited for samples, in ns; 0 if the data are on the device. */
 uint64_t vkt_feed_waited_ns(const vkt_feed *f);

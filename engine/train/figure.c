@@ -41,7 +41,7 @@ double vkt_figure_text_width(cairo_t *cr, const char *text)
     return e.x_advance;
 }
 
-/* ---- the texts of an SVG: <text> elements, because cairo would draw the outlines of letters ---- */
+/* ---- the texts of an SVG are <text> elements, because cairo would draw letters as outlines ---- */
 
 /* The key of cairo's user data. Under this key, the cairo_t of an SVG figure has a vkt_text with the <text> elements of
  * the figure. */

@@ -5,13 +5,14 @@
 #include "train/trainer.h"
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
-/* The test ends after STEPS steps, at a loss that is not finite, or if the mean loss of the last NEIGHBOURS + 1 steps
- * is above 0 and more than BLOWN_UP times the lowest mean so far. After fewer steps, the mean is over all steps so far.
- * Such a mean may become the lowest one, but does not end the test. */
+/* The test ends after STEPS steps, at a loss that is not finite, or when the mean loss of the last NEIGHBOURS + 1 steps
+ * is too large. It is too large if it is above 0 and more than BLOWN_UP times the lowest mean so far. In the first
+ * NEIGHBOURS steps, the mean is over all steps so far. Such a mean may become the lowest one, but does not end the
+ * test. */
 #define BLOWN_UP 4.0
 
-/* The measurements of a test. The result of a batch arrives up to two batches late, and its loss is added to the sum of
- * the batch's step. */
+/* The measurements of a test. The result of a batch arrives up to two batches late. Its loss is added to the sum of the
+ * step that has the batch. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step; /* batches per step */
@@ -79,15 +80,15 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Finds the step with the lowest smoothed loss. Returns the step before it at which the smoothed loss falls fastest; n
- * if the smoothed loss falls at no step before it. */
+/* Finds the step with the lowest smoothed loss. Among the steps before it, returns the one at which the smoothed loss
+ * falls fastest. Returns n if the smoothed loss falls at none of them. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;
     double slope = 0;
     for (uint32_t i = 1; i < n; i++)
         if (smoothed[i] < smoothed[lowest]) lowest = i;
-    /* The logarithms of the rates are evenly spaced, so differences of losses are enough. */
+    /* The logarithms of the rates are evenly spaced, so the slope is proportional to the difference of two losses. */
     for (uint32_t i = 1; i < lowest; i++)
         if (smoothed[i + 1] - smoothed[i - 1] < slope) {
             slope = smoothed[i + 1] - smoothed[i - 1];

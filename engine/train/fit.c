@@ -198,25 +198,27 @@ static vkt_result run_steps(fit *f)
         VKT_TRY(vkt_steps_submit(t, lr, &submitted));
         if (!submitted) return drain(f);
         t->submitted++;
-        /* A result is read when the next two steps are submitted. The very first result of a trainer is read at once,
-         * to measure the latency of the first step. With several ranks, the first result of each fit is read at once.
-         * Otherwise a rank that has trained before would read its results at other steps than a rank that has not. */
+        /* A step's result is read after the next two steps are submitted. The very first result of a trainer is read at
+         * once, to measure the latency of the first step. With several ranks, the first result of each fit is read at
+         * once. Otherwise a rank that has trained before would read its results at other steps than a rank that has
+         * not. */
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
-        if (c->stop) VKT_TRY(vkt_steps_exchange(t)); /* `stop` may read the weights */
+        /* `stop` may read the weights. It then waits for the newest step, which waits for this exchange. */
+        if (c->stop) VKT_TRY(vkt_steps_exchange(t));
         f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);
     }
 }
 
 /* Trains one epoch. After a failure, submitted steps still change the weights. So their results are read, and the next
- * fit continues behind these steps. */
+ * fit continues after these steps. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
-    const bool alone = f->t->shards.ranks == 1; /* with other ranks, drain would wait for steps that they no longer
-                                                 * make. But if the run has diverged, all ranks drain */
+    const bool alone = f->t->shards.ranks == 1; /* with several ranks, drain would wait for steps that the other ranks
+                                                 * no longer submit. Only after a divergence do all ranks drain */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
@@ -247,8 +249,8 @@ static double monitored(vkt_monitor m, const vkt_epoch_record *r)
     }
 }
 
-/* Sets *monitor; if it is AUTO, chooses one. Refuses params that do not fit the trainer, for instance a monitor that it
- * does not measure. */
+/* Sets *monitor to p->monitor; for AUTO, chooses a monitor. Refuses params that do not fit the trainer, for instance a
+ * monitor whose value the trainer does not measure. */
 static vkt_result check_params(const vkt_trainer *t, const vkt_fit_params *p, vkt_monitor *monitor)
 {
     vkt_monitor m = p->monitor;
@@ -341,8 +343,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* The next two calls may fail, and then change nothing of the run. So after a failure the next fit finishes this
-     * epoch, exactly once. */
+    /* If one of the next two calls fails, it has not changed the state of the run. So the next fit finishes this
+     * epoch. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -440,7 +442,7 @@ static vkt_result fit_rank(fit *f)
     const vkt_result r = train(f);
     const bool ended = (r == VKT_OK && !f->interrupted) || r == VKT_E_DIVERGED;
     if (r == VKT_E_DIVERGED) {
-        t->owes_checkpoint = false; /* the finite state, which the checkpoint should have had, is lost */
+        t->owes_checkpoint = false; /* the state that the missing checkpoint should have had is lost */
         t->diverged = true;
     }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
@@ -472,7 +474,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
     if (!t->replicas) return fit_alone(t, p);
-    /* Checks before any rank begins, because a rank that fails alone ends the run of all ranks. */
+    /* Checks the params before any rank begins, because a rank that fails alone ends the run of all ranks. */
     VKT_TRY(check_params(t, p, &monitor));
     return vkt_replicas_fit(t, p, fit_alone);
 }

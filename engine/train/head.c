@@ -16,8 +16,7 @@ static bool has_targets(const vkt_dataset *d)
     return vkt_dataset_targets(d) != NULL;
 }
 
-/* Returns whether `d` has labels if the training set has them, and targets if the training set has them. The loss may
- * need both. */
+/* Returns false if the training set has labels or targets, and `d` lacks them. The loss may need both. */
 static bool is_measurable(const vkt_trainer *t, const vkt_dataset *d)
 {
     const vkt_dataset *train = t->params.train;

@@ -67,8 +67,7 @@ static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
 }
 
 /* Computes the hash of a validation set: type, shape, labels, targets, features. Mean, deviation and class names are in
- * the hash only if they differ from those of the training set `train`, because the text has lines for those of the
- * training set. */
+ * the hash only if they differ from those of the training set `train`, which have lines of their own in the text. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };
@@ -173,7 +172,8 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
     add_groups(t, x);
 }
 
-/* Adds a schedule, without the numbers that add_rate adds. For a schedule by a function, adds only its kind. */
+/* Adds a schedule, without the numbers that add_rate adds. The function of a VKT_SCHEDULE_FUNCTION is not in the
+ * text. */
 static void add_schedule(const vkt_schedule *s, vkt_text *x)
 {
     static const char *const kinds[VKT_SCHEDULE_KIND_COUNT] = { [VKT_SCHEDULE_CONSTANT] = "constant",
@@ -259,7 +259,8 @@ vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines)
 
 /* ---- the graph ---- */
 
-/* Adds a name as one word of ASCII, because spaces separate words and commas separate items of lists. */
+/* Adds a name as one word of ASCII: '_' replaces spaces, commas and other characters. (Spaces separate words, and
+ * commas separate the items of a list.) */
 static void add_word(vkt_text *x, const char *name, size_t n)
 {
     char word[VKT_NAME_MAX + 1];
@@ -276,7 +277,8 @@ static void add_word(vkt_text *x, const char *name, size_t n)
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* of a reshape: the parameter itself */
+        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* if a parameter is reshaped, v is the parameter
+                                                                       * itself */
         const char *dot = v->role == VKT_ROLE_PARAM ? strrchr(v->name, '.') : NULL;
         if (!dot || dot == v->name) continue;
         add_word(x, v->name, (size_t)(dot - v->name));
@@ -317,8 +319,8 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips the lines about the graph's parameters. They usually differ if the graphs differ. Then the message should name
- * the different nodes instead, so vkt_identity_check compares the graphs itself. */
+/* Skips the lines about the graph's parameters. If the graphs differ, these lines usually differ, too. But a message
+ * about the nodes says more, so vkt_identity_check compares the graphs. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";

@@ -1,16 +1,17 @@
 /* train/identity.h - the identity of a run as text in its checkpoints: settings, data and network.
  *
- * Metadata of a checkpoint, a line for each fact:
- *   vktrain.run    settings, as "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
+ * The text is in three metadata values of a checkpoint. Each value has one line for each fact:
+ *   vktrain.run    a setting: "batch=128"; '#' begins a hash. All lines must be equal, or the run cannot be resumed
  *   vktrain.rate   learning rate; total, warmup and min_lr of the schedule; whether products of f32 are split. If a
- *                  value differs, the difference is logged, and the new value is used. (vktrain.run names the precision
- *                  f32-split "f32", so that a run may go on with the other one of the two)
+ *                  value differs, the difference is logged, and the new value is used. (In vktrain.run, the precisions
+ *                  f32 and f32-split are both "f32". So a run of one may go on with the other)
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
  * Data sets are compared by hashes over type, shape, all labels and targets, and features. If the features are in
  * memory and have 64 MiB or less, the hash reads all of them. Otherwise it reads evenly spaced samples, the first and
- * the last one included: at most 64 MiB, but at least two. If a source makes the samples, the hash reads at most 256 of
- * them, as they are in epoch 0. So the comparison may not find a change of single samples in a larger data set. */
+ * the last one included: at most 64 MiB, but at least two samples. If a source makes the samples, the hash reads at
+ * most 256 of them, as they are in epoch 0. So the comparison may not find a change of single samples in a larger data
+ * set. */
 #ifndef VKT_IDENTITY_H
 #define VKT_IDENTITY_H
 

@@ -1,11 +1,11 @@
-/* train/lora.c - adds the adapters of a store to its weights, and subtracts them (vktrain/nn.h). The file is not in
- * nn/, because the store is on a higher layer. */
+/* train/lora.c - vkt_lora_merge and vkt_lora_unmerge: add the adapters of a store to its weights, and subtract them.
+ * The file is not in nn/, because the store is on a higher layer. */
 #include <stdio.h>
 
 #include "nn/builder.h"
 #include "train/lora.h"
 
-/* The numbers in the store of a layer's weight, A and B. */
+/* The numbers of three parameters of the store: weight, A (down) and B (up) of a layer. */
 typedef struct adapted {
     uint32_t weight, down, up;
 } adapted;
@@ -24,7 +24,8 @@ bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *
     return vkt_store_find(s, name, out);
 }
 
-/* Finds the layer whose A is parameter i. Returns whether there is one, with a weight. */
+/* Finds the layer whose A is parameter i. Returns false if there is none, or if it has no weight or no B in the
+ * store. */
 static bool find_layer(const vkt_store *s, uint32_t i, adapted *out)
 {
     const char *name = vkt_store_name(s, i);
@@ -47,7 +48,7 @@ static vkt_result check_layer(const vkt_host *h, const vkt_store *s, const adapt
                     vkt_shape_text(up, ut));
 }
 
-/* Adds factor B A to the weight of a layer. `room` has space for all three. */
+/* Adds factor * B * A to the weight of a layer. `room` has space for the weight, A and B. */
 static vkt_result add(vkt_store *s, const adapted *l, double factor, float *room)
 {
     const vkt_shape shape = vkt_store_shape(s, l->weight);

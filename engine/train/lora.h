@@ -7,9 +7,9 @@
 #define VKT_LORA_A ".lora_A.weight"
 #define VKT_LORA_B ".lora_B.weight"
 
-/* Returns the bytes of <layer> if parameter i is "<layer>.lora_A.weight" and <layer> is not empty; else 0. */
+/* If the name of parameter i is "<layer>.lora_A.weight", returns the length of <layer> in bytes; else 0. */
 size_t vkt_lora_layer_bytes(const vkt_store *s, uint32_t i);
-/* Finds the parameter whose name is the first n bytes of `layer`, and then `end`. */
+/* Finds the parameter whose name is the first n bytes of `layer`, followed by `end`. */
 bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *end, uint32_t *out);
 
 #endif

@@ -163,7 +163,8 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
 
 /* ---- outputs ---- */
 
-/* Returns whether a comes before b. The index of b is lower, so b comes first if they are equal. */
+/* Returns whether the score a comes before the score b. If they are equal, b comes first, because its index is
+ * lower. */
 static bool is_larger(float a, float b)
 {
     return isnan(a) ? !isnan(b) : a > b;

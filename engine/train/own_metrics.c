@@ -29,7 +29,7 @@ vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics)
 {
     const vkt_host *h = &t->host;
     const uint32_t n = t->params.n_metrics;
-    t->params.n_metrics = 0; /* from here on, the number of metrics that are copied */
+    t->params.n_metrics = 0; /* from here on, n_metrics counts the metrics that are copied */
     t->params.metrics = t->metrics;
     if (n == 0) return VKT_OK;
     if (!metrics || n > VKT_MAX_METRICS || !t->params.validation)

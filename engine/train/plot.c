@@ -7,7 +7,7 @@
 
 #include "train/figure.h"
 
-/* The size of the figure and of its parts, in units. */
+/* The size of the figure and of its parts, in the units of vkt_figure_write. */
 #define WIDTH 1120.0
 #define HEIGHT 460.0
 #define MARGIN 28.0
@@ -24,7 +24,7 @@
 #define VAL_COLOR vkt_series_color[1]
 
 typedef struct axis {
-    double lo, hi, step; /* range of values; ticks are multiples of step */
+    double lo, hi, step; /* lo, hi: range of values; ticks are at multiples of step */
     double from, to;     /* positions of lo and hi on the figure */
 } axis;
 
@@ -73,9 +73,9 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
         span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
-    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: with zero in the range, heights are proportional */
+    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: it is included, so that heights are proportional */
     a->step = vkt_figure_step(span_hi - span_lo, 4.5);
-    const double slack = 1e-9; /* a part of a step. It covers errors of rounding: 0.3 / 0.1 is not exactly 3 */
+    const double slack = 1e-9; /* a fraction of a step, for errors of rounding: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
     return true;
@@ -237,8 +237,8 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the figure ---- */
 
-/* Writes, for instance, "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If there is no validation
- * accuracy or loss, writes the one of the training. Writes "" if no epoch is the best. */
+/* Writes, for instance, "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If the validation
+ * accuracy or loss is NaN, writes that of the training instead. Writes "" if no epoch is the best. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

@@ -18,7 +18,7 @@ struct vkt_progress {
     uint32_t epochs;
     double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
     char unit[16];
-    double per_batch; /* units of a batch; 0: the rate is that of batches */
+    double per_batch; /* units in a batch; 0: the rate is in batches per second */
 };
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
@@ -42,7 +42,7 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order in which they are written. The bar is behind the first part. */
+/* The parts of the line, in the order in which they are written. The bar comes after the first part. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
 /* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first one is

@@ -1,5 +1,5 @@
-/* train/ranks.c - comparisons of the ranks of a run. At the start of a fit, they compare everything on which the bits
- * of the result depend. Later they compare the weights from time to time. The file also has two small exchanges:
+/* train/ranks.c - comparisons of the ranks of a run. At the start of a fit, the ranks compare everything on which the
+ * bits of the result depend. Later they compare the weights from time to time. The file also has two small exchanges:
  * vkt_ranks_share and vkt_ranks_any. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 /* ---- the start of a fit ---- */
 
-/* Continues hash `h` with a program's dispatches: their kernels, constants and groups. */
+/* Continues hash `h` with a program's dispatches: their kernels, specialization constants and numbers of work
+ * groups. */
 static uint64_t hash_kernels(uint64_t h, const vkt_program *p)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {

@@ -18,8 +18,8 @@ typedef struct chart {
     const double *rates, *losses, *smoothed;
     uint32_t n;
     double suggested;
-    double x_lo, x_hi;         /* logarithms of the rates, base 10 */
-    double y_lo, y_hi, y_step; /* losses; ticks at multiples of y_step */
+    double x_lo, x_hi;         /* range of the rates, as logarithms to base 10 */
+    double y_lo, y_hi, y_step; /* y_lo, y_hi: range of the losses; ticks are at multiples of y_step */
 } chart;
 
 static double x_of(const chart *c, double rate)
@@ -68,7 +68,7 @@ static void draw_grid(cairo_t *cr, const chart *c)
 {
     char text[32];
     vkt_figure_font(cr, TEXT_SIZE, false);
-    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* from label to label */
+    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* number of decades between two labels */
     for (double k = ceil(c->x_lo - 1e-9); k <= c->x_hi + 1e-9; k += decades) {
         const double at = x_of(c, pow(10, k));
         vkt_figure_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);

@@ -168,7 +168,8 @@ static vkt_result add_image(vkt_run_dir *d, const vkt_dataset *image, uint64_t s
     return r;
 }
 
-/* Adds the plot of the run. vkt_trainer_plot can only write a file, so the plot goes through a temporary file. */
+/* Adds the plot of the run. vkt_trainer_plot can only write a file, so this function reads the plot from a temporary
+ * file. */
 static void add_plot(vkt_run_dir *d)
 {
     vkt_dataset *image = NULL;
@@ -204,7 +205,8 @@ static vkt_result begin(vkt_run_dir *d, const char *options)
 {
     char *settings = NULL;
     if (!options && HAS_JSON) VKT_TRY(vkt_trainer_settings(d->t, &settings));
-    const char *text = options ? options : settings; /* NULL: none given, and this build writes no JSON */
+    const char *text = options ? options : settings; /* NULL: the caller passed no options, and this build writes no
+                                                      * JSON */
     vkt_result r = VKT_OK;
     if (text && !d->omitted[VKT_RUN_OPTIONS]) r = vkt_file_write(&d->h, d->paths[VKT_RUN_OPTIONS], text, strlen(text));
     if (r == VKT_OK) r = begin_events(d, text ? text : "");

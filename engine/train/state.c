@@ -5,19 +5,20 @@
  *
  *   <name>                       parameters and states             F32
  *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch
- *   vktrain.moment1.<name>       and moment2, moment3              F32, those that the optimizer has
- *   vktrain.gradient_sum.<name>  over the micro-batches so far     F32, if a step has several micro-batches and no
- *                                                                  shards
+ *   vktrain.moment1.<name>       the first moment                  F32, if the optimizer has it (also moment2, moment3)
+ *   vktrain.gradient_sum.<name>  sum of the gradients of the       F32, if a step has several micro-batches and no
+ *                                micro-batches so far              shards
  *   vktrain.published.<name>     the averaged parameters           F32, if they exist
- *   vktrain.history              (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
- *                                caller's metrics                  F64
+ *   vktrain.history              a row for each epoch: epoch,      F64
+ *                                train_loss, train_acc, val_loss,
+ *                                val_acc, lr, the caller's metrics
  *
  * Its metadata are:
  *
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; hexadecimal floats of C99 are exact
  *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
- *   vktrain.accumulation         number of micro-batches in the sum, and their samples; only if a step has
+ *   vktrain.accumulation         number of micro-batches in gradient_sum, number of their samples; only if a step has
  *                                several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
@@ -36,11 +37,11 @@ enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 /* A training state in memory: copies of its parts, and the list of tensors to write. */
 typedef struct state {
     vkt_trainer *t;
-    uint32_t n; /* parameters and states of the store */
+    uint32_t n; /* number of parameters and states of the store */
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[VKT_WEIGHT_NAME_ROOM];
-    float *part[VKT_ARENAS]; /* index: vkt_store_part; [1], the gradient, is not in the state */
+    float *part[VKT_ARENAS]; /* indexed by vkt_store_part; part[1], the gradient, is not in the state */
     double *history;
     uint32_t n_history;
     vkt_loss_scale scale;
@@ -117,7 +118,8 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
              t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
              isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling, (int)p->monitor); /* a number: see the note at vkt_monitor in vktrain/train.h */
+             l->bad, l->cooling, (int)p->monitor); /* the monitor is stored as a number: see vkt_monitor in
+                                                    * vktrain/train.h */
     vkt_numbers_end(locale);
 }
 
@@ -310,7 +312,7 @@ static vkt_result apply_state(vkt_trainer *t, const vkt_safetensors *st, const s
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
     t->shards.broken = false;
-    t->owes_checkpoint = t->diverged = false; /* both were about the fit before this resume */
+    t->owes_checkpoint = t->diverged = false; /* both describe the fit before this resume */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);

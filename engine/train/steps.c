@@ -52,8 +52,7 @@ static uint32_t rows_of_step(const vkt_trainer *t, uint32_t batch)
     return first < t->feed.n ? (uint32_t)VKT_MIN(rows, t->feed.n - first) : 0;
 }
 
-/* Computes this rank's samples of a step of `rows` samples. Of the step's samples, they are the *count ones from index
- * *first on. */
+/* Computes which samples of a step this rank has: *count samples, from index *first on. The step has `rows` samples. */
 static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32_t *count)
 {
     const uint64_t shard = (uint64_t)s->parts * s->rows;
@@ -125,7 +124,7 @@ static vkt_result exchange_all(vkt_shards *s)
     return VKT_OK;
 }
 
-/* Waits for that run of a pending step whose result is to be collected next, and stores this result. */
+/* Waits for the first run of a pending step whose result is not collected yet, and stores this result. */
 static vkt_result collect(vkt_trainer *t, uint64_t step)
 {
     vkt_pending_step *p = &t->shards.pending[step % VKT_STEPS_PENDING];
@@ -150,8 +149,8 @@ static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
     return open < VKT_RUN_RING ? VKT_OK : collect(t, first);
 }
 
-/* Submits all runs of this rank's shards of a step of `rows` samples. `values` gets the timeline values at which the
- * sections of the last run are done. */
+/* Submits all runs of this rank's shards of a step of `rows` samples. `values` gets the values of the timeline
+ * semaphore at which the sections of the last run are done. */
 static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 {
     vkt_shards *s = &t->shards;
@@ -179,9 +178,9 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* Submits a step of shards. The device computes the shards while the host exchanges the gradients of the step before.
- * But if a step has many runs, or if a program is not measured yet, submitting the step waits for one of its runs, and
- * this run waits for the exchange. So in these cases the exchange comes first. */
+/* Submits a step of shards, and then exchanges the gradients of the step before, while the device computes the shards.
+ * The exchange must come first if a step has many runs, or if a program is not measured yet: then the submission waits
+ * for one of the new runs, and this run waits for the exchange. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;
@@ -275,7 +274,7 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
     /* If there is only one rank, and it has submitted no part of an update, its weights are those of the last complete
-     * step. Restores the states of this step, so that the next fit continues behind it. */
+     * step. Restores the states (running statistics) of this step, so that the next fit continues after it. */
     if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;
     s->torn = false;
     if (r != VKT_E_PEER && s->ranks > 1)

@@ -3,10 +3,10 @@
  * A step is one run of the training program. With shards (vkt_trainer_params.dist), it consists of several runs of a
  * program of shards, the exchange of gradients with the other ranks, and one run of the update.
  *
- * In the words of vkt_shards: the batch of a step of shards has count x parts x rows samples (fewer at the end of an
- * epoch). Shard s has parts x rows of these samples; the first has index s x parts x rows. Each run of a shard has
- * `rows` samples. A rank has `own` shards, and `first` is the number of the first one. So its samples of a step are
- * neighbours in the order of the epoch. */
+ * The sizes of a step of shards are members of vkt_shards: a batch has `count` shards, a shard has `parts` runs, and a
+ * run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample s * parts * rows of the batch. A
+ * rank computes `own` shards, from shard `first` on. So its samples of a batch are neighbours in the order of the
+ * epoch. */
 #ifndef VKT_STEPS_H
 #define VKT_STEPS_H
 
@@ -17,7 +17,7 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* sum of the losses of all samples; number of correct predictions */
+    double loss, correct; /* loss: sum of the losses of all samples; correct: number of correct predictions */
     uint64_t rows;
     uint32_t t;  /* the optimizer's completed steps */
     bool finite; /* the loss is finite */
@@ -31,37 +31,41 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* number of the first run of its shards; number of the run of its update */
+    uint64_t run, update; /* run: number of the first run of its shards; update: number of the run of its update */
     uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
 enum { VKT_STEPS_PENDING = 4 }; /* most pending steps */
 
 typedef struct vkt_shards {
-    uint32_t count;       /* shards of a step; 0: a step is one run, and this rank is the only one */
-    uint32_t own, parts;  /* number of shards of this rank; number of runs of each shard */
-    uint32_t rows, first; /* number of samples of a run; index of this rank's first shard */
+    uint32_t count;       /* shards of a batch; 0: a step is one run, and this rank is the only one */
+    uint32_t own, parts;  /* own: shards of this rank; parts: runs of a shard */
+    uint32_t rows, first; /* rows: samples of a run; first: index of this rank's first shard */
     uint32_t rank, ranks;
     vkt_graph *g; /* graph of the update */
     vkt_program *update;
     vkt_array *planes, *saved; /* see vkt_shard_values; NULL: not needed */
     vkt_exchange x;
-    vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring, by number of the step */
+    vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring: step i is at index i % VKT_STEPS_PENDING */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
-    bool wants_stop, all_stop; /* this rank's caller wants to stop; some caller does, and all ranks know it */
-    bool torn;   /* some shards of a step are submitted, but not its update. So the states are those of one shard */
+    bool wants_stop, all_stop; /* wants_stop: this rank's caller wants to stop; all_stop: the caller of some rank does,
+                                * and all ranks have got this fact */
+    bool torn;   /* some shards of a step are submitted, but not its update. So the states (running statistics) are
+                  * those of a shard */
     bool broken; /* a fit has failed in the middle of a step: the weights may be wrong */
 } vkt_shards;
 
 typedef struct vkt_steps {
     uint64_t run;                /* without shards: number of the newest run of the program */
-    uint64_t submitted, arrived; /* number of this fit's submitted steps; number of those whose results were taken */
+    uint64_t submitted, arrived; /* submitted: steps that this fit has submitted; arrived: those whose results were
+                                  * taken */
     uint32_t batch;              /* number of the epoch's next step */
 } vkt_steps;
 
 /* Return the number of samples of a whole step, and the number of steps of an epoch. */
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the most samples that this rank has in an epoch; 0: it has all samples. Does not use the feed. */
+/* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. Does not use the
+ * feed. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins an epoch at batch `skip` of its order. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
@@ -70,7 +74,7 @@ vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted);
 /* Waits for the oldest submitted step whose result was not taken, and takes its result. After every check_every steps
  * (vkt_dist_params), also compares the weights of the ranks. */
 vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out);
-/* Exchanges the gradients of all submitted steps. Before this call, the host must not wait for the newest step, because
+/* Exchanges the gradients of all submitted steps. The host must call this before it waits for the newest step, because
  * in this step the device waits for the exchange. */
 vkt_result vkt_steps_exchange(vkt_trainer *t);
 /* Returns the number of steps that are submitted and not taken. */
@@ -79,12 +83,12 @@ uint32_t vkt_steps_open(const vkt_trainer *t);
  * some steps after the first wish. */
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be wrong, sets
- * t->shards.broken. If the weights are right but shards have changed the states, restores the states of the last step;
- * if that fails, sets `broken` too. Reports the failure to the other ranks, unless `r` is VKT_E_PEER. Does nothing if
- * `r` is VKT_OK, or without shards. */
+ * t->shards.broken. If the weights are right but shards have changed the states (running statistics), restores the
+ * states of the last step; if that fails, sets `broken` too. Reports the failure to the other ranks, unless `r` is
+ * VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
-/* Checks a number of ranks: VKT_E_ARG. */
+/* Checks the number of ranks. VKT_E_ARG: it is not allowed. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
 /* Sets the states (running statistics) back to those before the step whose shards were submitted last. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);

@@ -3,8 +3,8 @@
  * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c documents. It has no best weights
  * and no history. Its metadata:
  *
- *   vktrain.store   optimizer ("none": the store has no update), t, seed, loss scale, good steps, skipped steps,
- *                   micro-batches in the sum, their rows; a hexadecimal float of C99 is exact */
+ *   vktrain.store   optimizer ("none": the store has no update), t, seed, loss scale (a hexadecimal float of C99, which
+ *                   is exact), good steps, skipped steps, micro-batches in the sum, rows of these micro-batches */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,12 +25,13 @@ typedef struct numbers {
     vkt_accumulation sum;
 } numbers;
 
-/* A copy of the parts of a store. The parts are one after the other, and each has the order of the store. */
+/* A copy of the parts of a store (vkt_store_part). `values` has the parts one after the other. The parameters of a part
+ * are in the order of the store. */
 typedef struct copy {
     const vkt_host *h;
     vkt_store *s;
-    uint64_t elements; /* of one part */
-    float *values;     /* parts[0], parts[1], ... */
+    uint64_t elements; /* number of elements of one part */
+    float *values;
     vkt_store_part parts[VKT_ARENAS];
     uint32_t n_parts;
 } copy;

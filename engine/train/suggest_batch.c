@@ -1,9 +1,9 @@
 /* train/suggest_batch.c - gives advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
  * cap.
  *
- * The sizes are from memory plans, which are made as for programs. A plan needs no work on the device. Each batch size
- * needs a plan for training, and one for validation if there is a validation set. The search plans only the batch that
- * did not fit and some powers of two, so it makes few plans. */
+ * The sizes are those of memory plans (vkt_program_needs), which need no work on the device. Each batch size needs a
+ * plan for training, and one for validation if there is a validation set. The search plans only the batch that did not
+ * fit and some powers of two. */
 #include "record/record.h"
 #include "train/trainer.h"
 
@@ -12,7 +12,8 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* bytes without data; of the data; of the data if they are streamed */
+    uint64_t program, data, data_streamed; /* program: bytes without data; data: bytes of the data; data_streamed: bytes
+                                            * of the data if they are streamed */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -82,8 +83,8 @@ static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
     return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
 }
 
-/* Returns whether the need is within the cap. Data larger than half of the cap count as streamed; vkt_feed_create
- * decides in a similar way. */
+/* Returns whether the need is within the cap. Data larger than half of the cap count as streamed, because
+ * vkt_feed_create streams them. */
 static bool fits(const need *n, uint64_t cap)
 {
     const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
@@ -96,7 +97,7 @@ static bool fits(const need *n, uint64_t cap)
 static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
 {
     need n;
-    uint32_t low = 0, high = 0; /* second loop: 2^low fits; 2^high does not fit, or is at least the batch */
+    uint32_t low = 0, high = 0; /* in the second loop: 2^low fits; 2^high does not fit, or is at least `batch` */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
     if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */

@@ -31,7 +31,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
                      ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
                      "\"dur\":%llu.%03llu,\"args\":{\"node\":\"",
                      k[i].kernel, ts / 1000, ts % 1000, dur / 1000, dur % 1000);
-        add_escaped(out, k[i].node); /* the name may be from the model */
+        add_escaped(out, k[i].node); /* the name may be from the model, so it may have any characters */
         vkt_text_add(out, "\"}}");
     }
     vkt_text_add(out, "\n]");
@@ -49,7 +49,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
     vkt_snapshot kept;
     vkt_batch b = { 0 };
     vkt_result r = vkt_trainer_snapshot(t, &kept);
-    if (r == VKT_OK && t->shards.count) r = vkt_steps_begin(t, 1, 0); /* the samples of this rank */
+    if (r == VKT_OK && t->shards.count) r = vkt_steps_begin(t, 1, 0); /* chooses the samples of this rank */
     if (r == VKT_OK && !t->shards.count) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {

@@ -110,8 +110,8 @@ static vkt_result build(vkt_trainer *t)
         return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
-    /* This readback also allocates the ring of memory for readbacks. A later fit may find no memory for this ring below
-     * the cap. */
+    /* This readback also allocates the memory for readbacks. If a later fit allocated this memory, the cap might not
+     * allow it any more. */
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 

@@ -46,7 +46,7 @@ typedef struct vkt_batch_result {
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss: sum of the batches' mean losses, each times its rows */
+    double loss, correct; /* loss: sum over the batches of mean loss * rows */
     uint64_t rows;
 } vkt_sums;
 
@@ -111,7 +111,7 @@ struct vkt_trainer {
     vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics of them; owns their names */
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */
     uint64_t weights_hash;               /* hash of the class weights */
-    float *weights;                      /* room for all parameters, in the order of the store */
+    float *weights;                      /* space for all parameters, in the order of the store */
     float *best;    /* the parameters of the best epoch, ordered as `weights`; valid if at.best_epoch > 0 */
     float *step_ms; /* wall times of the last steps, a ring */
     float *host_us; /* CPU times of the same steps on the thread of fit, a ring */
@@ -123,8 +123,9 @@ struct vkt_trainer {
 
 enum { VKT_STEP_TIMES = 4096 };
 
-/* Checks that `d` has labels if the training set has them, and targets if the training set has them, because the loss
- * may need them. Checks that they are enough for a loss. VKT_E_ARG: they are not; the message begins with `what`. */
+/* Checks that `d` does not lack labels or targets that the training set has, because the loss may need them. Checks
+ * also that there is a loss: model.loss, or the default loss of labels or targets. VKT_E_ARG if a check fails; the
+ * message begins with `what`. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
 /* Builds batch, model and loss in the builder's graph. If `training`, the default loss uses class weights and label
  * smoothing. */
@@ -137,8 +138,8 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is no accuracy */
 
-/* Returns the part of the store that is evaluated, kept as the best, and saved. It is the averaged parameters if they
- * exist, else the parameters. */
+/* Returns the part of the store that is evaluated, kept as the best, and saved. This part is the averaged parameters if
+ * they exist, else the parameters. */
 vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copy `part` of all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
@@ -187,9 +188,9 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
 /* Start and stop the caller's metrics. A validation calls the metrics only between these two calls. With several ranks,
- * only rank 0 calls them, and the other ranks get its results. `run` is the status of the validation. If `run` is
- * VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of the exchange of these
- * results. Else it returns `run`. */
+ * only rank 0 calls the metrics, and sends their results to the other ranks. `run` is the status of the validation. If
+ * `run` is VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of the exchange
+ * of these results. Else it returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Calls the metrics with one batch of `rows` samples. The run of this batch must be the newest run of the program. */

@@ -16,9 +16,9 @@ extern "C" {
  * ranges that vkt_custom_input gives (low, high, bound). It compares some elements of each gradient with difference
  * quotients of the device's own outputs. The tolerance is 3e-3 of the gradient's largest element, plus the error that
  * the rounding of f32 may cause. The audit also checks that the shaders write all elements of their outputs, and
- * nothing behind the outputs. In the entry of such a node, `op` is "custom", `text` has the op's name and the shapes of
- * its inputs, and `forward` is 0. `gradient` and `difference` are errors of the gradients, relative to this tolerance.
- */
+ * nothing after the end of an output. In the entry of such a node, `op` is "custom", `text` has the op's name and the
+ * shapes of its inputs, and `forward` is 0. `gradient` and `difference` are errors of the gradients, relative to this
+ * tolerance. */
 
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
@@ -37,23 +37,24 @@ typedef struct vkt_audit_entry {
                          * vkt_audit_op: false, although their cases are random, too */
     vkt_result status;  /* not VKT_OK: the case could not be run. Then only `right` and `fault` of the members below are
                          * valid */
-    double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
+    double forward;     /* largest error of an output element, divided by the op's tolerance; wrong if above 1 or NaN */
     uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* like `forward`, but for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
                            * quotients. They are elements of this case, of a smaller case or of a random one */
     uint32_t kinks;       /* number of elements that were not compared. Either the input is too near to a kink of the
                            * op, or (custom ops) rounding removes the small step of a large input */
-    double difference;    /* error of the worst element that `differences` counts / the tolerance, which is 1e-6 of the
-                           * largest element of the gradient; wrong if above 1 or NaN */
+    double difference;    /* largest error of the elements that `differences` counts, divided by the tolerance; wrong if
+                           * above 1 or NaN. The tolerance is 1e-6 of the largest element of the gradient */
     bool right;           /* the case could be run, and no element of it is wrong */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
 
 /* The options of an audit. Zero is the default. */
 typedef struct vkt_audit_params {
-    uint64_t seed;   /* seed of all random numbers; 0: 1 */
-    double max_cost; /* most floating-point operations of the reference per case; 0: 3e8, about a second */
+    uint64_t seed;   /* seed of all random numbers; 0 means 1 */
+    double max_cost; /* most floating-point operations of the reference per case; 0 means 3e8, which take about a
+                      * second */
     void (*on_entry)(void *user, const vkt_audit_entry *e); /* gets each entry; may be NULL */
     void *user;                                             /* passed to on_entry */
 } vkt_audit_params;
@@ -76,7 +77,7 @@ typedef struct vkt_audit_totals {
  * its values and stores are not read. The graph may have gradients or not. This function may be called before or after
  * vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or
  * could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an error,
- * returns that error. params may be NULL. Threads: as any call on the context. */
+ * returns that error. params may be NULL. Threads: calls on one context must not overlap. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

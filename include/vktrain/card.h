@@ -42,8 +42,8 @@ struct vkt_card {
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
 /* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
- * file has no card. VKT_E_FORMAT: the file is no safetensors file, or the card is damaged or of another program than
- * `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
+ * file has no card. VKT_E_FORMAT: the file is no safetensors file, or the card is damaged, or it is the card of another
+ * program than `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out);
 /* Makes a card from the JSON text of a card, for weights without a card, for instance those of PyTorch. Messages call
  * the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
@@ -62,8 +62,8 @@ VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
 VKT_API uint32_t vkt_card_numbers(const vkt_card *c, const char *key, uint32_t most, double *out);
 
 /* Makes a data set of n samples in memory, row-major, without labels. Samples of u8 and f32 are normalised by the
- * card's mean and std. The samples are not copied: `rows` must outlive the data set. Results as
- * vkt_dataset_from_arrays. */
+ * card's mean and std. The samples are not copied: `rows` must outlive the data set. Returns what
+ * vkt_dataset_from_arrays returns. */
 VKT_API vkt_result vkt_card_dataset(const vkt_card *c, vkt_row_type type, const void *rows, uint32_t n,
                                     vkt_dataset **out);
 

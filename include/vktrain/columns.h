@@ -11,15 +11,15 @@
  * rules:
  *
  *   a number        (x - mean) / std; 0 if it is missing
- *   a text          1 for the same text of the column, 0 for each other text; all 0 if it is missing or unknown
+ *   a text          one number for each known text: 1 if the field has it, else 0; all 0 if it is missing or unknown
  *   both kinds      one more number, 1 for a missing field, else 0; only if vkt_columns_guess found missing fields
  *
  * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null", in any case of letters. Numbers are finite and
  * decimal, with a point. Blanks before a field or a name are ignored, and so is the case of a name's letters.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
- * Constructors return VKT_OK and set *out, which the caller owns; else they return a status and *out = NULL: VKT_E_ARG,
- * VKT_E_NOMEM, and those that each function names. */
+ * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
+ * VKT_E_NOMEM and those that each function names. */
 #ifndef VKTRAIN_COLUMNS_H
 #define VKTRAIN_COLUMNS_H
 
@@ -40,7 +40,7 @@ typedef enum vkt_column_use {
 typedef struct vkt_column {
     const char *name;           /* without blanks before it */
     vkt_column_use use;         /* how the column is used */
-    double mean, std;           /* of a column of numbers; std > 0 */
+    double mean, std;           /* mean and standard deviation of a column of numbers; std > 0 */
     const char *const *values;  /* the n_values different texts of a column, sorted (by number if all are numbers). For
                                  * a target with classes: their names */
     uint32_t n_values, missing; /* missing: number of an input's fields that were missing in the rows of
@@ -63,8 +63,8 @@ typedef struct vkt_columns_params {
     vkt_target_kind kind;        /* the kind of the target */
     const char *const *left_out; /* n_left_out names of columns that are not used */
     uint32_t n_left_out;         /* number of names in left_out */
-    uint32_t most_values;        /* an input with more different texts is left out; 0: 32 */
-    const uint32_t *rows;        /* numbers of the n_rows training rows, from which the inputs are guessed; NULL: all
+    uint32_t most_values;        /* an input with more different texts is left out; 0 means 32 */
+    const uint32_t *rows;        /* indices of the n_rows training rows, from which the inputs are guessed; NULL: all
                                   * rows. The target is guessed from all rows of the table in which it is not missing */
     uint32_t n_rows;             /* number of elements of `rows` */
 } vkt_columns_params;
@@ -96,10 +96,10 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (n,F) f32 from those rows of a table that have the numbers rows[0..n). rows NULL: all rows; then n
- * is not used. With `with_target`, a target column with classes becomes the labels of the data set, and a target column
- * of numbers becomes its targets (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of numbers
- * has a text, or a target is missing or an unknown class. VKT_E_ARG: the table has no row with one of the numbers. */
+/* Makes a data set (n,F) f32 from rows of a table: those with the indices rows[0] .. rows[n-1]. rows NULL: all rows;
+ * then n is not used. With `with_target`, a target column with classes becomes the labels of the data set, and a target
+ * column of numbers becomes its targets (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of
+ * numbers has a text, or a target is missing or an unknown class. VKT_E_ARG: an index is too large. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

@@ -7,10 +7,10 @@
  *   - A params struct may be zeroed: a zero member stands for its default. If a member has no default, zero is
  *     VKT_E_ARG. The struct is read during the call only. NULL instead of the struct means all zeros. Where a
  *     floating-point 0 stands for a default, VKT_ZERO stands for the number 0.
- *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function without a status then does nothing and
- *     returns 0, NULL or the null tensor, unless its comment says otherwise.
+ *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function that returns no vkt_result then does
+ *     nothing and returns 0, NULL or the null tensor, unless its comment says otherwise.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
- *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
+ *   - Names of sizes in bytes end in _bytes. Names of times in nanoseconds end in _ns. */
 #ifndef VKTRAIN_CORE_H
 #define VKTRAIN_CORE_H
 
@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* VKT_API marks the functions that the library exports. The build of a DLL defines VKT_BUILDS_DLL; programs need not.
- * VKT_PRINTF marks functions whose arguments the compiler checks like those of printf. */
+/* VKT_API marks the functions that the library exports. The build of a DLL defines VKT_BUILDS_DLL. Programs that use
+ * the DLL need not define it. VKT_PRINTF marks functions whose arguments the compiler checks like those of printf. */
 #if defined(VKT_BUILDS_DLL)
 #define VKT_API __declspec(dllexport)
 #elif defined(__GNUC__) && !defined(_WIN32)
@@ -142,10 +142,10 @@ VKT_API void vkt_text_release(char **text);
 /* ---- writing a file as the library writes its own ---------------------------------------------------------------- */
 
 /* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
- * the folder of this file. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a
- * symbolic link, its target is replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is
- * written to and never replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is
- * NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
+ * the same folder. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a symbolic link,
+ * its target is replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is written to and never
+ * replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is
+ * NULL and n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
 /* Checks whether vkt_write_file could write to `path` now. Call it before a long computation. Returns VKT_OK or the
  * error that vkt_write_file would return. Changes nothing at `path`. */
@@ -176,7 +176,7 @@ typedef struct vkt_device_info {
     vkt_device_kind kind;   /* decides the order of preference: see vkt_ctx_params.device */
     uint32_t api_version;   /* as VK_MAKE_API_VERSION packs it */
     uint64_t memory_bytes;  /* size of the largest device-local heap */
-    uint32_t subgroup_size; /* lanes; 0: not known, because a device below Vulkan 1.3 is not asked */
+    uint32_t subgroup_size; /* number of lanes; 0: not known, because a device below Vulkan 1.3 is not asked */
     bool usable;            /* the device has everything that vkt_device_need lists */
     char reason[160];       /* what the device lacks. For a usable device: when it is chosen, e.g. "discrete GPU: chosen
                              * first" */
@@ -200,21 +200,21 @@ typedef struct vkt_ctx_params {
      * matches, the result is VKT_E_NO_DEVICE; if no device that matches is usable, it is VKT_E_FEATURE. A device that
      * does not match is never used. */
     const char *device;
-    uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0: 80 % of the memory that is free at
-                                * creation, or 80 % of the heap if the driver does not report free memory */
+    uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0 means 80 % of the memory that is free
+                                * at creation, or 80 % of the heap if the driver does not report free memory */
     /* The longest time of a submission of a program on the device, as measured in the program's second run. Only a
      * submission of a single kernel may take longer. The limit exists because the system's watchdog may end a
-     * submission that takes too long. 0: 100 ms. UINT64_MAX, or a device without timestamps: each run is one
+     * submission that takes too long. 0 means 100 ms. UINT64_MAX, or a device without timestamps: each run is one
      * submission. */
     uint64_t max_submission_ns;
     /* Memory from the driver comes in blocks, which buffers share. A buffer larger than half a new block gets a block
      * of its own. A new block is as large as all existing blocks of its memory type together, but at least 1 MiB, and
-     * at most block_bytes or a sixteenth of the heap. A block_bytes of 0 means 64 MiB, or 16 MiB for memory that is not
-     * the device's own. */
+     * at most the smaller one of block_bytes and a sixteenth of the heap. A block_bytes of 0 means 64 MiB, or 16 MiB
+     * for memory that is not the device's own. */
     uint64_t block_bytes;
     /* The most bytes of the ring through which data reach the device. The ring for reading back has at most half as
-     * many. 0: 8 MiB. Both rings begin with 64 KiB or less, and grow to four times the largest transfer, if there is
-     * memory for that. staging_bytes is rounded down to a multiple of 64 KiB. */
+     * many. 0 means 8 MiB. Both rings begin with 64 KiB or less, and grow to four times the largest transfer, if there
+     * is memory for that. staging_bytes is rounded down to a multiple of 64 KiB. */
     uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
      * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
@@ -224,13 +224,13 @@ typedef struct vkt_ctx_params {
 } vkt_ctx_params;
 
 /* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,
- * VKT_E_DRIVER, VKT_E_NOMEM or VKT_E_DEVICE_MEMORY, and *out = NULL. Wrong traits in the environment (VKT_TRAITS) are
- * VKT_E_ARG, or an error of their file. params and host may be NULL. Owner: the caller. Threads: calls on one context
- * must not overlap; different contexts are independent. Processes: only the process that made a context may use it. In
- * a forked child, calls that would reach the device return VKT_E_STATE, and destroy functions free host memory and
- * leave the device alone. A child may open a context of its own. The environment variables VK_DRIVER_FILES and
- * VK_ICD_FILENAMES give the loader its list of drivers. If one of them is set and hides all drivers, the message of
- * VKT_E_NO_DEVICE names this variable. */
+ * VKT_E_DRIVER, VKT_E_NOMEM or VKT_E_DEVICE_MEMORY, and *out = NULL. If VKT_TRAITS in the environment is wrong
+ * (docs/kernels.md), the result is VKT_E_ARG or the error of reading its file. params and host may be NULL. Owner: the
+ * caller. Threads: calls on one context must not overlap; different contexts are independent. Processes: only the
+ * process that made a context may use it. In a forked child, calls that would reach the device return VKT_E_STATE, and
+ * destroy functions free host memory and leave the device alone. A child may open a context of its own. The environment
+ * variables VK_DRIVER_FILES and VK_ICD_FILENAMES give the loader its list of drivers. If one of them is set and hides
+ * all drivers, the message of VKT_E_NO_DEVICE names this variable. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Opens a device as vkt_ctx_create does. If the device is lavapipe, and wider vectors are known to be faster on this
  * CPU, opens it with wider vectors. Call this function while the program has only one thread.
@@ -242,11 +242,12 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
  * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. If VKT_TRAITS in the
  * environment is wrong, the call only removes LP_NATIVE_VECTOR_WIDTH, and returns the error that vkt_ctx_create returns
- * for wrong traits.
+ * for it.
  *
  * If the user's own setting gives lavapipe subgroups of 16 lanes, the call checks them, too. VKT_E_WRONG: subgroups of
- * 16 lanes compute wrong numbers, and this call cannot change the width. If another instance of the process has loaded
- * the driver already, the width stays as it is. No other thread may read or change the environment during the call. */
+ * 16 lanes compute wrong numbers, and this call cannot change the width. If the process has another Vulkan instance,
+ * which has loaded the driver already, the width stays as it is. No other thread may read or change the environment
+ * during the call. */
 VKT_API vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Waits for the context's own work, then frees the context. Destroy all objects that are made from it before. */
 VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
@@ -255,8 +256,8 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
 /* The capabilities of the chosen device that the library uses. */
 typedef struct vkt_device_limits {
-    uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores); if the
-                                    * driver does not report them, a number for devices of this vendor */
+    uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores). If the
+                                    * driver does not report them, an assumed number for devices of this vendor */
     uint32_t subgroup_size;        /* lanes of a subgroup in kernels that do not ask for a size of their own */
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
@@ -305,7 +306,7 @@ typedef struct vkt_memory_stats {
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most in use at once, per class */
     uint64_t used_total_bytes;                /* in use now, all classes */
     uint64_t peak_total_bytes;                /* most in use at once, all classes together: not the sum of the peaks */
-    uint64_t reserved_bytes;                  /* allocated: used and cached blocks; never above cap_bytes */
+    uint64_t reserved_bytes;                  /* bytes of all allocated blocks, used or cached; never above cap_bytes */
     uint64_t reserved_peak_bytes;             /* most bytes allocated at once */
     uint64_t cap_bytes;                       /* see vkt_ctx_params.max_device_bytes */
     uint64_t heap_budget_bytes; /* part of the largest device-local heap that this process may use, as the driver says

@@ -1,7 +1,7 @@
 /* vktrain/custom.h - ops of the application: compute shaders as nodes of a graph.
  *
  * An op has inputs and outputs, a shader that computes the outputs, and perhaps a second shader that computes gradients
- * of the inputs. It is planned, recorded and differentiated like every op of the library. A loss is an op with one
+ * of the inputs. The op is planned, recorded and differentiated like every op of the library. A loss is an op with one
  * number per row, followed by vkt_mean. A sampler is an op without a gradient shader.
  *
  *     static const uint32_t code[] = {
@@ -93,8 +93,8 @@ typedef struct vkt_custom_params {
     vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
 } vkt_custom_params;
 
-/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. Both are null
- * tensors after an error, which vkt_graph_status returns. The struct and what it points to are copied.
+/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error
+ * all of these are null tensors, and vkt_graph_status returns the error. The struct and what it points to are copied.
  *
  * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
  * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
@@ -103,13 +103,13 @@ typedef struct vkt_custom_params {
  * vkt_gradients fail with VKT_E_ARG if an input needs a gradient and the op has no gradient shader, or this shader has
  * no DX(i) for the input. An input with `no_gradient` needs none, and u32 inputs never have gradients.
  *
- * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: it is no SPIR-V module. VKT_E_NOT_FOUND:
- * it has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the module and the declaration
- * differ (bindings, `readonly`, size of the push constants), or the declaration is wrong; the message names the binding
- * and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32. VKT_E_SHAPE: an output's shape is illegal.
- * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
- * work groups, shared memory or bindings that are too large. Nothing checks what a shader does: an index out of bounds
- * is undefined, as in every shader.
+ * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: the module is no SPIR-V.
+ * VKT_E_NOT_FOUND: the module has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the
+ * module and the declaration differ (bindings, `readonly`, size of the push constants), or the declaration is wrong;
+ * the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32. VKT_E_SHAPE: an
+ * output's shape is illegal. vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability
+ * that is not enabled, or for work groups, shared memory or bindings that are too large. Nothing checks what a shader
+ * does: an index out of bounds is undefined, as in every shader.
  *
  * A binding is rounded up to a multiple of 16 bytes, so pass numbers of elements by push constants: length() may be too
  * large. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay f32. An

@@ -51,9 +51,9 @@ typedef struct vkt_dataset_params {
                   * outlive the data set and all its slices, unchanged */
 } vkt_dataset_params;
 
-/* Every constructor returns VKT_OK and sets *out, which the caller owns; else it returns a status and *out = NULL. All
- * constructors can return VKT_E_ARG (the message names the field) and VKT_E_NOMEM. `host` may be NULL. It is copied;
- * its callbacks are used as long as the data set exists. */
+/* Every constructor returns VKT_OK and sets *out, which the caller owns. After an error *out = NULL. All constructors
+ * can return VKT_E_ARG (the message names the field) and VKT_E_NOMEM. `host` may be NULL. It is copied; its callbacks
+ * are used as long as the data set exists. */
 
 /* Makes a data set from memory: `features` holds N*C*H*W elements. VKT_E_ARG also for a label that is not below
  * `classes`. */
@@ -67,14 +67,14 @@ typedef struct vkt_pass {
     uint32_t epoch; /* from 1. 0: nothing is random; used to evaluate, measure and look at rows */
 } vkt_pass;
 
-/* A source that makes or decodes rows on demand. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst`. It
- * writes nothing else, writes in ascending order, and does not read `dst`. A row depends on row number and pass alone.
- * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
- * so a source can keep scratch memory per worker (vkt_dataset_select has an exception). `fetch` logs nothing. If
- * `fetch` fails, the call that needs the row returns the result of `fetch`. The message of that call includes the text
- * that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the last
- * data set that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the caller
- * still owns the source. */
+/* A source that makes or decodes rows on demand. `fetch` writes row number `row` (below N) to `dst`:
+ * vkt_dataset_row_bytes bytes. It writes nothing else, writes in ascending order, and does not read `dst`. A row
+ * depends on row number and pass alone. `fetch` may run on several threads at once. Calls with the same `worker` (below
+ * VKT_DATA_MAX_WORKERS) do not overlap, so a source can keep scratch memory per worker (vkt_dataset_select has an
+ * exception). `fetch` logs nothing. If `fetch` fails, the call that needs the row returns the result of `fetch`. The
+ * message of that call includes the text that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may
+ * be NULL) is called once, when the last data set that uses the source is destroyed. If vkt_dataset_from_source fails,
+ * `destroy` is not called, and the caller still owns the source. */
 typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
@@ -92,10 +92,10 @@ VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_datas
                                            const vkt_data_source *source, vkt_dataset **out);
 
 /* Reads IDX files of u8, plain or gzip. Images are (N,H,W), (N,H,W,C) or (N,F). (N,H,W,C) is transposed to (N,C,H,W).
- * Rows of (N,F) are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params. Returns also
- * VKT_E_NOT_FOUND, VKT_E_IO and VKT_E_FORMAT. VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, or is
- * truncated, or has bytes after its end; or the numbers of images and labels differ; or a label is not below `classes`.
- */
+ * Rows of (N,F) are vectors. Labels are (N); labels_path may be NULL. `classes` is as in vkt_dataset_params. Returns
+ * also VKT_E_NOT_FOUND, VKT_E_IO and VKT_E_FORMAT. VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, or is
+ * truncated, or has bytes after its end; or the numbers of images and labels differ; or a label is not below
+ * `classes`. */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                         uint32_t classes, vkt_dataset **out);
 
@@ -105,11 +105,11 @@ typedef enum vkt_split {
     VKT_SPLIT_TEST       /* t10k-* or test-* */
 } vkt_split;
 
-/* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-). Also
- * accepted: idx4 for colour images, a dot before "idx", and .gz. A file classes.txt with one name a line gives the
- * names and the number of the classes; `classes` must then be 0 or that number (else VKT_E_FORMAT). VKT_E_NOT_FOUND:
- * the folder has no pair of images and labels. Other results as vkt_dataset_from_idx. Mean and std are 0 and 1 until
- * vkt_dataset_normalize. */
+/* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-). The
+ * names may also have idx4 (colour images), a dot before "idx", and the ending .gz. A file classes.txt with one name
+ * per line gives the names and the number of the classes; `classes` must then be 0 or that number (else VKT_E_FORMAT).
+ * VKT_E_NOT_FOUND: the folder has no pair of images and labels. Other results are those of vkt_dataset_from_idx. Mean
+ * and std are 0 and 1 until vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
@@ -129,8 +129,9 @@ typedef struct vkt_image_params {
     bool random_flip;      /* mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
     const char *path_column, *label_column; /* column names in a table's header; NULL: "path", "label" */
-    const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used: the training set, for
-                                             * instance, for a validation set. NULL: the classes that are found */
+    const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used. For a validation set,
+                                             * this is for instance the training set. NULL: the classes that are
+                                             * found */
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out. Without skip_broken, the call fails if it finds such a
                            * file, but it does not find all damage: see vkt_dataset_from_image_table */
@@ -138,7 +139,7 @@ typedef struct vkt_image_params {
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */
     uint64_t cache_bytes; /* memory for decoded and resized images. If all of them fit, they are kept; else each fetch
-                           * decodes its image. 0: 1 GiB; 1: keep none */
+                           * decodes its image. 0 means 1 GiB; 1 means that none is kept */
     uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
 } vkt_image_params;
 
@@ -156,23 +157,24 @@ typedef struct vkt_image_params {
  * cache are checked by their first bytes only. Other damage to these files is found at the fetch.
  *
  * Returns also VKT_E_NOT_FOUND and VKT_E_IO (for the CSV or the folder); VKT_E_FORMAT: the CSV is malformed (the
- * message has the line), a label is no class, or images are broken or missing (with skip_broken: all images). */
+ * message has the line), a label is no class, or images are broken or missing (with skip_broken: only if all images
+ * are). */
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
- * a class, also an empty one. Names that begin with a dot, and folders in these folders, are ignored. Results as
- * vkt_dataset_from_image_table; VKT_E_NOT_FOUND also if there is no image. */
+ * a class, also an empty one. Names that begin with a dot, and folders in these folders, are ignored. Results are those
+ * of vkt_dataset_from_image_table; VKT_E_NOT_FOUND also if there is no image. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
-/* Decodes one JPEG or PNG, n bytes in memory, to the row that a data set with these params has for this file in
- * evaluation: (C,height,width) bytes. Params for augmentation, labels and cache are not used. Messages call the image
+/* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. A data set with these params has the
+ * same row for this file in evaluation. Params for augmentation, labels and cache are not used. Messages call the image
  * `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM. After an error `row` is undefined. */
 VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
                                  const void *bytes, size_t n, uint8_t *row);
 
 /* Reads one image as a data set of one row of u8 (3,H,W), in memory. H and W are the size of the image. If the longer
- * side is above `longest` (0: no limit), the image is resized and keeps its proportions. Formats and `max_pixels` as
- * for the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+ * side is above `longest` (0: no limit), the image is resized and keeps its proportions. Formats and `max_pixels` are
+ * those of the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
 VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                                   vkt_dataset **out);
 
@@ -199,8 +201,8 @@ VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);                      /
 VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]); /* C, H, W */
 VKT_API uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds);               /* 1: (W); 3: (C,H,W) */
 VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);                  /* type of the features */
-VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* bytes of a row's features: C H W
-                                                                                * elements */
+VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* bytes of the C * H * W features
+                                                                                * of a row */
 VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: there are no labels, and no number
                                                                                 * of classes was given */
 VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: no name */

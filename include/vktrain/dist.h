@@ -54,23 +54,23 @@ typedef enum vkt_wire {
  * over the ranks in order. A rank sends 2 * n * (ranks - 1) / ranks numbers, and a few more if n is no multiple of
  * `ranks`. A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So hosts and
  * devices that flush such numbers have the same result as those that do not. `scratch` has room for n / 2 numbers,
- * rounded up; it may be NULL if there is only one rank. VKT_E_ARG, or the result of a failed exchange; after the latter
- * the contents of `data` are undefined. */
+ * rounded up; it may be NULL if there is only one rank. VKT_E_ARG. If an exchange fails, returns its result, and the
+ * contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
 /* Collects one record of `bytes` bytes from each rank, on all ranks. `records` has room for one record of each rank.
- * Before the call, a rank has filled in the record of its own number. After the call, record r is that of rank r.
- * Errors as for vkt_all_reduce. */
+ * Before the call, a rank has filled in the record of its own number. After the call, record r is that of rank r. The
+ * errors are those of vkt_all_reduce. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
 /* The ranks of one process, each a thread. */
 typedef struct vkt_thread_group vkt_thread_group;
 /* Makes the connections of `ranks` ranks (a power of two). timeout_seconds: a rank that keeps another one waiting for
- * longer has failed; 0: 60. After a failure the group logs one message, and all calls of all ranks return VKT_E_PEER.
- * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its transports. */
+ * longer counts as failed; 0 means 60 seconds. After a failure the group logs one message, and all calls of all ranks
+ * return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its transports. */
 VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
                                            vkt_thread_group **out);
 VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
-/* Returns the transport of one rank: valid as long as the group. All zeros if there is no such rank. */
+/* Returns the transport of one rank. It is valid as long as the group. All zeros if there is no such rank. */
 VKT_API vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank);
 
 /* A cluster of which only this rank is real: see docs/scaling.md. */
@@ -85,7 +85,7 @@ typedef struct vkt_emulation vkt_emulation;
  * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
 VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
 VKT_API void vkt_emulation_destroy(vkt_emulation **e);
-/* Returns the transport of rank 0: valid as long as the emulation. All zeros for NULL. */
+/* Returns the transport of rank 0. It is valid as long as the emulation. All zeros for NULL. */
 VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
 /* ---- the part of a trainer (vkt_trainer_params.dist) ------------------------------------------------------------- */
@@ -97,18 +97,18 @@ typedef struct vkt_dist_params {
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
                                      * a checkpoint states V */
-    uint64_t bucket_bytes;          /* least size of a bucket; only a step's last bucket may be smaller. 0: 4 MiB
+    uint64_t bucket_bytes;          /* least size of a bucket; only a step's last bucket may be smaller. 0 means 4 MiB
                                      */
     vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
-    uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0: 100 */
+    uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0 means 100 */
 } vkt_dist_params;
 
 #define VKT_DIST_BUCKETS 64 /* most buckets whose sizes and times are in vkt_dist_stats */
 /* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
  * docs/scaling.md. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps that ready_ms contains: all but the first step, which has no previous step */
-    uint64_t bytes;     /* sent by this rank */
+    uint64_t steps;     /* number of steps in ready_ms: all but the first step, because it has no previous step */
+    uint64_t bytes;     /* bytes that this rank has sent */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
                          * the time that exchanges add */

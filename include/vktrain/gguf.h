@@ -11,7 +11,7 @@
  * the bytes of a tensor are read from the disk when they are used. The whole header is checked: after VKT_OK every
  * tensor is inside the file, and no two tensors overlap.
  *
- * Read are versions 2 and 3, little-endian; written is version 3. Formats: https://github.com/ggml-org/ggml,
+ * The library reads versions 2 and 3, little-endian, and writes version 3. Formats: https://github.com/ggml-org/ggml,
  * docs/gguf.md (the file) and src/ggml-common.h, src/ggml-quants.c (the blocks of quantized types).
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
@@ -27,22 +27,23 @@ extern "C" {
 
 /* ---- types of tensors ---- */
 
-/* The type of a tensor's elements: the number in the file. vkt_gguf_dequantize reads the types that are listed here. A
- * file may also have types that are not listed; their tensors can only be used as bytes. */
+/* The type of a tensor's elements. The values of the enum are the numbers in the file. vkt_gguf_dequantize reads the
+ * types that are listed here. A file may also have types that are not listed; their tensors can only be used as
+ * bytes. */
 typedef enum vkt_gguf_type {
     VKT_GGUF_F32 = 0,   /* float32 */
     VKT_GGUF_F16 = 1,   /* float16 */
     VKT_GGUF_Q4_0 = 2,  /* 4 bits, and a scale for 32 elements */
     VKT_GGUF_Q4_1 = 3,  /* 4 bits, and a scale and an offset for 32 elements */
     VKT_GGUF_Q8_0 = 8,  /* 8 bits, and a scale for 32 elements */
-    VKT_GGUF_Q4_K = 12, /* 4 bits; blocks of 256 elements, with scales and offsets of 32 elements */
-    VKT_GGUF_Q5_K = 13, /* 5 bits; blocks as those of Q4_K */
-    VKT_GGUF_Q6_K = 14, /* 6 bits; blocks of 256 elements, with scales of 16 elements */
+    VKT_GGUF_Q4_K = 12, /* 4 bits; a block has 256 elements, and a scale and an offset for each 32 elements */
+    VKT_GGUF_Q5_K = 13, /* 5 bits; otherwise like Q4_K */
+    VKT_GGUF_Q6_K = 14, /* 6 bits; a block has 256 elements, and a scale for each 16 elements */
     VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 
-/* Returns the name, for instance "Q4_K", also of a type that is not listed. "?": ggml does not have the number. Static
- * strings; any thread. */
+/* Returns the name of a type, for instance "Q4_K". Types of ggml that are not listed have names, too. "?": ggml does
+ * not have the number. Static strings; any thread. */
 VKT_API const char *vkt_gguf_type_name(vkt_gguf_type type);
 /* Return the elements and the bytes of one block; 0 for a number that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_elements(vkt_gguf_type type);
@@ -53,10 +54,10 @@ VKT_API bool vkt_gguf_can_read(vkt_gguf_type type);
 /* Converts `n_blocks` blocks to float. `blocks` needs no alignment; `out` has n_blocks * vkt_gguf_block_elements(type)
  * elements. F32, F16 and BF16 are exact. In the other types an element has an integer q, and its block has a scale d
  * and perhaps an offset:
- *     Q8_0: d q    Q4_0: d (q - 8)    Q4_1: d q + m    Q6_K: d s (q - 32)    Q4_K, Q5_K: d s q - e m
- * d, e and Q4_1's m are float16; s and m of the types with K are integers that 16 or 32 elements share. Each product of
- * a float16 and its integers is exact in float32, so a result is the exact value, rounded once. VKT_E_UNSUPPORTED: a
- * type that is not read. VKT_E_ARG: `blocks` or `out` is NULL. Any thread. */
+ *     Q8_0: d q    Q4_0: d (q - 8)    Q4_1: d q + m    Q6_K: d s (q - 32)    Q4_K, Q5_K: d s q - m t
+ * d and m are float16 numbers of the block. s and t are integers that 16 or 32 elements share. Each product of a
+ * float16 and its integers is exact in float32, so a result is the exact value, rounded once. VKT_E_UNSUPPORTED: a type
+ * that is not read. VKT_E_ARG: `blocks` or `out` is NULL. Any thread. */
 VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type, const void *blocks, size_t n_blocks,
                                        float *out);
 
@@ -68,7 +69,7 @@ typedef struct vkt_gguf_string {
     size_t bytes;     /* without the NUL. The text itself may contain NULs */
 } vkt_gguf_string;
 
-/* The kind of a metadata value, or of an array's elements: the number in the file. */
+/* The kind of a metadata value, or of an array's elements. The values of the enum are the numbers in the file. */
 typedef enum vkt_gguf_kind {
     VKT_GGUF_KIND_U8 = 0,   /* uint8_t */
     VKT_GGUF_KIND_I8 = 1,   /* int8_t */
@@ -104,8 +105,9 @@ typedef struct vkt_gguf_tensor {
     uint64_t dims[VKT_GGUF_MAX_RANK]; /* the fastest first: a matrix of 3 rows and 5 columns has { 5, 3 }. dims[0] is a
                                        * multiple of the type's block. A reader sets dims beyond the rank to 1 */
     const void *data;                 /* `bytes` bytes, in the form of the file; NULL if `bytes` is 0 */
-    uint64_t elements, bytes;         /* of the whole tensor; a reader sets them; vkt_gguf_write computes them itself */
-    uint64_t offset;                  /* of `data` in the file, in bytes; a reader sets it */
+    uint64_t elements, bytes;         /* size of the whole tensor. A reader sets both; vkt_gguf_write computes them
+                                       * itself */
+    uint64_t offset;                  /* offset of `data` in the file, in bytes; a reader sets it */
 } vkt_gguf_tensor;
 
 /* ---- reading ---- */
@@ -113,10 +115,10 @@ typedef struct vkt_gguf_tensor {
 /* An open file. */
 typedef struct vkt_gguf vkt_gguf;
 
-/* vkt_gguf_open maps a file. As long as it is open, no program may shorten or change it: a system ends a process that
- * reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory reads `n_bytes`
- * bytes of the caller, which must stay until vkt_gguf_destroy; messages call them `name`. Both return VKT_OK and set
- * *out, which the caller owns, or return an error and set *out = NULL:
+/* vkt_gguf_open maps a file. As long as the file is open, no program may shorten or change it: the system ends a
+ * process that reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory
+ * reads `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call them `name`. Both
+ * return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
  *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have
@@ -130,8 +132,8 @@ VKT_API void vkt_gguf_destroy(vkt_gguf **g);
 VKT_API uint32_t vkt_gguf_version(const vkt_gguf *g);   /* 2 or 3 */
 VKT_API uint32_t vkt_gguf_alignment(const vkt_gguf *g); /* tensors begin at multiples of it, in bytes */
 VKT_API const char *vkt_gguf_path(const vkt_gguf *g);   /* the path, or the name of vkt_gguf_from_memory */
-/* Return the number of entries; the entry `i`, in the order of the file, or NULL if there is none; and the entry with a
- * key or name, or NULL if there is none. Nothing is logged. */
+/* The functions with n_ return the number of entries. Those with _at return entry i, in the order of the file. Those
+ * with find_ return the entry with this key or name. NULL: there is no such entry. Nothing is logged. */
 VKT_API size_t vkt_gguf_n_meta(const vkt_gguf *g);
 VKT_API const vkt_gguf_meta *vkt_gguf_meta_at(const vkt_gguf *g, size_t i);
 VKT_API const vkt_gguf_meta *vkt_gguf_find_meta(const vkt_gguf *g, const char *key);
@@ -156,19 +158,20 @@ VKT_API vkt_result vkt_gguf_get_bool(const vkt_gguf *g, const char *key, size_t 
 VKT_API vkt_result vkt_gguf_get_text(const vkt_gguf *g, const char *key, size_t at, vkt_gguf_string *out);
 
 /* Reads `count` elements of a tensor as float, from element `first` on, in the order of the file: the first dimension
- * is the fastest. `first` and `count` are multiples of the type's block. VKT_E_NOT_FOUND: there is no such tensor.
- * VKT_E_UNSUPPORTED: a type that is not read; the message names tensor and type. VKT_E_SHAPE: elements that do not
- * exist, or parts of blocks. */
+ * is the fastest. `first` and `count` are multiples of vkt_gguf_block_elements. VKT_E_NOT_FOUND: there is no such
+ * tensor. VKT_E_UNSUPPORTED: a type that is not read; the message names tensor and type. VKT_E_SHAPE: elements that do
+ * not exist, or parts of blocks. */
 VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64_t first, uint64_t count, float *out);
 
 /* ---- writing ---- */
 
 /* Writes a file of version 3, as vkt_write_file writes. The same arguments give the same bytes. Tensors begin at
- * multiples of the U32 "general.alignment" among the metadata, a power of two from 8 to 65536; without it, of 32.
- * Everything is read during the call only; metadata and tensors of an open vkt_gguf may be passed, but not with the
- * path of its own file on Windows, which does not replace an open file. VKT_E_ARG: a NULL; a key or name that is empty,
- * given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that does not
- * exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
+ * multiples of 32 bytes, or of "general.alignment" if the metadata have it (a U32, a power of two from 8 to 65536).
+ * Everything is read during the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not
+ * replace an open file: there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is
+ * empty, given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that does
+ * not exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO,
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

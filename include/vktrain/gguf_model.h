@@ -1,7 +1,7 @@
 /* vktrain/gguf_model.h - the description of a language model in a GGUF file: sizes, heads, rotary embedding, tensors.
  *
- * Architectures: llama (Llama, SmolLM2, TinyLlama), qwen2 and qwen3. The keys are those of ggml's docs/gguf.md; what
- * follows if a key is absent, and the names of tensors, are those of https://github.com/ggml-org/llama.cpp. */
+ * Architectures: llama (Llama, SmolLM2, TinyLlama), qwen2 and qwen3. The keys are those of ggml's docs/gguf.md. The
+ * names of tensors, and the defaults of absent keys, are those of https://github.com/ggml-org/llama.cpp. */
 #ifndef VKTRAIN_GGUF_MODEL_H
 #define VKTRAIN_GGUF_MODEL_H
 
@@ -31,20 +31,20 @@ typedef struct vkt_gguf_model {
     const char *name;                   /* "general.name"; "" if it is absent */
     uint32_t blocks;                    /* number of transformer blocks */
     uint32_t context;                   /* the longest context of the training, in tokens */
-    uint32_t width;                     /* numbers of a token's embedding */
+    uint32_t width;                     /* length of a token's embedding */
     uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
     uint32_t heads;                     /* heads of queries */
     uint32_t kv_heads;                  /* heads of keys and values; divides `heads` */
-    uint32_t head_width;                /* numbers of a head's query, key and value; without a key: width / heads */
+    uint32_t head_width;                /* length of a head's query, key and value vectors; default: width / heads */
     uint32_t vocabulary;                /* number of tokens */
     double rms_epsilon;                 /* of all RMS norms */
-    double rope_base;                   /* without a key: 10000 */
-    uint32_t rope_width; /* numbers of a head that are rotated, from the first on; even. Without a key: head_width */
-    bool rope_halves;    /* number i is rotated with number i + rope_width / 2 (qwen2, qwen3). false: 2 i with 2 i + 1
-                          * (llama: converters to GGUF permute the rows of query and key) */
+    double rope_base;                   /* default: 10000 */
+    uint32_t rope_width; /* the first rope_width numbers of a head are rotated; even. Default: head_width */
+    bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
+                          * 2i and 2i + 1 are (llama: converters to GGUF permute the rows of query and key) */
     vkt_rope_scaling scaling; /* "rope.scaling.type", or "rope.scale_linear" in older files */
     double rope_factor;       /* 1 if there is no scaling */
-    uint32_t rope_context;    /* the context before the scaling; without a key: `context` */
+    uint32_t rope_context;    /* the context before the scaling; default: `context` */
     /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
     const vkt_gguf_tensor *rope_divisors;
     bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */

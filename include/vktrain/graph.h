@@ -1,8 +1,8 @@
 /* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
- * context: planned memory and recorded command buffers. A run of the program submits these. From the fourth run on, a
- * run records and allocates nothing.
+ * context: planned memory and recorded command buffers. A run of the program submits these command buffers. From the
+ * fourth run on, a run records and allocates nothing.
  *
  * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
  * tensor {0}. After that, every op of this graph returns the null tensor without a further message. vkt_graph_status()
@@ -95,7 +95,7 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* Makes an empty graph. Owner: the caller. One thread at a time per graph. `host` may be NULL; messages about ops go to
- * its log. vkt_ctx_host returns that of a context. */
+ * its log. vkt_ctx_host returns the host of a context. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after its programs and builders are destroyed */
 /* Returns the error of the first call on this graph that failed; VKT_OK: none has failed. */
@@ -115,28 +115,29 @@ VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vk
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
 /* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another one. So
  * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
- * The array must outlive the graph's programs and calls of vkt_program_needs, and vkt_program_create checks it as it
- * checks vkt_binding.array. A second call with the same array, type and shape returns the same value. VKT_E_ARG: a
- * NULL. */
+ * A program of another context takes the copy of the array in that context (vkt_array_copy); if there is none,
+ * vkt_program_create returns VKT_E_ARG. The array must outlive the graph's programs and calls of vkt_program_needs, and
+ * vkt_program_create checks it as it checks vkt_binding.array. A second call with the same array, type and shape
+ * returns the same value. VKT_E_ARG: a NULL. */
 VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
                                       vkt_shape shape);
 /* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
  * VKT_E_ARG: the name is used already or too long, or the graph has gradients (vkt_backward) already. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
 /* Makes a state: f32 numbers that ops write and that have no gradient (running statistics). The store has a state under
- * its name, and a trainer initialises, saves and restores it with the parameters. vkt_update never changes a state.
- * Errors as for vkt_param. */
+ * its name, and a trainer initialises, saves and restores it with the parameters. vkt_update never changes a state. The
+ * errors are those of vkt_param. */
 VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
  * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
- * forward and the backward pass only what other nodes read of a block is kept, for a chain of blocks its input. That
- * costs about one more forward pass of the block. Losses, gradients and parameters have the same bits as without
- * blocks, with one exception in 16-bit precisions: an op before a block is not fused with the block's first op, so
- * its result is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory
- * Cost", 2016.)
+ * forward and the backward pass, only those values of a block are kept that other nodes read. In a chain of blocks,
+ * these are the inputs of the blocks. That costs about one more forward pass of each block. Losses, gradients and
+ * parameters have the same bits as without blocks, with one exception in 16-bit precisions: an op before a block is not
+ * fused with the block's first op, so its result is rounded once more. (Gradient checkpointing: Chen et al., "Training
+ * Deep Nets with Sublinear Memory Cost", 2016.)
  *
  * Nodes that no gradient needs are not computed again. Nodes with side effects are not repeated (running statistics,
  * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.
@@ -181,6 +182,14 @@ VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs tha
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
  * after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
+/* Makes a copy of an array in another context, in device memory. Programs of that context use the copy in the place of
+ * `a`, where a graph names `a` or another copy of it (vkt_external_array). So a model with arrays of its own can train
+ * on several devices (vkt_trainer_params.more_devices). Later writes to one of the arrays do not change the others. The
+ * bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. Each array may be
+ * destroyed before the others. While this function or vkt_array_destroy works on one of them, no other thread may use
+ * one. VKT_E_ARG: a NULL, or the context has `a` or a copy of it. VKT_E_STATE: `a` is adopted without TRANSFER_SRC
+ * (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
 /* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
 /* Returns the mapped memory of a host_visible array, else NULL. The caller must not write a part that a submitted run
@@ -206,18 +215,19 @@ VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 /* Finds a parameter or state by its whole name, and sets *i to its number. Returns false if there is none; *i does not
  * change then. `i` may be NULL. */
 VKT_API bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i);
-VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* of all parameters and states together, without padding */
+VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* number of elements of all parameters and states, without
+                                                          * padding */
 
 /* The parts that a store has of each parameter. */
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,    /* the parameter or state itself */
     VKT_PART_GRADIENT,     /* gradient of the last run, before the loss scale is divided out and before clipping */
-    VKT_PART_MOMENT1,      /* moments, with the names of the formulas in optim.h: SGD's buf, m of Adam, AdamW and NAdam,
-                            * RMSprop's v, Adagrad's s */
-    VKT_PART_MOMENT2,      /* v of Adam, AdamW and NAdam; RMSprop's buf */
-    VKT_PART_MOMENT3,      /* amsgrad's w, RMSprop's a */
-    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far, each times the rows of its
-                            * micro-batch */
+    VKT_PART_MOMENT1,      /* the first moment. In the formulas of optim.h it is m of Adam, AdamW and NAdam, v of
+                            * RMSprop, s of Adagrad, and SGD's buf */
+    VKT_PART_MOMENT2,      /* the second moment: v of Adam, AdamW and NAdam, buf of RMSprop */
+    VKT_PART_MOMENT3,      /* the third moment: w of amsgrad, a of RMSprop */
+    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far. The gradient of a micro-batch
+                            * is multiplied by its number of rows */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
 /* Returns whether the store has a part. */
@@ -232,13 +242,13 @@ VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
-/* The scale of the loss in VKT_PRECISION_F16. It keeps small gradients from being lost in 16 bits. Gradients start from
- * `scale` instead of 1, and the update divides them by `scale` (VKT_PART_GRADIENT has scaled gradients). If some
- * gradient is not finite, the device skips the step, without the host: parameters, moments and t stay as they are, and
- * the scale is halved. After 2000 steps in a row without a skip the scale is doubled. (torch.amp.GradScaler with its
- * defaults.) */
+/* The scale of the loss in VKT_PRECISION_F16. It keeps small gradients from being lost in 16 bits. The backward pass
+ * starts with a gradient of `scale` instead of 1, and the update divides all gradients by `scale` (VKT_PART_GRADIENT
+ * has scaled gradients). If some gradient is not finite, the device skips the step, without the host: parameters,
+ * moments and t stay as they are, and the scale is halved. After 2000 steps in a row without a skip the scale is
+ * doubled. (torch.amp.GradScaler with its defaults.) */
 typedef struct vkt_loss_scale {
-    float scale;         /* a power of two from 2^-126 to 2^126; 0: 65536 */
+    float scale;         /* a power of two from 2^-126 to 2^126; 0 means 65536 */
     uint32_t good_steps; /* steps since the scale changed or a step was skipped; below 2000 */
     uint32_t skipped;    /* number of all steps that were skipped */
 } vkt_loss_scale;
@@ -267,8 +277,8 @@ typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
     vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
                         * vkt_program_read and vkt_program_buffer always use this array */
-    vkt_array *other;  /* the array in runs with vkt_run.swap; requirements as for `array`. NULL: these runs use
-                        * `array`, too */
+    vkt_array *other;  /* the array in runs with vkt_run.swap. It has the same requirements as `array`. NULL: these runs
+                        * use `array`, too */
 } vkt_binding;
 
 /* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
@@ -309,12 +319,12 @@ typedef enum vkt_precision {
  *
  * More rows than the batch count as the whole batch. Here, unlike in a vkt_run, 0 rows mean that no row is real. Then
  * gradients are 0, and the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as
- * after a gradient of 0, and a loss that is a mean is NaN. Keep `rows` at 1 or more, or do not step, if this matters.
- */
+ * after a gradient of 0, and a loss that is a mean is NaN. If this matters, keep `rows` at 1 or more, or do not run the
+ * step. */
 typedef struct vkt_run_values {
-    float lr;       /* as in vkt_run */
+    float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
-    uint32_t first; /* as in vkt_run */
+    uint32_t first; /* see vkt_run.first */
 } vkt_run_values;
 
 /* The options of a program. Zero is the default. */
@@ -345,23 +355,23 @@ typedef struct vkt_memory_needs {
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
-    uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once, an external value without
-                           * an array as an array of its size, and memory of an application as 0 */
+    uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once. An external value without
+                           * an array counts as an array of its size. Memory of an application counts as 0 */
     uint64_t cap_bytes;   /* a max_device_bytes that is enough for total_bytes and array_bytes in a new context with
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
  * makes nothing on the device. Of `params` (may be NULL), precision and recompute have an effect on the plan, and
- * arrays on array_bytes. They may lack the array of an external value. This call finishes the graph, as
- * vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap allows it.
- * Errors as for vkt_program_create, but not those of store and arrays. */
+ * arrays on array_bytes. `arrays` may lack the array of an external value. This call finishes the graph, as
+ * vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap allows it. The
+ * errors are those of vkt_program_create, without those of the store and the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
 /* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
  * inputs, model, loss, vkt_backward and vkt_update. The graph is empty at first; the caller of this function destroys
- * it. Messages about it are not logged, except those about the wanted sizes. */
+ * it. Messages about the graph are not logged, except for the wanted sizes. */
 typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
 
 /* The search of vkt_find_sizes. */
@@ -371,18 +381,18 @@ typedef struct vkt_size_params {
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
     uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
-    uint32_t context_step;   /* the search tries multiples of this context, and most_context; 0: 1 */
+    uint32_t context_step;   /* the search tries multiples of this context, and most_context; 0 means 1 */
     uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
     uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
-    const vkt_program_params *program; /* as for vkt_program_needs; may be NULL */
+    const vkt_program_params *program; /* the params of vkt_program_needs; may be NULL */
 } vkt_size_params;
 /* The results of vkt_find_sizes. */
 typedef struct vkt_sizes {
     bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
-    bool fits;              /* they fit under the limit */
-    vkt_memory_needs needs; /* of the wanted sizes */
+    bool fits;              /* the wanted sizes fit under the limit */
+    vkt_memory_needs needs; /* what the wanted sizes need */
     uint64_t limit_bytes;   /* the limit */
-    uint64_t need_bytes;    /* what is compared with it: needs.cap_bytes + other_bytes */
+    uint64_t need_bytes;    /* is compared with limit_bytes: needs.cap_bytes + other_bytes */
     uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
     uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
     uint32_t plans;         /* number of plans that the search made */
@@ -393,8 +403,8 @@ typedef struct vkt_sizes {
  * sizes that were planned and fit, and the next larger size does not fit. (Plans grow with the sizes, apart from
  * rounding. If a plan were smaller for a larger size, a still larger size might fit, too.) A size that the device
  * cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of
- * the plan ends the search and is returned. If an error came with the wanted sizes, its message is logged in either
- * case. VKT_E_ARG: `build` is NULL, or a size is 0 or above its largest. */
+ * the plan ends the search and is returned. If the wanted sizes have an error, its message is logged, also if the
+ * search goes on. VKT_E_ARG: `build` is NULL, or a size is 0 or above its largest. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
@@ -468,7 +478,8 @@ VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, ui
 /* The resources that a program needs. */
 typedef struct vkt_plan_info {
     uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program without the store and some small buffers */
-    uint64_t total_bytes, lower_bound_bytes; /* activations: size as packed, and the most bytes that are live at once */
+    uint64_t total_bytes, lower_bound_bytes; /* total_bytes: size of the packed activations; lower_bound_bytes: most
+                                              * bytes of activations that are live at once */
     uint64_t largest_buffer_bytes;           /* largest of the blocks that hold the activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */

@@ -1,4 +1,4 @@
-/* vktrain/lm.h - language models of GGUF files: their weights on a device, and their network.
+/* vktrain/lm.h - language models of GGUF files: their weights on devices, and their network.
  *
  * The weights stay as they are in the file (quantized blocks, or floats). They are frozen: they have no gradient. What
  * a fine-tuning run trains are the adapters of vkt_builder_set_lora (nn.h).
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* The weights of a model on a device. */
+/* The weights of a model on one or several devices. */
 typedef struct vkt_lm vkt_lm;
 
 /* Reads the model's description (vkt_gguf_read_model) and copies the tensors to arrays of `ctx`, as the bytes are, in
@@ -34,11 +34,19 @@ typedef struct vkt_lm vkt_lm;
  * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all of them need.
  * VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
-VKT_API void vkt_lm_destroy(vkt_lm **m); /* call it after the programs that use it are destroyed */
+/* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. Programs of a
+ * context use the weights in that context; the functions below work for all of them. The bytes come from the context of
+ * vkt_lm_create, so the file is not needed. A program of a context that was not added is VKT_E_ARG
+ * (vkt_program_create). VKT_E_ARG: a NULL, or the context has the weights already. VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY: they do not fit; the message has the bytes. VKT_E_NOMEM. After an error, m is as before. No
+ * other thread may use m or a program of it at the same time. */
+VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
+/* Call it after the programs that use m are destroyed, and before all of its contexts are. */
+VKT_API void vkt_lm_destroy(vkt_lm **m);
 /* Returns the description; NULL if m is NULL. It is valid as long as m. Its rope_divisors is NULL: the model has them.
  */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
-VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* of all weights on the device */
+VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* of all weights, in each context */
 
 /* The keys and values of the tokens before those that a program computes, for generating text (vktrain/generate.h). */
 typedef struct vkt_lm_cache {

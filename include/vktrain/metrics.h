@@ -23,7 +23,7 @@ VKT_API vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *label
 /* The scores of one class, or their mean over classes. */
 typedef struct vkt_class_score {
     double precision; /* fraction of the rows predicted as this class that belong to it */
-    double recall;    /* fraction of the rows of this class that are predicted as it */
+    double recall;    /* fraction of the rows of this class that are predicted as this class */
     double f1;        /* harmonic mean of precision and recall: 2 * right rows / (rows predicted as this class + rows of
                        * this class) */
     uint64_t support; /* rows of this class; for a mean: all rows */
@@ -43,17 +43,17 @@ typedef struct vkt_class_means {
 VKT_API vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                     double zero_division, vkt_class_score *each, vkt_class_means *means);
 
-/* Prints the scores as a table: a line per class, then accuracy and both means, with zero_division 0. `names`:
- * (classes), UTF-8, or NULL for numbers. A name is cut after 32 characters, and its control characters become ?.
- * vkt_text_release frees *text. VKT_E_ARG, VKT_E_NOMEM. */
+/* Prints the scores as a table: a line per class, then accuracy and both means, with zero_division 0. `names` has the
+ * names of the classes in UTF-8. NULL: their numbers are printed. A name is cut after 32 characters, and its control
+ * characters become ?. vkt_text_release frees *text. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                          const char *const *names, char **text);
 
 /* Writes the matrix to a file; the ending decides the format. .csv: a line with the names of the predicted classes,
  * then for each true class a line with name and counts. .svg or .png: an image; the shade of a cell is its fraction of
- * the row, and the counts are printed if they fit. `names` as for vkt_class_scores_text. `title`: the title of the
- * image; NULL: "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending, or an image of more than
- * 2048 classes or with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
+ * the row, and the counts are printed if they fit. `names` is as in vkt_class_scores_text. `title`: the title of the
+ * image; NULL: "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending; an image of more than 2048
+ * classes; an image with a text that is not UTF-8. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 

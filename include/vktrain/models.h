@@ -12,7 +12,7 @@ extern "C" {
 typedef struct vkt_resnet_params {
     uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2, for instance 20, 32, 44, 56 or 110 */
     bool cifar;       /* the form for images of 32x32 */
-    uint32_t classes; /* 0: 1000; in the CIFAR form 10 */
+    uint32_t classes; /* 0 means 1000, or 10 in the CIFAR form */
     /* Batch norms use their running statistics in training too, and do not change them. Set this member if you freeze
      * batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set this member, and this member does
      * not freeze. */
@@ -31,8 +31,8 @@ typedef struct vkt_resnet_params {
  * every second row and column, and adds equal numbers of zero channels before and after the channels of x.
  *
  * Convolutions have no bias. Their weights are normal at first, with mean 0 and variance 2 / fan_out. Norms start with
- * weights of 1 and biases of 0 (torchvision). The last layer starts as a Linear of the builder's preset. VKT_E_ARG for
- * another depth. */
+ * weights of 1 and biases of 0 (torchvision). The last layer starts like a vkt_nn_linear of the builder's preset.
+ * VKT_E_ARG for another depth. */
 VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p);
 
 /* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
@@ -42,7 +42,8 @@ typedef struct vkt_gpt_params {
     uint32_t layers;       /* blocks */
     uint32_t heads;        /* attention heads; divides width */
     uint32_t width;        /* D */
-    float dropout;         /* in training: of embeddings, attention weights and the branches that a block adds */
+    float dropout;         /* dropout in training: of embeddings, attention weights and the branches that a block
+                            * adds */
     bool recompute_blocks; /* compute each block again for its gradients, and keep its input only: see
                             * vkt_recompute_begin */
 } vkt_gpt_params;
@@ -54,9 +55,9 @@ typedef struct vkt_gpt_params {
  *   transformer.h.<i>: x += attn(ln_1(x)), x += mlp(ln_2(x)); attn is causal vkt_nn_multi_head_attention, mlp is c_fc
  *     (4D), GELU (the exact one), c_proj
  *   transformer.ln_f
- *   lm_head, without bias, with a matrix of its own (as minGPT; GPT-2 uses wte)
- * Weights start normal with mean 0 and standard deviation 0.02 (0.02 / sqrt(2 layers) for the c_proj of attn and mlp),
- * biases as 0. Biases and norms ("*.bias", "*.ln_*.weight") usually have no weight decay: see vkt_set_group. */
+ *   lm_head, without bias, with a matrix of its own (like minGPT; GPT-2 uses the matrix of wte)
+ * Weights start normal with mean 0 and standard deviation 0.02 (0.02 / sqrt(2 * layers) for the c_proj of attn and
+ * mlp), biases as 0. Biases and norms ("*.bias", "*.ln_*.weight") usually have no weight decay: see vkt_set_group. */
 VKT_API vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p);
 
 #ifdef __cplusplus

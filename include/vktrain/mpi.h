@@ -22,23 +22,23 @@ extern "C" {
 /* This process as a rank of MPI_COMM_WORLD. */
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: a rank that keeps
- * another one waiting for longer has failed; 0: 60. While a rank waits, it sleeps between two checks for messages,
- * so that it leaves its core to the device. A rank that has waited for the timeout asks each of the other ranks: "for
- * which rank do you wait?" It then follows the chain of the answers. If the rank at the end of the chain does not
- * answer within a quarter of the timeout (but at least 2 and at most 5 seconds), the run has failed, and a message on
- * each rank names the rank that did not answer.
+ * another one waiting for longer counts as failed; 0 means 60 seconds. While a rank waits, it sleeps between two checks
+ * for messages, so that it leaves its core to the device. A rank that has waited for the timeout asks each of the other
+ * ranks: "for which rank do you wait?" It then follows the chain of the answers. If the rank at the end of the chain
+ * does not answer within a quarter of the timeout (but at least 2 and at most 5 seconds), the run has failed, and a
+ * message on each rank names the rank that did not answer.
  *
  * VKT_E_ARG: the number of ranks is not a power of two, or is above VKT_MAX_SHARDS (the message says what would work);
  * or the timeout is negative or above 1e9 seconds. VKT_E_STATE: MPI supports less than MPI_THREAD_SERIALIZED, cannot be
  * initialized or is finalized. VKT_E_PEER: not all processes call this function in time, or MPI does not connect them.
- * VKT_E_NOMEM: MPI stays initialized, because the other ranks may not finalize it. Owner: the caller. */
+ * VKT_E_NOMEM: MPI stays initialized, because MPI_Finalize might wait for the other ranks. Owner: the caller. */
 VKT_API vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **out);
 /* Waits for all ranks, and disconnects. Finalizes MPI if vkt_mpi_open has started it. If any rank has failed, this
  * function does not wait for the other ranks: it waits until the messages of this rank have left, but at most one
  * second. In this case it does not finalize MPI, and does not free memory of messages that MPI may still use. The
  * program should then end by vkt_mpi_abort. */
 VKT_API void vkt_mpi_close(vkt_mpi **m);
-/* Returns the transport of this process: valid until vkt_mpi_close. All zeros for NULL. */
+/* Returns the transport of this process. It is valid until vkt_mpi_close. All zeros for NULL. */
 VKT_API vkt_transport vkt_mpi_transport(vkt_mpi *m);
 /* Returns whether this rank has failed, or has learned that another rank has. */
 VKT_API bool vkt_mpi_failed(const vkt_mpi *m);

@@ -28,8 +28,8 @@ typedef struct vkt_builder vkt_builder;
 
 /* Distributions of initial values. fan_in and fan_out are those of the layer, computed as in torch. */
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,      /* the layer's default, by the builder's preset. For linear layers and convolutions of
-                                * torch it is uniform in +-1/sqrt(fan_in) */
+    VKT_INIT_DEFAULT = 0,      /* the default of the layer in the builder's preset. For linear layers and convolutions
+                                * of torch it is uniform in +-1/sqrt(fan_in) */
     VKT_INIT_CONSTANT,         /* the constant a */
     VKT_INIT_UNIFORM,          /* in [a, b) */
     VKT_INIT_NORMAL,           /* mean a, standard deviation b */
@@ -45,7 +45,7 @@ typedef enum vkt_init_kind {
                                 * dimensions together the columns. All such matrices are equally likely; Saxe et al.
                                 * 2014 */
 } vkt_init_kind;
-/* The initial distribution of a parameter. Zero: the default of the layer, by the builder's preset. */
+/* The initial distribution of a parameter. Zero: the default of the layer in the builder's preset. */
 typedef struct vkt_init {
     vkt_init_kind kind; /* the distribution */
     float a, b;         /* the a and b of the kinds above */
@@ -93,11 +93,11 @@ VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shap
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
-    uint32_t stride[2], dilation[2]; /* H: 0 means 1; W: 0 means as along H */
-    uint32_t pad[2];                 /* W: 0 means as along H if kernel[1] is 0 too, else no padding along W */
-    uint32_t groups;                 /* 0: 1 */
+    uint32_t stride[2], dilation[2]; /* H: 0 means 1; W: 0 means the same as H */
+    uint32_t pad[2];                 /* W: 0 means the same as H if kernel[1] is 0 too, else no padding along W */
+    uint32_t groups;                 /* 0 means 1 */
     bool no_bias;                    /* torch: bias=False */
-    vkt_init weight_init, bias_init; /* zero: the preset's */
+    vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv2d_params;
 /* Adds parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
@@ -108,7 +108,7 @@ typedef struct vkt_nn_conv1d_params {
     uint32_t out_channels, kernel;          /* O, K */
     uint32_t stride, pad, dilation, groups; /* stride, dilation and groups: 0 means 1 */
     bool no_bias;                           /* torch: bias=False */
-    vkt_init weight_init, bias_init;        /* zero: the preset's */
+    vkt_init weight_init, bias_init;        /* zero: the preset's default */
 } vkt_nn_conv1d_params;
 /* Adds parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
@@ -118,9 +118,9 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* W: 0 means as along H if stride[1] is 0 too, else no padding along W */
+    uint32_t output_pad[2];          /* W: 0 means the same as H if stride[1] is 0 too, else no padding along W */
     bool no_bias;                    /* torch: bias=False */
-    vkt_init weight_init, bias_init; /* zero: the preset's */
+    vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv_transpose2d_params;
 /* The options of a 1d transposed convolution. Zero is the default of the builder's preset. out_channels and kernel have
  * no default. */
@@ -128,7 +128,7 @@ typedef struct vkt_nn_conv_transpose1d_params {
     uint32_t out_channels, kernel;                      /* O, K */
     uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation and groups: 0 means 1 */
     bool no_bias;                                       /* torch: bias=False */
-    vkt_init weight_init, bias_init;                    /* zero: the preset's */
+    vkt_init weight_init, bias_init;                    /* zero: the preset's default */
 } vkt_nn_conv_transpose1d_params;
 /* Add parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d:
  * (N,C,L). The fan_in of initialisers is O/groups * R * S (1d: O/groups * K), as in torch. */
@@ -141,7 +141,7 @@ VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;           /* number of rows of the weight */
     bool no_bias;                    /* torch: bias=False */
-    vkt_init weight_init, bias_init; /* zero: the preset's */
+    vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_linear_params;
 /* Adds parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in) of more than two dimensions:
  * see vkt_linear. */
@@ -151,7 +151,8 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
  * default. */
 typedef struct vkt_nn_linear_quantized_params {
     vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them; f32 (out,in) without a
-                            * format. It must outlive the programs */
+                            * format. It must outlive the programs. Programs of another context use its copy there
+                            * (vkt_array_copy) */
     vkt_quant format;      /* 0: f32 */
     uint32_t out_features; /* number of rows of the weight */
     vkt_array *bias;       /* f32 (out); NULL: none */
@@ -170,9 +171,9 @@ VKT_API vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt
 typedef struct vkt_lora_params {
     const char *const *targets; /* which layers have an adapter */
     uint32_t n_targets;         /* number of targets */
-    uint32_t rank;              /* r; 0: 8 */
-    float alpha;                /* the adapter's factor is alpha / r; 0: r; VKT_ZERO: 0 */
-    float dropout;              /* of the adapter's input, in training; below 1; 0: none */
+    uint32_t rank;              /* r; 0 means 8 */
+    float alpha;                /* the adapter's factor is alpha / r; 0 means r; VKT_ZERO means 0 */
+    float dropout;              /* dropout of the adapter's input, in training; below 1; 0: none */
 } vkt_lora_params;
 /* Adds adapters to the linear layers (vkt_nn_linear, vkt_nn_linear_quantized) that are made from now on and whose names
  * match a target:
@@ -182,14 +183,15 @@ typedef struct vkt_lora_params {
  * now on have none. p is copied. VKT_E_ARG: no target, or an alpha or dropout out of range. */
 VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
 /* Returns VKT_OK, the error of the graph, or VKT_E_NOT_FOUND if a target of the last vkt_builder_set_lora matches no
- * layer so far; the message names the target. Call it when the model is built. Trainers and predictors do, and
- * vkt_nn_init. */
+ * layer so far; the message names the target. Call it when the model is built. Trainers, predictors and vkt_nn_init
+ * call it, too. */
 VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
 /* Add the adapters of a store to its weights, and subtract them again: <name>.weight += alpha / r * B A, for all layers
  * whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer with the
- * adapter computed, up to rounding. Sums are double. Each weight is rounded once, so what vkt_lora_unmerge leaves may
- * differ from the weight before by one unit in the last place of the larger one of merged and unmerged weight.
- *     p  the one of vkt_builder_set_lora; targets are not used
+ * adapter computed, up to rounding. Sums are double. Each weight is rounded once. So after vkt_lora_merge and
+ * vkt_lora_unmerge, a weight may differ from its first value by one unit in the last place. (This unit is that of the
+ * merged or the unmerged weight, whichever is larger.)
+ *     p  the params of vkt_builder_set_lora; `targets` is not used
  * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter of another rank; nothing has changed then.
  * VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p);
@@ -199,8 +201,8 @@ VKT_API vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p);
 
 /* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's (torch: eps 1e-5, momentum 0.1);
-                          * VKT_ZERO: 0 */
+    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's default (torch: eps 1e-5, momentum
+                          * 0.1); VKT_ZERO: 0 */
     bool no_affine;      /* no weight and no bias */
     bool biased;         /* the running variance is biased (ONNX). With Keras' presets it is always biased, except for
                           * (N,C,H,W) with VKT_PRESET_TF_KERAS */
@@ -229,10 +231,10 @@ VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 /* The options of pooling with other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2];   /* H, W; W: 0 means as along H */
-    uint32_t stride[2];   /* both 0: the kernel; only H 0: kernel[0]; only W 0: as along H */
+    uint32_t kernel[2];   /* H, W; W: 0 means the same as H */
+    uint32_t stride[2];   /* both 0: the kernel; only H 0: kernel[0]; only W 0: the same as H */
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
-    uint32_t dilation[2]; /* H: 0 means 1; W: 0 means as along H. See vkt_pool2d_params */
+    uint32_t dilation[2]; /* H: 0 means 1; W: 0 means the same as H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
     bool exclude_pad;     /* average pooling: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
@@ -284,7 +286,7 @@ typedef struct vkt_nn_embedding_params {
     uint32_t padding_id;                    /* below V; used with has_padding only */
     bool channels;                          /* the result is (B,D,..) BATCH_LAST, for a convolution, instead of (..,D)
                                              * ROWS */
-    vkt_init weight_init;                   /* VKT_INIT_DEFAULT: the preset's; for torch it is standard normal */
+    vkt_init weight_init; /* VKT_INIT_DEFAULT: the preset's default; for torch it is standard normal */
 } vkt_nn_embedding_params;
 /* Adds parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
@@ -305,8 +307,8 @@ typedef struct vkt_nn_multi_head_attention_params {
     bool causal;                     /* a token sees itself and earlier tokens only */
     bool no_bias;                    /* neither c_attn nor c_proj has a bias */
     float dropout;                   /* dropout of the attention weights, in training */
-    vkt_init weight_init, bias_init; /* of c_attn and c_proj; zero: as in vkt_nn_linear */
-    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+    vkt_init weight_init, bias_init; /* initial values of c_attn and c_proj; zero: as in vkt_nn_linear */
+    vkt_init proj_init;              /* initial values of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
     uint32_t kv_heads;               /* heads of k and v; divides heads; 0: as many as heads */
 } vkt_nn_multi_head_attention_params;
 /* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, weight (3D, D) and

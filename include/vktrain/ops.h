@@ -47,28 +47,28 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
 /* Formats of quantized weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
- * files; each number is that of ggml_type. d, m: f16 numbers of a block; q: its integers.
- * (The page "GGUF" of ggml's documentation, and ggml-quants.c of llama.cpp.) */
+ * files, and the values are those of ggml_type. d and m are f16 numbers of a block. q is the integer of one weight. s
+ * and t are integers that several weights share. (The page "GGUF" of ggml's documentation, and ggml-quants.c of
+ * llama.cpp.) */
 typedef enum vkt_quant {
     VKT_QUANT_F16 = 1,   /* no blocks: f16 */
     VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
     VKT_QUANT_Q4_1 = 3,  /* 32 numbers in 20 bytes: d q + m, q has 4 bits */
     VKT_QUANT_Q8_0 = 8,  /* 32 numbers in 34 bytes: d q, q has 8 bits with sign */
-    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; s and t are for each 32 numbers */
-    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: the same with 5 bits */
-    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; s is for each 16 numbers */
+    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; 32 numbers share s and t */
+    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: as Q4_K, but q has 5 bits */
+    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; 16 numbers share s */
     VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
 } vkt_quant;
-/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or `columns` is not a number of whole blocks.
- */
+/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or a row does not consist of whole blocks. */
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
 /* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
- * `words` has the bytes of the weights, as in the file, row after row. N is vkt_quantized_bytes / 4, rounded up, or
- * more. It is an external value or an input. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
- * dx = dy w. The weights have no gradient. With up to 8 rows of x, they are read as they are, unless y is stored in 16
- * bits (vkt_precision). Otherwise, and for dx, they are unpacked to f32 in front of each product, in memory that all
- * such layers of a program share: about 4 * O * I bytes of the largest one. */
+ * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is
+ * vkt_quantized_bytes / 4, rounded up, or more. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
+ * dx = dy w. The weights have no gradient. With up to 8 rows of x, the kernel reads the quantized weights, unless y is
+ * stored in 16 bits (vkt_precision). Otherwise, and for dx, the weights are unpacked to f32 before each product. All
+ * such layers of a program share the memory for this: about 4 * O * I bytes of the largest one. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -88,25 +88,25 @@ VKT_API vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *laye
 
 /* The options of a convolution. Zero is torch's default. */
 typedef struct vkt_conv2d_params {
-    uint32_t stride[2];   /* along H and W; 0: 1 */
+    uint32_t stride[2];   /* along H and W; 0 means 1 */
     uint32_t pad[2];      /* number of zeros on each side */
-    uint32_t dilation[2]; /* distance between neighbouring taps; 0: 1 */
-    uint32_t groups;      /* G; 0: 1 */
+    uint32_t dilation[2]; /* distance between neighbouring taps; 0 means 1 */
+    uint32_t groups;      /* G; 0 means 1 */
 } vkt_conv2d_params;
 /* Convolves: computes the cross-correlation, as torch's conv2d does. g is the group of output channel o:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
- *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL.
+ *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1. Q has the same formula, with W and S. The params may be NULL.
  * On CPU devices R * S is at most 19,999, because one invocation loops over the taps. A binding (128 MiB on every
  * device) must hold one channel of x with all samples, and another binding must hold one channel of y. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 /* The options of a 1d convolution. Zero is torch's default. */
 typedef struct vkt_conv1d_params {
-    uint32_t stride;   /* 0: 1 */
+    uint32_t stride;   /* 0 means 1 */
     uint32_t pad;      /* number of zeros on each side */
-    uint32_t dilation; /* distance between neighbouring taps; 0: 1 */
-    uint32_t groups;   /* 0: 1 */
+    uint32_t dilation; /* distance between neighbouring taps; 0 means 1 */
+    uint32_t groups;   /* 0 means 1 */
 } vkt_conv1d_params;
 /* Convolves sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over images of height
  * 1, so messages may name conv2d and shapes with this height. p may be NULL. */
@@ -114,17 +114,18 @@ VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tens
 
 /* The options of a transposed convolution. Zero is torch's default. */
 typedef struct vkt_conv_transpose2d_params {
-    uint32_t stride[2];     /* along H and W; 0: 1 */
+    uint32_t stride[2];     /* along H and W; 0 means 1 */
     uint32_t pad[2];        /* number of rows and columns that are removed from y on each side */
-    uint32_t dilation[2];   /* distance between neighbouring taps; 0: 1 */
-    uint32_t groups;        /* 0: 1 */
+    uint32_t dilation[2];   /* distance between neighbouring taps; 0 means 1 */
+    uint32_t groups;        /* 0 means 1 */
     uint32_t output_pad[2]; /* added to y's size at the end, because a strided convolution maps several sizes to one */
 } vkt_conv_transpose2d_params;
 /* Computes a transposed convolution: the gradient of vkt_conv2d with respect to its input (torch: conv_transpose2d).
- *   y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *   y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with p = i stride - pad + r dil and
+ *     q = j stride - pad + s dil
  *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
- *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1, and Q likewise. output_pad is less than the larger one of
- *   stride and dilation. p may be NULL.
+ *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1. Q has the same formula, with W and S. output_pad is less
+ *   than the larger one of stride and dilation. The params may be NULL.
  * vkt_conv_transpose1d does the same for sequences: x (N,C,L), w (C,O/groups,K) -> (N,O,Q).
  *   source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), chapter 4 */
 VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
@@ -140,7 +141,8 @@ typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0: the kernel */
     uint32_t pad[2];      /* at most half the kernel */
-    uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0: 1. Average pooling allows only 1 */
+    uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0 means 1. Average pooling allows only
+                           * 1 */
     bool ceil_mode;       /* add a last window that ends outside, if it starts in the image or the padding before it */
     bool exclude_pad;     /* divide an average by the real elements alone (torch: count_include_pad = False) */
 } vkt_pool2d_params;
@@ -276,9 +278,9 @@ VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
 /* The options of a batch norm. Zero is torch's default. */
 typedef struct vkt_batch_norm_params {
-    float eps;                            /* 0: 1e-5; VKT_ZERO: 0 */
-    float momentum;                       /* weight of the new statistics; 0: 0.1; VKT_ZERO: a weight of 0. Keras' 0.99
-                                           * is 0.01 here */
+    float eps;                            /* 0 means 1e-5; VKT_ZERO means 0 */
+    float momentum;                       /* weight of the new statistics; 0 means 0.1; VKT_ZERO means 0. Keras' 0.99 is
+                                           * 0.01 here */
     vkt_tensor gamma, beta;               /* (C); a null gamma means 1, a null beta means 0 */
     vkt_tensor running_mean, running_var; /* (C), made by vkt_state. In training, both may be null */
     bool biased;   /* track the biased variance, as ONNX and Keras do; torch tracks n / (n-1) times this variance */
@@ -288,7 +290,7 @@ typedef struct vkt_batch_norm_params {
  * converted).
  *   training  mean and biased variance are those of the real rows of the batch at all positions. Gradients flow through
  *             them. Other rows become 0. Each run with real rows updates the running statistics:
- *             running += momentum (that of the batch - running)
+ *             running += momentum * (statistic of the batch - running)
  *   evaluate  mean and variance are the running ones. Gradients treat them as constants
  * (Ioffe & Szegedy, Batch Normalization, 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
@@ -345,10 +347,10 @@ VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, con
                                    vkt_tensor *parts);
 /* Reverses x along `axis`. */
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
-/* Adds before[i] elements of `value` in front of dimension i and after[i] behind it. The arrays have an entry for each
- * dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts with the last one).
- * The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. An infinite or NaN
- * `value` also needs the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
+/* Adds before[i] elements of `value` at the beginning of dimension i, and after[i] elements at its end. The arrays have
+ * an entry for each dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts
+ * with the last one). The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. An
+ * infinite or NaN `value` also needs the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
 VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
 /* Repeats x (f32) to fill `shape`, in `layout`: shapes are aligned at the right, and dimensions that are 1 or missing
  * repeat (torch.Tensor.expand, but a copy). The gradient is summed over the dimensions that repeat. */
@@ -432,7 +434,7 @@ VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale
 
 /* The options of attention. Zero is torch's default. */
 typedef struct vkt_attention_params {
-    float scale;       /* factor of the scores, above 0; 0: 1 / sqrt(D) */
+    float scale;       /* factor of the scores, above 0; 0 means 1 / sqrt(D) */
     bool causal;       /* query t uses keys 0 .. t only (torch: is_causal) */
     float dropout;     /* dropout probability of the weights; 0: none */
     vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
@@ -442,11 +444,11 @@ typedef struct vkt_attention_params {
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
  *   -> (..,T,E), ROWS
- *   Let w be the weights, softmax(scale q k^T + mask). Then without dropout dv = w^T dy, ds = w (dy v^T - sum dy y),
- *   dq = scale ds k, dk = scale ds^T q, and dmask is ds, summed over the dimensions in which the mask repeats.
- * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
- * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
- * sums over the H / K heads of q that read a head, in a fixed order. k and v are not copied.
+ *   Let s be the scores, scale q k^T + mask, and w the weights, softmax(s). Then without dropout dv = w^T dy,
+ *   ds = w (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q, and dmask is ds, summed over the dimensions in
+ * which the mask repeats. With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head
+ * h of q reads head h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding,
+ * 2019). dk and dv are sums over the H / K heads of q that read a head, in a fixed order. k and v are not copied.
  *
  * Without dropout and mask, if D = E is a multiple of 4 up to 128, the weights are computed tile by tile, and again for
  * the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al., FlashAttention, 2022). Otherwise
@@ -470,15 +472,15 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  *   q (..,H,T,D), k and v (..,K,C,D), past u32 (1)  ->  (..,H,T,D), ROWS
  *   y[t] = softmax over the keys s = 0 .. past + t of (scale q[t] k[s]), times v[s]
  * So query t is token number past + t, and sees the tokens up to itself. k and v usually are results of vkt_append,
- * which has put the keys and values of the T new tokens into the rows from `past` on. Rows behind the last one that a
+ * which has put the keys and values of the T new tokens into the rows from `past` on. Rows after the last one that a
  * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
  * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
- * A q, k or v in BATCH_LAST is converted first. Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. It
- * is for generating text: a gradient that would pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do not
- * fit. VKT_E_DTYPE: other types than f32, and u32 for `past`. VKT_E_ARG: dropout or mask; a scale that is not above 0.
- * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or the queries that read
- * them; or the cache is too long for the loops of a CPU device. */
+ * A q, k or v in BATCH_LAST is converted first. Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. The
+ * op is for generating text: a gradient that would pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do
+ * not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: dropout or mask; a scale that is
+ * not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or the queries
+ * that read them; or the cache is too long for the loops of a CPU device. */
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
@@ -490,33 +492,34 @@ typedef enum vkt_rope_order {
 /* The options of rotary position embedding. Zero is the default. */
 typedef struct vkt_rope_params {
     vkt_rope_order order; /* which numbers of a head are a pair */
-    uint32_t dims;        /* how many numbers of a head are rotated, the first ones: even, at most D; 0: D */
-    float base;           /* above 0; 0: 10000 */
-    float factor;         /* frequencies are divided by it (linear scaling); above 0; 0: 1 */
-    const float *factors; /* frequency j is divided by factors[j] too: dims / 2 numbers above 0, as Llama 3.1's (in GGUF
-                           * files rope_freqs.weight). NULL: none. Read during the call only */
+    uint32_t dims;        /* the first `dims` numbers of a head are rotated; even, at most D; 0: D */
+    float base;           /* above 0; 0 means 10000 */
+    float factor;         /* all frequencies are divided by this number (linear scaling); above 0; 0 means 1 */
+    const float *factors; /* frequency j is also divided by factors[j]: dims / 2 numbers above 0, for instance those of
+                           * Llama 3.1 (the tensor rope_freqs.weight of GGUF files). NULL: none. Read during the call
+                           * only */
     uint32_t heads;       /* x is (B,T,heads D); 0: x is (..,T,D) */
     bool split;           /* with heads: the result is (B,heads,T,D), as vkt_attention wants it */
-    uint32_t rotated;     /* with heads: so many heads are rotated, the first ones, and the others are copied, for
-                           * instance v in a row of q, k and v; 0: all */
-    uint32_t position;    /* of token 0 */
+    uint32_t rotated;     /* with heads: the first `rotated` heads are rotated, and the others are copied (for instance
+                           * v in a row of q, k and v); 0: all */
+    uint32_t position;    /* position of token 0 */
     vkt_tensor first;     /* u32 (1), or (B) with one number for each sample; added to `position`. For instance, the
                            * number of tokens that a cache of keys has already. Null: 0 */
 } vkt_rope_params;
-/* Rotates queries or keys by their positions (Su et al., RoFormer, 2021, section 3.2.2). Pair j of a head, (a,b), of
- * token t becomes (a cos - b sin, b cos + a sin) of the angle
+/* Rotates queries or keys by their positions (Su et al., RoFormer, 2021, section 3.2.2). For token t, pair j of a head,
+ * (a,b), becomes (a cos - b sin, b cos + a sin). The angle of cos and sin is
  *   (position + first + t) f_j,  f_j = base^(-2 j / dims) / factor / factors[j]
  *   x (..,T,D), or (B,T,heads D) with heads  ->  the same shape, or (B,heads,T,D) with split; ROWS (a BATCH_LAST x is
  *   converted first)
  * dx is dy, rotated by the negative angle.
  *
- * With heads and without split, x may be vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x is
- * what a linear layer makes of tokens, and no copy is needed to put heads before tokens.
+ * With heads and without split, x may be vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x may
+ * be the output of a linear layer for tokens, and no copy is needed to put heads before tokens.
  *
- * Precision: f_j is a f32, rounded after each step as transformers and PyTorch do it. The angle is the exact product,
- * modulo one turn: up to position 2^20, sine and cosine have an error of one or two units in the last place of 1. A
- * position is a u32 and wraps. YaRN also multiplies sine and cosine: use vkt_attention_params' scale for that, and its
- * frequencies as factors.
+ * Precision: f_j is computed in f32, with the same roundings as in transformers and PyTorch. The angle is the exact
+ * product, modulo 2 pi: up to position 2^20, sine and cosine have an error of one or two units in the last place of 1.
+ * A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN also multiplies sine
+ * and cosine by a number: multiply vkt_attention_params.scale by the square of this number.
  *
  * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
@@ -534,7 +537,7 @@ VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table,
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 /* Looks up rows of quantized weights (rows,columns), which have no gradient:
  *   ids (..) u32 ROWS, words u32 (N) as for vkt_linear_quantized  ->  (..,columns), ROWS; zeros where the id is not
- * below `rows` */
+ *   below `rows` */
 VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
                                            uint32_t rows, uint32_t columns);
 /* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). It is
@@ -543,11 +546,12 @@ VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
 /* The options of a hash grid. Zero is tiny-cuda-nn's default. */
 typedef struct vkt_hash_grid_params {
-    uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0: 16 */
-    uint32_t features;        /* F, numbers per entry: 1, 2, 4 or 8; 0: 2 */
-    uint32_t log2_table_size; /* T, 3 to 24: a level has at most 2^T entries; 0: 19 */
-    uint32_t base_resolution; /* N_min; 0: 16 */
-    double per_level_scale;   /* b, at least 1; 0: 2. (N_max / N_min)^(1 / (L - 1)) gives the finest resolution N_max */
+    uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0 means 16 */
+    uint32_t features;        /* F, numbers per entry: 1, 2, 4 or 8; 0 means 2 */
+    uint32_t log2_table_size; /* T, 3 to 24: a level has at most 2^T entries; 0 means 19 */
+    uint32_t base_resolution; /* N_min; 0 means 16 */
+    double per_level_scale;   /* b, at least 1; 0 means 2. (N_max / N_min)^(1 / (L - 1)) gives the finest resolution
+                               * N_max */
 } vkt_hash_grid_params;
 #define VKT_HASH_GRID_MAX_LEVELS 32 /* most levels of a vkt_hash_grid */
 /* One level: four words, which vktrain.glsl reads as a uvec4. */
@@ -564,8 +568,8 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
  * 2022, section 3, with its conventions; defaults are tiny-cuda-nn's):
  *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L * F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
- *   point outside counts as the nearest point inside. The table has the levels one after the other. The entries of a
- *   level are rounded up to a multiple of 8.
+ *   point outside counts as the nearest point inside. The table has the levels one after the other. The number of
+ *   entries of a level is rounded up to a multiple of 8.
  *   y[n, l * F + f] = sum of w(c) * table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
  *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. A number less than 1e-9 below an integer
  *   counts as that integer.
@@ -581,18 +585,19 @@ VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, c
 
 /* The options of vkt_latent_grid. */
 typedef struct vkt_latent_grid_params {
-    uint32_t tile[2]; /* rows and columns of the tile, in texels; the columns are a multiple of 4 */
-    uint32_t scale;   /* s: a cell of the grid covers s x s texels; 0: 1 */
+    uint32_t tile[2]; /* number of rows and of columns of the tile, in texels. The number of columns is a multiple of
+                       * 4 */
+    uint32_t scale;   /* s: a cell of the grid covers s x s texels; 0 means 1 */
     bool corners;     /* return the four cells around a texel instead of their weighted mean */
 } vkt_latent_grid_params;
 /* Reads a two-dimensional grid of latents for a rectangular tile of texels. The tile starts at the texel (row, column)
  * that `origin` holds:
  *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
  *   Texel (i,j) of the tile is sample n = i * columns + j
- *   Texel x of the image is at u = (x + 1/2) / s - 1/2 along an axis. Cell c has its centre at c. So the edges of grid
- *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. The cells around u are
- *   floor(u) and floor(u) + 1; a cell outside the grid is the nearest one inside. A tile that would reach beyond the
- *   s H x s W texels is moved inside.
+ *   Along an axis, texel k of the image is at (k + 1/2) / s - 1/2, and cell c has its centre at c. So the edges of grid
+ *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be this position along
+ *   the rows, and u along the columns. The cells around u are floor(u) and floor(u) + 1; a cell outside the grid is the
+ *   nearest one inside. A tile that would reach beyond the s H x s W texels is moved inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
  *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
  *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
@@ -605,7 +610,7 @@ typedef struct vkt_latent_grid_params {
 VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
- *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0: 10
+ *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0 means 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
  * The result is accurate to one or two units in the last place for every x, because 2^k x is reduced to one period
  * exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance, 10,000,000
@@ -674,7 +679,7 @@ typedef struct vkt_linear_cross_entropy_params {
  * NaN; if no label counts, the mean is NaN and its gradient 0.
  *
  * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
- * 64 MiB. Slices without such rows are left out, but for the first two runs, which measure all slices. After
+ * 64 MiB. Slices without such rows are left out, except in the first two runs, which measure all slices. After
  * vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is only a part of the graph's
  * loss, and with vkt_gradients, the logits are computed again. The loss of several batches is the sum of their `sum`s
  * divided by the sum of their counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types.
@@ -682,8 +687,8 @@ typedef struct vkt_linear_cross_entropy_params {
  * there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
- * vkt_linear_quantized, and outputs = V. They have no gradient. At most 32 MiB of them are unpacked at once. VKT_E_ARG:
- * an unknown format. */
+ * vkt_linear_quantized, and outputs = V. The weights have no gradient. They are unpacked in parts, each of at most 32
+ * MiB after unpacking. VKT_E_ARG: an unknown format. */
 VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor labels,
                                             const vkt_linear_cross_entropy_params *p);
 VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,
@@ -780,9 +785,9 @@ VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
  *   x (..,T,D) f32, cache (..,C,D) f32 made by vkt_external, first u32 (1)
  *   cache[..,first + t,:] = x[..,t,:]. Rows from C on are left out. All other rows stay as they are
  * D is a multiple of 4, and T is at most C. Returns the cache with the new rows, which later ops of the graph may read.
- * They must not read `cache` itself, and the graph must write it only once. Otherwise the rules of vkt_write apply:
- * every run does the copy, and no other external may have the same memory. No gradient passes through it: one that
- * would is VKT_E_UNSUPPORTED. VKT_E_SHAPE, VKT_E_DTYPE: operands that do not fit. */
+ * They must not read `cache` itself, and the graph must write `cache` only once. Otherwise the rules of vkt_write
+ * apply: every run does the copy, and no other external may have the same memory. A gradient that would pass through
+ * this op is VKT_E_UNSUPPORTED. VKT_E_SHAPE, VKT_E_DTYPE: operands that do not fit. */
 VKT_API vkt_tensor vkt_append(vkt_graph *g, vkt_tensor x, vkt_tensor cache, vkt_tensor first);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ extern "C" {
 
 /* ---- folders of PEFT ---- */
 
-/* The options that adapter_config.json has. */
+/* The options of a file of adapters. */
 typedef struct vkt_peft_config vkt_peft_config;
 
 /* Reads adapter_config.json of a folder. Used are r, lora_alpha, lora_dropout, target_modules,
@@ -86,6 +86,29 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
  * the model's heads. Other errors as for vkt_peft_save. */
 VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part part,
                                       const vkt_gguf_model *model, const vkt_lora_params *lora, const char *path);
+
+/* Reads the options of a GGUF adapter for the model `model`, before its network is built: rank, alpha and targets;
+ * dropout is 0 and the base model "". A matrix that has an adapter in all blocks of the model gives a short target, for
+ * instance q_proj. Otherwise the targets are the whole names of the layers, for instance
+ * "model.layers.3.self_attn.q_proj". Refused is what would make the adapter compute something else than this library
+ * does. VKT_E_UNSUPPORTED: general.type is not "adapter", or adapter.type not "lora"; an architecture that is not the
+ * model's; another option "adapter.*" (task_name and prompt_prefix have no effect); a tensor that is no half of an
+ * adapter, or belongs to a layer that the model does not have; adapters of several ranks. VKT_E_FORMAT: alpha is
+ * missing, 0, not finite or above 1e6 in magnitude; one half is missing; halves do not fit together; there are no
+ * adapters. VKT_E_ARG: `model` has no architecture. Other errors as for vkt_gguf_open. After an error *out = NULL.
+ * Owner: the caller (vkt_peft_config_destroy). */
+VKT_API vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_model *model, const char *path,
+                                        vkt_peft_config **out);
+
+/* Loads the adapters of a GGUF file into the values of a store: the inverse of vkt_lora_save_gguf. `lora` has the
+ * options with which the network was built. Tensors may have all types that vkt_gguf_read_f32 reads. VKT_E_ARG: a NULL,
+ * or `lora` has another rank than the store, or alpha 0. VKT_E_STATE: the file has another rank, or another
+ * alpha / rank. VKT_E_SHAPE: a tensor has another shape, or an adapter does not fit the model's heads. VKT_E_NOT_FOUND:
+ * the file is missing or lacks an adapter of the store, or the store has no adapters. VKT_E_UNSUPPORTED: the file has
+ * an adapter that the store does not have. VKT_E_FORMAT: a number is not finite. Other errors as for
+ * vkt_lora_gguf_config. After an error the store has its old values, unless the device failed. */
+VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const vkt_gguf_model *model,
+                                      const vkt_lora_params *lora, const char *path);
 
 /* Writes the model `g` with its adapters merged: a file in which each matrix with an adapter is W + (alpha / rank) B A
  * in the type `type`, and all else is as in g (but general.file_type, if g has it, names `type`). The sum over the rank

@@ -6,13 +6,13 @@
  *     vkt_dataset_split(all, 0.2, seed, &train, &test);
  *     vkt_scaler *scaler;                                     fitted to the training part alone
  *     vkt_scaler_fit(train, &scaler);
- *     vkt_scaler_transform(scaler, train, &train_scaled);     likewise for test
+ *     vkt_scaler_transform(scaler, train, &train_scaled);     the same for test
  *
  * For numbers in memory: vkt_dataset_from_arrays, { .rows = N, .width = F, .type = VKT_ROW_F32, .targets = .. }.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
- * Constructors return VKT_OK and set *out, which the caller owns; else they return a status and *out = NULL: VKT_E_ARG,
- * VKT_E_NOMEM, and those that each function names. */
+ * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
+ * VKT_E_NOMEM and those that each function names. */
 #ifndef VKTRAIN_TABLE_H
 #define VKTRAIN_TABLE_H
 
@@ -22,12 +22,12 @@
 extern "C" {
 #endif
 
-/* The columns of a CSV file. A column is given by its name in the header, in any case of letters, or by its number from
- * 0 on ("3"). */
+/* The columns of a CSV file. A column is given by its name in the header (upper and lower case are equal), or by its
+ * number from 0 (for instance "3"). */
 typedef struct vkt_csv_params {
-    const char *const *features;    /* n_features columns, in the order in which a row gets their numbers */
+    const char *const *features;    /* (n_features): columns; a row has their numbers in this order */
     uint32_t n_features;            /* 0: all columns that are neither target nor label */
-    const char *const *targets;     /* n_targets columns of numbers to predict */
+    const char *const *targets;     /* (n_targets): columns of numbers to predict */
     uint32_t n_targets;             /* K; 0: no targets */
     const char *label;              /* a column of class names; NULL: none */
     const char *const *class_names; /* names in the order of the class numbers; NULL: classes are numbered in the order
@@ -46,7 +46,7 @@ VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, 
 /* A CSV file with a header, as texts: for programs that interpret the columns themselves. */
 typedef struct vkt_records vkt_records;
 
-/* vkt_records_read reads a CSV file, plain or gzip. vkt_records_from_text reads a text, which messages call `name`.
+/* vkt_records_read reads a CSV file, plain or gzip. vkt_records_from_text reads a text; messages call this text `name`.
  * `separator` as in vkt_csv_params. VKT_E_FORMAT: the file or text is no CSV (RFC 4180) or has no header. For a file
  * also VKT_E_NOT_FOUND, VKT_E_IO. */
 VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
@@ -55,25 +55,25 @@ VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name,
 VKT_API void vkt_records_destroy(vkt_records **r);
 VKT_API uint32_t vkt_records_rows(const vkt_records *r); /* without the header; may be 0 */
 VKT_API uint32_t vkt_records_columns(const vkt_records *r);
-/* Return texts of the file, unquoted; they are valid as long as the records. NULL for a row or column that does not
- * exist. */
+/* Return the name of a column, and a field, both without quotes. The texts are valid as long as the records. NULL:
+ * there is no such row or column. */
 VKT_API const char *vkt_records_name(const vkt_records *r, uint32_t column);
 VKT_API const char *vkt_records_field(const vkt_records *r, uint32_t row, uint32_t column);
 
-/* Standardises the F numbers of a row: x -> (x - mean) / std (scikit-learn's StandardScaler). Each column has the mean
- * and the biased standard deviation of the rows to which the scaler was fitted; std is 1 if all numbers of a column are
- * equal. Results are computed in double precision and rounded once. */
+/* Standardises the F numbers of a row: x -> (x - mean) / std (scikit-learn's StandardScaler). `mean` and `std` are the
+ * mean and the biased standard deviation of a column, over the rows to which the scaler was fitted. If all numbers of a
+ * column are equal, its std is 1. Results are computed in double precision and rounded once. */
 typedef struct vkt_scaler vkt_scaler;
 
 /* Fits a scaler to the rows of a data set. VKT_E_ARG: rows that are not f32, or a number that is not finite. Returns
- * also a source's error. */
+ * also an error of the data set's source. */
 VKT_API vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out);
 VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* transformed data sets stay valid */
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); valid as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
 /* Makes a data set of the rows of `ds`, standardised, with their labels and targets. VKT_E_SHAPE: a row does not have F
- * numbers. VKT_E_ARG: rows that are not f32. Returns also a source's error. */
+ * numbers. VKT_E_ARG: rows that are not f32. Returns also an error of the data set's source. */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
 /* Standardises n rows of F numbers in place. */
 VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);

@@ -11,8 +11,8 @@
  * Texts are UTF-8; other bytes are kept as they are.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
- * Constructors return VKT_OK and set *out, which the caller owns; else they return a status and *out = NULL: VKT_E_ARG,
- * VKT_E_NOMEM, and those that each function names. */
+ * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
+ * VKT_E_NOMEM and those that each function names. */
 #ifndef VKTRAIN_TEXT_H
 #define VKTRAIN_TEXT_H
 
@@ -28,7 +28,7 @@ extern "C" {
 typedef struct vkt_texts vkt_texts;
 
 /* The classes of a table. Give a file, or the names, or neither. If neither is given, classes are numbered in the order
- * in which the table has them first. */
+ * in which they first appear in the table. */
 typedef struct vkt_tsv_params {
     const char *classes_path;       /* a file with one class name a line, in the order of the class numbers */
     const char *const *class_names; /* instead of a file: the class names, in the order of the class numbers */
@@ -40,7 +40,8 @@ typedef struct vkt_tsv_params {
  * name, or there is no line. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
-/* Reads lines label<TAB>text from a text in memory, which messages call `name`. Errors as for vkt_texts_from_tsv. */
+/* Reads lines label<TAB>text from a text in memory; messages call this text `name`. Errors as for
+ * vkt_texts_from_tsv. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
 VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made from the table stay valid */
@@ -64,8 +65,8 @@ enum {
 
 /* The options of a vocabulary. Zero is Keras' default, except for index_from. */
 typedef struct vkt_vocab_params {
-    uint32_t num_words;  /* every id is below this, so rarer words are unknown; 0: all words */
-    uint32_t index_from; /* id of the most frequent word, at least 3; 0: 3. (In Keras' own data sets this id is 4,
+    uint32_t num_words;  /* every id is below this, and rarer words become VKT_ID_UNKNOWN; 0: all words */
+    uint32_t index_from; /* id of the most frequent word, at least 3; 0 means 3. (In Keras' own data sets this id is 4,
                           * because ranks count from 1 there, and id 3 is unused) */
     bool keep_case;      /* Keras: lower=False */
     const char *filters; /* ASCII characters that separate words, as blanks do; NULL: VKT_TEXT_FILTERS */
@@ -94,8 +95,8 @@ VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
 VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity,
                                     uint32_t *n);
 
-/* Write a vocabulary as an ASCII text, and read the text back. Lines end with \n. Within a word or the filters, bytes
- * up to 32 (the blank), bytes from 127 on, and % are written as %XX with two hexadecimal digits, in capitals.
+/* Write a vocabulary as an ASCII text, and read the text back. Lines end with \n. In words and filters, the byte % and
+ * all bytes outside of 33..126 are written as %XX, with two hexadecimal digits in capitals.
  *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
  *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
  *     62304 the                                                   count and word, by falling count
@@ -140,10 +141,9 @@ typedef struct vkt_sequence_params {
 
 /* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
-/* Makes the row of one text, params->maxlen ids (at least 1), as vkt_dataset_from_texts does. *words gets the number of
- * words of the text, and *unknown the number of those that the vocabulary does not have. Both may be NULL. VKT_E_ARG,
- * VKT_E_NOMEM.
- */
+/* Makes the row of one text as vkt_dataset_from_texts does. The row has params->maxlen ids (at least 1). *words gets
+ * the number of words of the text, and *unknown the number of those that the vocabulary does not have. `words` and
+ * `unknown` may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);
 /* Makes a data set with a row of `maxlen` ids for each text, and with the table's labels and class names. Ids are u16

@@ -7,18 +7,19 @@
  *     vkt_tokens_release(&ids);
  *     vkt_tokenizer_destroy(&t);
  *
- * The parameters are the values that a GGUF file has under tokenizer.ggml.*, if its tokenizer.ggml.model is "gpt2". The
- * ids are those of the model's own tokenizer in Hugging Face's `tokenizers`; docs/tokenizer.md says how this is
- * checked, and what differs in other programs.
+ * A GGUF file has the parameters of its tokenizer under tokenizer.ggml.*; tokenizer.ggml.model must be "gpt2". The ids
+ * are the same as those of Hugging Face's `tokenizers` for the same model. docs/tokenizer.md explains how this is
+ * checked, and in what other programs differ.
  *
- * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model wants this; (3) a
- * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token, and the merge of
- * the lowest rank joins two neighbours, the leftmost ones first, until no merge applies.
- * Sources: Sennrich, Haddow and Birch, Neural Machine Translation of Rare Words with Subword Units (2016); Radford et
- * al., Language Models are Unsupervised Multitask Learners (2019), section 2.2.
+ * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model needs this; (3) a
+ * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token at first. Then
+ * merges join neighbouring tokens until no merge applies: always the merge of the lowest rank, and the leftmost of
+ * equal ranks. Sources: Sennrich, Haddow and Birch, Neural Machine Translation of Rare Words with Subword Units (2016);
+ * Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.2.
  *
- * A text is bytes with a length, and may contain NULs. Bytes that are not UTF-8 are kept: a piece may contain them, and
- * they are split as U+FFFD is. (Programs in Python replace such bytes by U+FFFD before they encode.)
+ * A text is bytes with a length, and may contain NULs. Bytes that are not UTF-8 are kept: a piece may contain them. The
+ * regular expression treats each of these bytes as U+FFFD. (Programs in Python replace such bytes by U+FFFD before they
+ * encode.)
  *
  * Threads: a tokenizer never changes, so any number of threads may use it. A vkt_tokens and a vkt_token_stream belong
  * to one thread at a time. */
@@ -35,9 +36,9 @@ extern "C" {
 
 /* The kind of a token. The values are those of GGUF's tokenizer.ggml.token_type. */
 typedef enum vkt_token_kind {
-    VKT_TOKEN_NORMAL = 1,       /* a part of texts */
+    VKT_TOKEN_NORMAL = 1,       /* ordinary text */
     VKT_TOKEN_UNKNOWN = 2,      /* as normal */
-    VKT_TOKEN_CONTROL = 3,      /* a special token: in a text only where VKT_TOKENS_SPECIAL allows it */
+    VKT_TOKEN_CONTROL = 3,      /* a special token; found in a text only with VKT_TOKENS_SPECIAL */
     VKT_TOKEN_USER_DEFINED = 4, /* always found in a text as a whole, before the text is split */
     VKT_TOKEN_UNUSED = 5,       /* as normal */
     VKT_TOKEN_BYTE = 6          /* as normal */
@@ -45,10 +46,10 @@ typedef enum vkt_token_kind {
 
 /* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
-    const vkt_gguf_string
-        *tokens;                   /* (n_tokens): the token of each id. Each byte of a normal token is written as one
-                                    * character, as GPT-2 does it: "Ġthe" is " the". Control tokens and user-defined
-                                    * tokens, and texts with characters outside of this alphabet, stand for themselves */
+    const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
+                                    * character, as GPT-2 does it: "Ġthe" is " the". Control tokens, user-defined
+                                    * tokens, and tokens with a character that is not one of these 256, are written
+                                    * unchanged */
     uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
     const vkt_gguf_string *merges; /* (n_merges): two tokens and a blank between them, by rising rank */
@@ -56,8 +57,8 @@ typedef struct vkt_tokenizer_params {
     const char *pre;               /* which regular expression splits texts:
                                     *   "gpt-2"      GPT-2
                                     *   "smollm"     SmolLM: digits one by one, then as GPT-2
-                                    *   "llama-bpe"  Llama 3: up to three digits together; a piece that is a token needs no merges
-                                    *   "qwen2"      Qwen 2 to 3: digits one by one; texts are normalized to NFC before */
+                                    *   "llama-bpe"  Llama 3: up to three digits together; a piece that is a token stays whole
+                                    *   "qwen2"      Qwen 2 to 3: digits one by one; texts first become NFC */
     const uint32_t *bos, *eos, *unk, *pad; /* ids of these tokens; NULL: the model has none */
     bool add_bos;                          /* texts begin with bos: see VKT_TOKENS_BOS */
 } vkt_tokenizer_params;
@@ -70,10 +71,10 @@ typedef struct vkt_tokenizer vkt_tokenizer;
  * concatenation is no token. VKT_E_UNSUPPORTED: `pre` is none of the names above, or the library was built without
  * PCRE2. VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenizer_params *params, vkt_tokenizer **out);
-/* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token, a
- * model of Llama 3 (pre "llama-bpe") has add_bos, and others do not. VKT_E_NOT_FOUND: a key is missing. VKT_E_FORMAT: a
- * key has a value of another kind, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not
- * "gpt2". Other errors as above. */
+/* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token,
+ * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: a key is missing.
+ * VKT_E_FORMAT: a value has the wrong type, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is
+ * not "gpt2". Also the errors of vkt_tokenizer_create. */
 VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
 /* Return the number of ids, and the largest number of bytes that one token stands for. */
@@ -101,18 +102,18 @@ typedef struct vkt_tokens {
     uint8_t *marks;      /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
     size_t n;            /* number of ids */
     size_t room;         /* ids for which there is memory */
-    vkt_allocator alloc; /* of the tokenizer that appended first; it must outlive the list */
+    vkt_allocator alloc; /* the allocator of the tokenizer that appended first; the allocator must outlive the list */
 } vkt_tokens;
 VKT_API void vkt_tokens_release(vkt_tokens *list); /* frees the memory, and empties the list */
 
-/* How a text is encoded. Combine them with |. */
+/* Flags for the encoding of a text. Combine them with |. */
 enum {
-    VKT_TOKENS_SPECIAL = 1, /* control tokens that are written in the text become their ids. Else they are text. Do not
-                             * set it for texts of strangers */
+    VKT_TOKENS_SPECIAL = 1, /* control tokens that are written in the text become their ids. Without this flag they are
+                             * ordinary text. Do not set the flag for untrusted texts */
     VKT_TOKENS_BOS = 2      /* the ids begin with bos, if the tokenizer has add_bos */
 };
-/* Appends the ids of a text of `bytes` bytes, fewer than 2^31. Of special tokens that begin at the same byte, the
- * longest one is taken. A byte for which the vocabulary has no token is left out; vkt_tokenizer_covers says whether
+/* Appends the ids of a text of `bytes` bytes, fewer than 2^31. If several special tokens begin at the same byte, the
+ * longest one is used. A byte for which the vocabulary has no token is left out; vkt_tokenizer_covers returns false if
  * there is such a byte. Time O(n log n), whatever the text. VKT_E_ARG: a NULL, or 2^31 bytes or more. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_encode(const vkt_tokenizer *t, const char *text, size_t bytes, uint32_t flags,
                                         vkt_tokens *list);
@@ -132,11 +133,11 @@ VKT_API vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *
 typedef struct vkt_token_stream {
     char held[4];      /* the bytes that are held back */
     uint32_t n_held;   /* their number */
-    bool skip_special; /* control tokens are left out. Set by the caller, as it likes */
+    bool skip_special; /* set by the caller: leave control tokens out */
 } vkt_token_stream;
 /* Writes the bytes that can be printed now, and a NUL. Bytes that can no longer become UTF-8 are written as they are.
- * `room` is the size of `out`, at least vkt_tokenizer_longest(t) + 4. VKT_E_ARG: a NULL, a small room, or the id is too
- * large. */
+ * `room` is the size of `out`, at least vkt_tokenizer_longest(t) + 4. VKT_E_ARG: a NULL, or `room` is too small, or the
+ * id is too large. */
 VKT_API vkt_result vkt_tokenizer_stream(const vkt_tokenizer *t, vkt_token_stream *stream, uint32_t id, char *out,
                                         size_t room);
 /* Writes the bytes that are held back and a NUL to `out` (at least 4 bytes). The stream is then at its start. */
@@ -153,11 +154,11 @@ typedef struct vkt_chat_message {
 /* The forms of chats. */
 typedef enum vkt_chat_template {
     VKT_CHAT_CHATML = 1, /* <|im_start|>ROLE\nCONTENT<|im_end|>\n for each message */
-    VKT_CHAT_SMOLLM2,    /* chatml; if the first message is not the system's, SmolLM2's system message comes first */
-    VKT_CHAT_QWEN2,      /* chatml, likewise with the system message of Qwen2 */
-    VKT_CHAT_QWEN2_5,    /* chatml, likewise with the system message of Qwen2.5 */
-    VKT_CHAT_QWEN3,      /* chatml; answers behind the last question begin with the block <think>, and earlier ones lose
-                          * theirs */
+    VKT_CHAT_SMOLLM2,    /* chatml; without a system message at the start, SmolLM2's own system message comes first */
+    VKT_CHAT_QWEN2,      /* as SMOLLM2, but with the system message of Qwen2 */
+    VKT_CHAT_QWEN2_5,    /* as SMOLLM2, but with the system message of Qwen2.5 */
+    VKT_CHAT_QWEN3,      /* chatml; answers before the last question lose their block <think>, later answers keep it,
+                          * and the last message always has one */
     VKT_CHAT_LLAMA3      /* bos, then <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|> for each message;
                           * blanks around the content are removed. This is the form of Llama 3; Llama 3.1 and 3.2 add a
                           * system message with dates */
@@ -165,24 +166,24 @@ typedef enum vkt_chat_template {
 
 /* Returns the template of a name: "chatml", "smollm2", "qwen2", "qwen2.5", "qwen3", "llama3"; 0 for another name. */
 VKT_API vkt_chat_template vkt_chat_template_of(const char *name);
-/* Guesses the template of a model by words in its Jinja template (tokenizer.chat_template of a GGUF file); 0: it is
- * none of these. */
+/* Guesses the template of a model by words in its Jinja template (tokenizer.chat_template of a GGUF file); 0: no
+ * template of vkt_chat_template matches. */
 VKT_API vkt_chat_template vkt_chat_template_guess(const char *jinja);
 
-/* How a chat is encoded. Combine them with |. */
+/* Flags for the encoding of a chat. Combine them with |. */
 enum {
-    VKT_CHAT_ASK = 4,     /* the ids end with the start of an answer, for a model that now writes it */
-    VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: an empty block <think> follows */
+    VKT_CHAT_ASK = 4,     /* the ids end with the start of an answer, which the model continues */
+    VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: the start of the answer has an empty block <think> */
 };
-/* Appends the ids of a chat of n messages. list->marks is 1 for ids that contain a byte of an answer: of the content of
- * an assistant's message, or of the token that ends it (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK,
- * VKT_CHAT_NO_THINK, and VKT_TOKENS_SPECIAL, which here means special tokens that are written in the contents.
- * (transformers always behaves as if it was set.) VKT_E_ARG: a NULL, another role, or no message. VKT_E_NOT_FOUND: the
- * vocabulary lacks a special token of the template. VKT_E_NOMEM. */
+/* Appends the ids of a chat of n messages. list->marks is 1 for the ids of answers. Such an id contains a byte of the
+ * content of an assistant's message, or of the token that ends the message (<|im_end|>, <|eot_id|>). `flags`:
+ * VKT_CHAT_ASK, VKT_CHAT_NO_THINK and VKT_TOKENS_SPECIAL. VKT_TOKENS_SPECIAL concerns only special tokens that are
+ * written in the contents. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL, another role, or
+ * no message. VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
-/* The same chat as a text, for a log or a test. Free *text with vkt_text_release. Errors as above, except for
- * VKT_E_NOT_FOUND. `host` may be NULL. */
+/* Writes the same chat as a text to *text, for a log or a test. vkt_text_release frees *text. Errors as for
+ * vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. `host` may be NULL. */
 VKT_API vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt_chat_message *messages,
                                  size_t n, uint32_t flags, char **text);
 

@@ -5,8 +5,8 @@
  *   vkt_trainer_save     writes the weights as safetensors, under PyTorch's names
  *
  * The loss of an epoch is the mean over its samples: the losses of batches are weighted by their real rows. An accuracy
- * is the correct fraction of the samples. The same seed, data, device and settings give the same bits, also if a run
- * was killed and resumed.
+ * is the fraction of the samples whose class is correct. The same seed, data, device and settings give the same bits,
+ * also if a run was killed and resumed.
  *
  * Threads: one at a time per trainer. The library prints nothing: callbacks report the progress. vkt_progress has
  * ready-made callbacks that write to a stream of the caller. */
@@ -29,10 +29,11 @@ extern "C" {
  * targets (B,K). Labels or targets are null if the data set has none. */
 typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user);
-/* A model. `forward` maps a batch, (B,C,H,W), (B,F) for vectors or (B,L) for whole numbers, to an output. Without
- * `loss` the training set decides: if it has labels, the output must be logits (B,K), where K is at least the number of
- * classes, and the loss is softmax cross-entropy. If it has targets alone, the loss is the mean squared error. With
- * labels and an output of logits (B,K), accuracy is measured, too, whatever the loss is. */
+/* A model. `forward` maps a batch to an output. The batch is (B,C,H,W) for images, (B,F) for vectors, or (B,L) for
+ * sequences of whole numbers. Without `loss` the training set decides: if it has labels, the output must be logits
+ * (B,K), where K is at least the number of classes, and the loss is softmax cross-entropy. If it has only targets, the
+ * loss is the mean squared error. With labels and an output of logits (B,K), accuracy is measured, too, whatever the
+ * loss is. */
 typedef struct vkt_model {
     const char *name;       /* title of the summary; NULL: "model" */
     vkt_forward_fn forward; /* called once for each graph */
@@ -79,7 +80,7 @@ typedef struct vkt_metric {
     void *user;                                         /* passed to all functions; must stay valid as long as the
                                                          * trainer */
 } vkt_metric;
-#define VKT_MAX_METRICS 4 /* most metrics of a trainer */
+#define VKT_MAX_METRICS 4 /* maximum number of metrics of a trainer */
 
 /* The value of a metric in an epoch. */
 typedef struct vkt_metric_value {
@@ -97,14 +98,15 @@ typedef struct vkt_epoch_record {
     vkt_metric_value metrics[VKT_MAX_METRICS];       /* the first n_metrics are set */
 } vkt_epoch_record;
 
-/* The progress of a fit. on_batch gets it after every batch whose result has arrived (up to two batches late). While
- * `validating`, batches, loss, accuracy and seconds are those of the validation. */
+/* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
+ * While `validating`, batches, loss, accuracy and seconds are those of the validation. */
 typedef struct vkt_fit_progress {
-    uint32_t epoch, epochs;  /* number of this epoch, from 1; number of the last one */
+    uint32_t epoch, epochs;  /* number of this epoch, from 1; number of the last epoch */
     uint32_t batch, batches; /* batches of this epoch whose results have arrived; all batches of the epoch */
     double loss, accuracy;   /* over these batches; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far */
-    double ms_per_step;      /* vkt_trainer_ms_per_step at the end of the last epoch; 0 in the first epoch of a fit */
+    double ms_per_step;      /* vkt_trainer_ms_per_step at the end of the previous epoch; 0 in the first epoch of a
+                              * fit */
     bool validating;         /* the fit validates this epoch */
 } vkt_fit_progress;
 
@@ -126,15 +128,15 @@ typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* must outlive the trainer; NULL: none */
-    uint32_t batch;                /* samples of a batch; 0: 128. If `train` has fewer rows, the batch has their number
-                                    * (rounded down to a multiple of dist.shards). The last batch of an epoch may be
-                                    * smaller; no batch is dropped */
+    uint32_t batch;                /* samples of a batch; 0 means 128. If `train` has fewer rows, the batch is all of
+                                    * them (rounded down to a multiple of dist.shards). The last batch of an epoch may
+                                    * be smaller; no batch is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
-    float lr;                      /* learning rate; 0: 0.01 for SGD, else that of vkt_optimizer_lr (0.001 for Adam);
-                                    * VKT_ZERO: 0 */
-    vkt_schedule schedule;         /* schedule of lr. Its steps are batches, or epochs: see by_epoch. A plateau follows
-                                    * the validation loss, or with `maximise` the validation accuracy; without a
-                                    * validation set it follows the loss or accuracy of training */
+    float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
+                                    * for Adam); VKT_ZERO means 0 */
+    vkt_schedule schedule;         /* schedule of lr. It counts batches, or with by_epoch epochs. A plateau follows the
+                                    * validation loss, or with `maximise` the validation accuracy; without a validation
+                                    * set it follows the loss or accuracy of training */
     double ema_decay;              /* 0: none. Else the weights are averaged with this decay (for instance 0.999), as
                                     * vkt_publish describes. Validation, evaluation and prediction use the averaged
                                     * weights, and these are also the best weights and the saved ones */
@@ -142,17 +144,16 @@ typedef struct vkt_trainer_params {
     bool stream;                   /* keep the data on the host and stream them. Data that do not fit on the device, or
                                     * rows that vary from epoch to epoch, are streamed in any case */
     bool no_shuffle;               /* use the order of the data set in every epoch */
-    uint32_t workers;              /* threads that fill batches when streaming. 0: 2 if the features are in memory,
-                                    * else one per core, at least 2 and at most 16. Results do not depend on this
-                                    * number */
+    uint32_t workers;              /* threads that fill batches when streaming. 0 means 2 if the features are in memory,
+                                    * else one per core, but from 2 to 16. Results do not depend on this number */
     bool recompute;          /* compute single cheap ops again: see vkt_program_params. For whole blocks, model.forward
                               * may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
-    /* Options of the default loss of labels, in training only. The losses of validation and vkt_trainer_evaluate are
-     * plain cross-entropy, so that runs with different weights can be compared. vkt_cross_entropy has the formula: a
-     * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss, or
-     * without labels. */
+    /* Options of the default loss for labels. They apply to training only: the losses of validation and
+     * vkt_trainer_evaluate are plain cross-entropy, so that runs with different weights can be compared.
+     * vkt_cross_entropy has the formula: a batch's loss is divided by the sum of the weights of its labels, as in
+     * PyTorch. VKT_E_ARG with model.loss, or without labels. */
     const float *class_weights;   /* one for each class, 0 or more, not all 0; NULL: 1 each. Copied */
     float label_smoothing;        /* in [0,1) */
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
@@ -178,7 +179,7 @@ VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
 /* The options of a fit. Zero is the default. */
 typedef struct vkt_fit_params {
-    uint32_t epochs;             /* number of the last epoch, counted from the start of the run; 0: 1 */
+    uint32_t epochs;             /* number of the last epoch, counted from the start of the run; 0 counts as 1 */
     uint32_t patience;           /* stop after this many epochs in a row without an improvement; 0: never */
     vkt_monitor monitor;         /* the number to improve. VKT_E_ARG if the trainer does not measure it. A run that
                                   * continues with another monitor logs this and keeps its best epoch so far */
@@ -240,7 +241,8 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
  * the validation set, too. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Predicts rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and
- * the model's outputs, row-major. Either may be NULL. VKT_E_ARG: count is 0, or `data` has no such rows. */
+ * the model's outputs, row-major. `classes` or `outputs` may be NULL. VKT_E_ARG: count is 0, or `data` has no such
+ * rows. */
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                        uint32_t *classes, float *outputs);
 
@@ -256,7 +258,7 @@ typedef struct vkt_predictor_params {
                               * not matter. It must outlive the predictor */
     const char *weights;     /* a file of vkt_trainer_save, or PyTorch's state_dict as safetensors. NULL: all weights
                               * are 0 until they are written through vkt_predictor_store */
-    uint32_t batch;          /* rows of a run; 0: 128. If `data` has fewer rows, a run has them all */
+    uint32_t batch;          /* rows of a run; 0 means 128. If `data` has fewer rows, a run has them all */
     bool stream;             /* as in vkt_trainer_params */
     uint32_t workers;        /* as in vkt_trainer_params */
     vkt_precision precision; /* as in vkt_trainer_params */
@@ -271,8 +273,8 @@ VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run
 /* Returns the number of elements of the model's output for one row: K for logits (B,K). */
 VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
 /* Runs rows [first, first + count). `classes` gets the index of the largest output of each row, the first one at a tie
- * (VKT_E_STATE if the output is not (B,K)). `outputs` gets (count, vkt_predictor_width) numbers, row-major. Either may
- * be NULL. VKT_E_ARG: count is 0, or the data set has no such rows. */
+ * (VKT_E_STATE if the output is not (B,K)). `outputs` gets (count, vkt_predictor_width) numbers, row-major. `classes`
+ * or `outputs` may be NULL. VKT_E_ARG: count is 0, or the data set has no such rows. */
 VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
                                      float *outputs);
 /* Returns the predictor's store, to read or write its parameters; NULL for a model without parameters. The predictor
@@ -291,11 +293,11 @@ VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
  * if no parameter matches, or if the file lacks one that does. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
-/* Save and load weights without a trainer. Saving writes `part` of every parameter and state of a store, under its
- * name. Loading sets VKT_PART_VALUE only (the caller handles moments and clock). It sets nothing if the file lacks a
- * parameter. `host`, not the store's context, gets the messages; it may be NULL. VKT_E_NOT_FOUND: there is no such
- * file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM;
- * saving also VKT_E_STATE: the store does not have the part. */
+/* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each
+ * under its own name. Loading sets only VKT_PART_VALUE; the caller handles moments and clock. If the file lacks a
+ * parameter, loading sets nothing. `host`, not the store's context, gets the messages; it may be NULL. VKT_E_NOT_FOUND:
+ * there is no such file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO,
+ * VKT_E_NOMEM; saving also VKT_E_STATE: the store does not have the part. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -303,13 +305,13 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
  * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
  * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
- * be in progress, because the gradients of half a step are not saved. `host` may be NULL. Saving is VKT_E_DIVERGED, and
- * the old file stays, if a value is not finite. Loading sets all of the state or nothing, unless the device fails. The
- * file must have the store's parameters with their shapes, and the parts that the store has; other parts and parameters
- * of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another optimizer,
- * or the state was saved in the middle of a step of several micro-batches, and a step of the store has only one
- * micro-batch. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no
- * file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * be in progress, because the gradients of half a step are not saved. `host` may be NULL. If a value is not finite,
+ * saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or nothing, unless the device
+ * fails. The file must have the store's parameters with their shapes, and the parts that the store has; other parts and
+ * parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another
+ * optimizer, or the state was saved in the middle of a step of several micro-batches although a step of `s` has only
+ * one. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it
+ * lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -323,7 +325,7 @@ typedef struct vkt_export_params {
  * elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can include.
  * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has these macros:
  *
- *     #define SKY_ELEMENTS         8192   the number of all elements in the blob, with gaps
+ *     #define SKY_ELEMENTS         8192   number of elements in the blob, gaps included
  *     #define SKY_FC1_WEIGHT       4096   the parameter's first element in the blob
  *     #define SKY_FC1_WEIGHT_DIM0  64     its shape
  *     #define SKY_FC1_WEIGHT_DIM1  32
@@ -367,13 +369,13 @@ VKT_API vkt_result vkt_trainer_results(const vkt_trainer *t, char **json);
 
 /* ---- a test that suggests a learning rate ---- */
 
-#define VKT_LR_TEST_STEPS 100 /* most steps of a test */
+#define VKT_LR_TEST_STEPS 100 /* maximum number of steps of a test */
 
 /* The result of a learning rate test. */
 typedef struct vkt_lr_test {
-    uint32_t n;                       /* steps with a finite loss. Fewer than VKT_LR_TEST_STEPS: the test ended early */
-    double rates[VKT_LR_TEST_STEPS];  /* learning rates of the n steps, rising */
-    double losses[VKT_LR_TEST_STEPS]; /* training losses of the n steps */
+    uint32_t n;                         /* steps with a finite loss; below VKT_LR_TEST_STEPS if the test ended early */
+    double rates[VKT_LR_TEST_STEPS];    /* learning rates of the n steps, rising */
+    double losses[VKT_LR_TEST_STEPS];   /* training losses of the n steps */
     double smoothed[VKT_LR_TEST_STEPS]; /* mean of a step's loss and the losses of up to five steps on each side */
     double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: it never falls */
     bool stopped;                       /* callbacks->stop ended the test */
@@ -382,9 +384,9 @@ typedef struct vkt_lr_test {
 /* Runs a learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up
  * to VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of the trainer's
  * lr to a thousand times this lr. The test ends early if a loss is not finite. It also ends early if the mean loss of
- * the last six steps is above 0 and more than four times the lowest mean so far. (Until the sixth step, a mean is that
- * of all steps so far.) `suggested` is the rate of the step at which the smoothed loss falls fastest over the logarithm
- * of the rate. Only steps before the lowest smoothed loss count.
+ * the last six steps is above 0 and more than four times the lowest mean so far. (Before the sixth step, the mean is
+ * over all steps so far.) `suggested` is the rate of the step at which the smoothed loss falls fastest over the
+ * logarithm of the rate. Only steps before the lowest smoothed loss count.
  *
  * After the test, weights, moments, history and position are the same as before it. The test needs host memory for
  * copies of the weights and moments. `callbacks` may be NULL. The test does not call on_epoch. VKT_E_DIVERGED if fewer
@@ -399,7 +401,7 @@ VKT_API vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *
 VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, const double *losses,
                                   const double *smoothed, uint32_t n, double suggested, const char *path);
 
-/* Returns layers, shapes, parameters and memory as text. It is valid as long as the trainer. */
+/* Returns layers, shapes, parameters and memory as a text, which is valid as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* from the params, or from the checkpoint that was
@@ -444,10 +446,10 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* A progress bar on a terminal, and one line per epoch. The bar is one line that is rewritten in place. It is always
  * shorter than the terminal's width, which is read at every redraw (from the terminal, else from COLUMNS, else it is
- * 80). No signal handler is installed. On a narrow terminal the bar shrinks from 24 to 8 columns. Then these are left
- * out, in this order: batches a second, times, the bar, accuracy, loss, batches. There are no colours. If the stream is
- * no terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence. In a locale without UTF-8 (LC_ALL,
- * else LC_CTYPE, else LANG) all text is ASCII. */
+ * 80). No signal handler is installed. On a narrow terminal the bar shrinks from 24 to 8 columns. If this is not
+ * enough, these are left out, in this order: batches a second, times, the bar, accuracy, loss, batches. There are no
+ * colours. If the stream is no terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence. In a
+ * locale without UTF-8 (LC_ALL, else LC_CTYPE, else LANG) all text is ASCII. */
 typedef struct vkt_progress vkt_progress;
 /* Creates a progress that writes to `stream`, which must outlive it. `host` may be NULL. VKT_E_ARG, VKT_E_NOMEM. After
  * an error *out = NULL. */

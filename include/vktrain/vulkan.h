@@ -6,10 +6,10 @@
  * VK_NO_PROTOTYPES before it if you load Vulkan's functions yourself. vktrain.h does not include this header.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
- * queue see what the context's submission wrote. A submission does not begin with a barrier. The library may have to
- * wait for writes of the application, or for the application's reads of memory that the library then writes. The
- * application makes the library wait: with a semaphore (vkt_sync), or with a barrier at the end of the application's
- * own commands (vkt_program_barriers returns its stages and accesses). */
+ * queue see what the context's submission wrote. A submission does not begin with a barrier. If the library reads what
+ * the application wrote, or overwrites what the application reads, the application must order the two. It uses a
+ * semaphore (vkt_sync), or a barrier at the end of its own commands (vkt_program_barriers returns the stages and
+ * accesses of this barrier). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -36,7 +36,7 @@ VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
 /* Sets the required features in the application's own chain for VkDeviceCreateInfo.pNext. Other members do not change.
  * The chain needs VkPhysicalDeviceVulkan12Features and VkPhysicalDeviceVulkan13Features, or the structs of the single
  * features. If a required feature has no member in any struct of the chain, the result is VKT_E_ARG, and the message
- * names all such features. The other features are set nevertheless. `host` may be NULL. */
+ * names all such features. The required features that do have a member are set nevertheless. `host` may be NULL. */
 VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
 /* Describes a physical device in *out: out->usable says whether the library can use it. If not, out->reason says what
  * it lacks. If `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing
@@ -82,8 +82,8 @@ typedef struct vkt_adopt_params {
  * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
  * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations
  * and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel, programs in VKT_PRECISION_F16 also need
- * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels are faster with texel buffers. They use
- * these only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
+ * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels are faster with texel buffers, but kernels
+ * use texel buffers only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
@@ -100,7 +100,7 @@ typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *signals; /* signalled after the last command */
     uint32_t n_signals;                   /* at most VKT_SYNC_MAX */
 } vkt_sync;
-#define VKT_SYNC_MAX 8 /* most semaphores in `waits`, and in `signals` */
+#define VKT_SYNC_MAX 8 /* maximum number of semaphores in `waits`, and in `signals` */
 
 /* Runs a program as vkt_program_run does, between semaphores. With VKT_DEBUG >= 2 the call waits until the run is done,
  * so the signals that the run waits for must be submitted before the call. */
@@ -135,7 +135,7 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 /* The progress of a program between two frames. */
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
-    uint32_t slice, slices; /* next slice of the run, and number of slices; slice 0: no run is in progress */
+    uint32_t slice, slices; /* next slice of the run (0: no run is in progress); number of slices of the run */
     uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. The first two runs
                              * have no measurements; for them it is the budget */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
@@ -158,18 +158,18 @@ typedef struct vkt_step_progress {
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the last one
  * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
  * a quarter of the budget. A kernel that takes longer than a whole budget is submitted in a frame without other slices.
- * Expected times follow the measured ones from frame to frame. They rise at once, and fall within some ten frames.
- * Measured times include other work on the device, and the time between two submissions. Work that may be left out
- * (vkt_linear_cross_entropy, depending on the labels) always counts with at least the time that it took in the second
- * run, which does all of it. So a frame may take less time than expected. A changed budget takes effect at once. The
- * first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit:
- * call the function until `completed` to finish the run in progress. If there is no memory to divide the step for
- * another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
+ * Expected times follow the measured ones from frame to frame. They rise at once, and fall within about ten frames.
+ * Measured times include other work on the device, and the time between two submissions. The work of
+ * vkt_linear_cross_entropy depends on the labels. Its expected time is never below its time in the second run, which
+ * does all of the work. So a frame may take less time than expected. A changed budget takes effect at once. The first
+ * two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit. To
+ * finish the run in progress, call the function with this budget until `completed` is true. If there is no memory to
+ * divide the step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
  * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are
- * VKT_E_STATE. The caller must not change what the run still reads: its arrays, and the gradients in its store. So no
- * other program that trains the store may run. */
+ * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in its
+ * store. So no other program that trains the same store may run. */
 VKT_API vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
                                    vkt_step_progress *out);
 
@@ -195,9 +195,10 @@ typedef struct vkt_array_adopt_params {
  * caller. Destroying the array does not touch the buffer. Whenever the library's work runs, the adopted queue's family
  * must own the buffer, unless its sharing mode is VK_SHARING_MODE_CONCURRENT. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out);
-/* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`.
- * The application submits the other half: its release before vkt_array_acquire, its acquire after vkt_array_release.
- * The other family is one of the device's, VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
+/* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`. The
+ * application submits the other half: its release before vkt_array_acquire, its acquire after vkt_array_release.
+ * `from_family` and `to_family` are a queue family of the device, VK_QUEUE_FAMILY_EXTERNAL or
+ * VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
 VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync);
 VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync);
 
@@ -206,8 +207,8 @@ VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt
  * until the array is destroyed. The ranges of the two functions below are valid until the store or the program is
  * destroyed. */
 VKT_API vkt_vk_buffer vkt_array_buffer(const vkt_array *a);
-/* Returns the range of one part of parameter or state i, in row-major order; all zero if the store has no such part or
- * no number i. */
+/* Returns the range of `part` of the parameter or state with number i. Its elements are in row-major order. All zero:
+ * the store has no such part, or no number i. */
 VKT_API vkt_vk_buffer vkt_store_buffer(const vkt_store *s, uint32_t i, vkt_store_part part);
 /* Returns in *out the range of a value that vkt_program_read can read, for instance of an input or a kept value
  * (vkt_keep). The elements of the range have the value's type. *layout (may be NULL) gets the value's layout. VKT_E_ARG
@@ -235,11 +236,11 @@ typedef struct vkt_texture_params {
                     * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
-/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, j downwards, is row j * width + i of the
- * array. Other pixels of the image do not change. Reading copies the first C channels. Of channels that the format does
- * not have, alpha is 1 and the others are 0. Writing sets the channels that the array does not have: alpha to 1, the
- * others to 0. The call makes a view of the image; destroying the vkt_texture does not touch the image. Owner: the
- * caller.
+/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, with j downwards, is row j * width + i
+ * of the array, seen as (height * width, C). Other pixels of the image do not change. Reading copies the first C
+ * channels. If the format does not have a channel, alpha is read as 1, another channel as 0. If the array does not have
+ * a channel, alpha is written as 1, another channel as 0. The call makes a view of the image; destroying the
+ * vkt_texture does not touch the image. Owner: the caller.
  *
  * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
  * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
@@ -252,8 +253,8 @@ typedef struct vkt_texture_params {
  * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
  * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
  * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
- * 0. In all float formats NaN stays NaN, infinities stay infinite (-inf becomes 0 without a sign), and finite numbers
- * above the largest one become this number or infinity.
+ * 0. In all float formats NaN stays NaN, infinities stay infinite (in a format without a sign, -inf becomes 0), and
+ * finite numbers above the largest one become this number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
  * the compute stage. Before the library writes the image, the application's accesses must be finished before
@@ -262,7 +263,7 @@ typedef struct vkt_texture_params {
  * above; VKT_E_UNSUPPORTED if the array is larger than a binding. */
 VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
 VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies; call it after the last execution of
-                                                    * recorded ones */
+                                                    * recorded copies */
 /* Copy the image to the array (read), or the array to the image (write). The copy is submitted between the semaphores
  * of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
@@ -271,8 +272,8 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
  * after `completed`, a call begins the next copy. A copy has at most 64 slices, and at most one for each 4096 pixels,
  * rounded up. The calls never wait. The first call submits one slice and uses up the budget. Until the time of this
- * slice is known, later calls submit only the semaphores of `sync`. So does a call if earlier slices of the copy still
- * have more work than the budget. The rest of a budget is for other calls of the same frame:
+ * slice is known, later calls submit only the semaphores of `sync`. A call also submits only the semaphores if earlier
+ * slices of the copy still have more work than the budget. The rest of a budget is for other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
@@ -287,12 +288,12 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
                                             vkt_step_progress *out);
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
  * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
- * layer. It also changes the layout: from `from_layout` to vkt_texture_params.layout, or from that to `to_layout`. The
- * barrier of the application's half has the same two layouts and the same two families. The application submits its
- * half before vkt_texture_acquire, which then waits for it through `sync`. Or it submits its half after
- * vkt_texture_release, and lets it wait for a semaphore that `sync` signals. With the adopted queue's own family there
- * is no other half: then the call only changes the layout, after all earlier work on the queue. If several objects of
- * vkt_texture share a level and layer, transfer only one of them. An image with the sharing mode
+ * layer. It also changes the layout. Acquiring changes `from_layout` to vkt_texture_params.layout; releasing changes
+ * vkt_texture_params.layout to `to_layout`. The barrier of the application's half has the same two layouts and the same
+ * two families. The application submits its half before vkt_texture_acquire, which then waits for it through `sync`. Or
+ * it submits its half after vkt_texture_release; this half then waits for a semaphore that `sync` signals. With the
+ * adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work on
+ * the queue. If several vkt_textures share a level and layer, transfer only one of them. An image with the sharing mode
  * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of vkt_array_acquire, or a
  * `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,

@@ -17,8 +17,7 @@ typedef struct audit_report {
 
 /* Begins the report of a network or of all ops. `name` and `what` describe it. */
 void audit_report_begin(audit_report *r, const char *name, const char *what);
-/* Is a function for vkt_audit_params.on_entry. `user` is an audit_report. Adds the entry to it, and prints the entry.
- */
+/* Is the callback for vkt_audit_params.on_entry. Adds the entry to `user`, an audit_report, and prints the entry. */
 void audit_report_entry(void *user, const vkt_audit_entry *e);
 /* Ends the report. Prints the totals, and `status` if it is an error that ended the audit early. */
 void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result status);

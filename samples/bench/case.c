@@ -11,7 +11,7 @@ const vkt_op *bench_find_op(const char *name)
     return NULL;
 }
 
-/* Reads a number from 1 to 2^32-1 at *at and moves *at behind it. Returns 0 if there is no such number. */
+/* Reads a number from 1 to 2^32-1 at *at and moves *at behind the number. Returns 0 if there is no such number. */
 static uint32_t number(const char **at)
 {
     char *end;

@@ -5,8 +5,9 @@
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
-/* The samples of a measurement: one time in ns each. The measurement ends after min_ns if there are LEAST samples. If
- * there are fewer, it ends after 20 * min_ns, but not without a sample. It also ends at MOST samples. */
+/* The samples of a measurement. Each sample is a time in ns. The measurement ends after min_ns if there are at least
+ * LEAST samples. If there are fewer, it ends after 20 * min_ns, but not before the first sample. It also ends when
+ * there are MOST samples. */
 typedef struct collection {
     double list[MOST];
     size_t n;

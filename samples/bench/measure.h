@@ -5,7 +5,8 @@
 #include "bench/stats.h"
 #include "record/record.h"
 
-/* Copies of one program. While one copy runs, the caches hold data of the other copies. */
+/* Copies of one program, which run in rotation. So a copy does not find its own data in the caches, but the data of
+ * other copies. */
 typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
@@ -17,8 +18,8 @@ typedef struct bench_job {
 /* Measures a program. Times are in ns. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if
  * the program has no timestamps. wall: from submission to the end, one run at a time. */
 vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall);
-/* Measures runs back to back, as in training. wall: ns per run. *host_ns: the host's time per run in the call that
- * submits the run, without waiting. */
+/* Measures runs back to back, as in training. wall: ns per run. *host_ns: the host's time per run in vkt_program_run,
+ * without the waits inside this call. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
 /* Returns the number of copies whose data together exceed twice the size of the caches. One copy has `bytes` bytes of

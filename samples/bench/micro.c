@@ -149,8 +149,8 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
     return status;
 }
 
-/* Measures the rate with several numbers of chains (`sums`) and uses the best rate. Few chains do not hide the latency,
- * and many do not fit into registers. */
+/* Measures the rate with several numbers of sums per lane (`sums`) and uses the best rate. Each multiply-add waits for
+ * the one before it in the same sum, so few sums do not hide the latency. Many sums do not fit into registers. */
 static vkt_result fma_ceiling(bench *b)
 {
     static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };

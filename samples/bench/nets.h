@@ -17,7 +17,7 @@ typedef struct bench_net {
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* the network is in --sizes large, not in net, and its check has fewer steps than those of net */
+    bool large; /* the network belongs to --sizes large, not to --sizes net; its check has fewer steps */
 } bench_net;
 
 /* The last entry has no name. */
@@ -34,9 +34,10 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
-/* Makes only the graph and the arrays from which it gathers. The caller destroys the step in any case. */
+/* Makes only the graph and the arrays that it reads. The caller calls bench_step_destroy, also after an error. */
 vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
-/* Makes the whole step. The caller destroys it in any case. `profile`: the program has timestamps. */
+/* Makes the whole step. The caller calls bench_step_destroy, also after an error. `profile`: the program has
+ * timestamps. */
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
                              bench_step *out);
 void bench_step_destroy(bench_step *s);

@@ -143,7 +143,7 @@ static void count_cost(const experiment *x, bench_result *r)
     }
 }
 
-/* Verifies, measures and reports a phase, if the filter accepts its name. The first program must exist. */
+/* Verifies, measures and reports a phase, if the filter accepts its name. x->job.programs[0] must exist. */
 static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
 {
     char name[320];
@@ -163,8 +163,8 @@ static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
     return bench_report(x->b, r);
 }
 
-/* Measures the phase with the variant in the set `force` (0: the variants that ops prefer), unless the phase cannot use
- * it. *others: the usable variants that the phase did not use. */
+/* Measures the phase. `force` is a set with the one variant to use; 0: the variants that the ops prefer. If the phase
+ * cannot use this variant, nothing is measured. *others: the usable variants that the phase did not use. */
 static vkt_result run_variant(experiment *x, bench_result r, uint64_t force, uint64_t *others)
 {
     vkt_limits *lim = &x->b->ctx->limits;
@@ -244,7 +244,7 @@ static bool accepts(const bench *b, bench_result *r)
     return false;
 }
 
-/* Sets *could to whether the filter could accept a result of the case. Makes no data. */
+/* Sets *could to whether the filter could accept a result of the case. Generates no inputs. */
 static vkt_result could_match(const bench *b, const vkt_op *op, const vkt_case *c, bool *could)
 {
     bench_phase phases[MAX_PHASES];

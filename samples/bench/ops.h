@@ -1,5 +1,5 @@
-/* bench/ops.h - measures the ops: each case forward and for each gradient, by each variant. Each result is verified
- * before its time is measured. */
+/* bench/ops.h - measures the ops: the forward pass and each gradient of each case, with each variant. Each result is
+ * verified before its time is measured. */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
 

@@ -17,7 +17,8 @@ typedef struct bench_options {
     const regex_t *filter; /* for names of experiments; NULL: all */
     bench_sizes sizes;
     uint64_t min_ns;         /* approximate time to measure, per clock and experiment */
-    uint64_t variant;        /* 1 << the variant to measure; 0: measure the preferred variants, then each other one */
+    uint64_t variant;        /* 1 << v: measure only variant v; 0: measure the preferred variants, then each other
+                              * variant */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;

@@ -36,7 +36,7 @@ static double to_pixels(const axis *a, double value)
     return a->from + (log10(value) - a->lo) / (a->hi - a->lo) * (a->to - a->from);
 }
 
-/* Chooses whole decades that include all points and the ridge. */
+/* Chooses whole decades that include all points and the ridge of the roofline. */
 static void fit(chart *c)
 {
     const bench_roofline *roof = &c->all->roof;

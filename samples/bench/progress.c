@@ -14,7 +14,8 @@ bool bench_wanted(const bench *b, const char *name)
 
 void bench_progress(const bench *b, const char *name)
 {
-    const uint32_t columns = vkt_terminal_columns(stderr); /* a part of a wider line would remain on the screen */
+    const uint32_t columns = vkt_terminal_columns(stderr); /* \r does not erase a line that is wider than the
+                                                            * terminal */
     if (vkt_terminal_rewrites(stderr) && columns > 10)
         fprintf(stderr, "\r%4u  %.*s\033[K", b->done + 1, (int)columns - 10, name);
 }

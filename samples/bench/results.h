@@ -58,14 +58,16 @@ void bench_results_free(bench_results *all);
 /* Returns whether a node only changes the shape of its input. Such a node costs nothing. */
 bool bench_is_free(const vkt_node *n);
 
-/* Returns the time for the rates: GPU time, or wall time if there is none. For steps it is wall time. */
+/* Returns the time from which rates are computed: the GPU time. It is the wall time for steps, and for results without
+ * a GPU time. */
 const bench_stat *bench_time(const bench_result *r);
 double bench_flops_per_s(const bench_result *r); /* 0: no operations, or no time */
 double bench_bytes_per_s(const bench_result *r);
-/* Returns the least time of the roofline, max(flops / ceiling, bytes / ceiling), divided by the measured time, in
- * percent. 0: not known. */
+/* Returns the least time that the roofline allows, in percent of the measured time. The least time is max(r->flops /
+ * roof->flops_per_s, r->bytes / roof->bytes_per_s). 0: not known. */
 double bench_roof_percent(const bench_result *r, const bench_roofline *roof);
-/* Returns whether memory, not computation, limits the speed: bytes / ceiling is larger than flops / ceiling. */
+/* Returns whether memory, not computation, limits the speed: r->bytes / roof->bytes_per_s is larger than r->flops /
+ * roof->flops_per_s. */
 bool bench_memory_bound(const bench_result *r, const bench_roofline *roof);
 const char *bench_check_text(bench_check c); /* "checked", "checked-cut", ... as in the JSON */
 

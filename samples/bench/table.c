@@ -8,8 +8,8 @@
 
 enum { BAR = 10, WIDEST_SHAPE = 58, NOISY = 25 };
 
-/* Writes x with three digits in one of the units. Each unit is 1000 times the unit before; the first one is for x below
- * 1000. */
+/* Writes x with three digits in one of the units. Each unit is 1000 times the unit before; the first unit is for x
+ * below 1000. */
 static const char *scaled(double x, const char *const *units, size_t n, char buf[16])
 {
     size_t u = 0;
@@ -164,7 +164,8 @@ static size_t row_of(const char *op)
     return i;
 }
 
-/* Compares by kind, then ops by their order in ops.def. Results that are equal in both keep their order. */
+/* Compares results by kind, and results of ops also by the order of ops.def. Results that are equal in both keep the
+ * order of the list. */
 static int in_order(const void *pa, const void *pb)
 {
     const bench_result *a = *(const bench_result *const *)pa, *b = *(const bench_result *const *)pb;

@@ -11,18 +11,19 @@
 #include "ops/product/blocks.h"
 
 /* A variant replaces the preferred one only if its time is below this fraction of the preferred one's time. Otherwise
- * noise would choose. */
+ * noise would decide. */
 #define WORTH 0.97
 
-/* A set of variants from which the nodes of one key choose. */
+/* The nodes of a network that have the same key (vkt_picked.key) and can use the same variants. One variant is chosen
+ * for all of them. */
 typedef struct choice {
     uint64_t key, usable;
     vkt_variant preferred;
-    uint32_t nodes; /* number of nodes of that key in one step */
+    uint32_t nodes; /* number of these nodes in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
     vkt_tile tile[VKT_V_COUNT]; /* the tile that gave ns[]; all 0: the device's own tile, or no tile */
-    double now;                 /* this sum in the step that is being measured; the step uses `variant` and `used` */
+    double now;                 /* the sum in the step that is being measured; the step uses `variant` and `used` */
     vkt_variant variant;
     vkt_tile used;
 } choice;
@@ -86,8 +87,8 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* Returns the choice with the key of *p that can use the variant of *p. NULL: there is none, because a node may have
- * other usable variants if it uses another tile. */
+/* Returns the choice that has the key of *p and can use the variant of *p. NULL: there is no such choice. (A node that
+ * uses another tile may have other usable variants.) */
 static choice *find_measured(tuning *t, const vkt_picked *p)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -96,7 +97,7 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
 }
 
 /* Moves the times of the measured step from `now` to `ns`. If `tile` is not all 0, a time counts only if the nodes have
- * used this tile, and if the variant has no time yet or the new time is below WORTH times the old one. */
+ * used this tile. If the variant already has a time, the new time must also be below WORTH times the old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -113,7 +114,7 @@ static void take_times(tuning *t, vkt_tile tile)
 
 /* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. With a
  * variant, nodes use it if they can, and only choices that have this variant get a time. With 0, nodes use the variants
- * that they prefer, and the nodes of each choice are counted. Nodes use `tile` if they can (all 0: their own). */
+ * that they prefer, and the nodes of each choice are counted. Nodes use `tile` if they can (all 0: their own tiles). */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;
@@ -192,8 +193,8 @@ static vkt_result keep(tuning *t)
     return r;
 }
 
-/* Measures all tiles of the variants that have several tiles. A device without the trait shared_pays keeps its own
- * tiles: on a CPU the kernels of these variants take seconds to compile. */
+/* Measures all tiles of the variants that have several tiles. Skips devices without the trait shared_pays: CPU devices
+ * need seconds to compile each kernel of these variants. */
 static vkt_result time_tiles(tuning *t, const bench_net *net)
 {
     static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP, VKT_V_COOP2 };

@@ -3,8 +3,8 @@
 
 #include "bench/case.h"
 
-/* The most operations of a case that is checked at its own size. The reference computes about 3e8 operations a second.
- */
+/* The largest number of operations of a case that is checked at its own size. The reference computes about 3e8
+ * operations a second. */
 #define MAX_FLOPS 4e8
 
 static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase *phase, uint64_t force,

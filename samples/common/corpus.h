@@ -15,7 +15,7 @@ typedef struct corpus {
 
 /* Reads the file `path` ("-": standard input), which must be UTF-8. If `path` is NULL, generates sentences from a small
  * grammar, always the same ones, and says so on stderr. Returns false, with a message on stderr, if it fails. Call
- * corpus_close in any case. */
+ * corpus_close also after an error. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
 /* Writes the character of an id as UTF-8. Writes control characters, except line ends and tabs, as vkt_printable does.

@@ -35,7 +35,8 @@ static bool run(const char *const *argv, const char *input)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Makes each missing folder of `path`. Returns how many it made: they are the last ones of the path. */
+/* Makes each missing folder of `path`. Returns the number of folders that it made. These are the last folders of the
+ * path. */
 static unsigned make_folders(char *path)
 {
     unsigned made = 0;
@@ -57,7 +58,7 @@ static void remove_folders(char *path, unsigned made)
     }
 }
 
-/* Writes "<folder>/<name of f><ending>" to `path`. Returns false if that is too long. */
+/* Writes "<folder>/<name of f><ending>" to `path`. Returns false if the path is too long. */
 static bool name_of(char path[PATH_ROOM], const char *folder, const fetch_file *f, const char *ending)
 {
     return snprintf(path, PATH_ROOM, "%s/%s%s", folder, f->name, ending) < PATH_ROOM;

@@ -49,7 +49,7 @@ static vkt_result part(image_data *d)
 }
 
 /* The state of hold(), which holds back errors while open_classes opens a folder. The state is static, because the data
- * set calls hold() also later. */
+ * set still calls hold() after that. */
 static struct held {
     vkt_host to;
     bool holds;
@@ -65,7 +65,8 @@ static void hold(void *user, vkt_log_level level, const char *line)
         held.to.log(held.to.log_user, level, line);
 }
 
-/* Opens a folder that has one folder per class. If it has no images, prints one message that lists all layouts. */
+/* Opens a folder that has one folder per class. If there are no images, prints one message that lists all possible
+ * contents of the folder. */
 static vkt_result open_classes(const vkt_host *host, const char *folder, const vkt_image_params *p, vkt_dataset **out)
 {
     struct stat st;
@@ -116,7 +117,7 @@ static const char *const drawn_classes[] = { "warm disc",   "cold disc",   "warm
                                              "warm square", "cold square", "warm cross", "cold cross" };
 enum { DRAWN_CLASSES = sizeof drawn_classes / sizeof *drawn_classes };
 
-/* Returns whether a point is inside a form. All forms are between -1 and 1. */
+/* Returns whether a point is inside a form. The coordinates of all forms are between -1 and 1. */
 static bool inside(uint32_t form, float x, float y)
 {
     const float square = x * x + y * y, wide = fmaxf(fabsf(x), fabsf(y)), narrow = fminf(fabsf(x), fabsf(y));

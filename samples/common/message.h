@@ -15,11 +15,11 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints an error in the command line, in the form of complain. A second line names --help. */
 void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Says that this process is a rank above 0. From then on remarks are dropped, and errors begin with "rank <rank>: ". A
+/* Declares this process a rank above 0. From then on, remarks are dropped, and errors begin with "rank <rank>: ". A
  * message of the library about a rank other than 0 is dropped, because rank 0 prints it. */
 void message_rank(uint32_t rank);
-/* Prints the meaning of `r`, unless an error was printed before: that message is more precise. A rank above 0 does not
- * print VKT_E_PEER. */
+/* Prints the meaning of `r`, unless an error was printed before, because the message of that error is more precise. A
+ * rank above 0 does not print VKT_E_PEER. */
 void complain_of_result(vkt_result r);
 /* Is the log function of a vkt_host. Sends errors to complain, and other lines to remark with their level in front. */
 void message_log(void *user, vkt_log_level level, const char *line);

@@ -33,7 +33,7 @@ enum {
     OPT_ROW
 };
 
-/* The samples that have an option. */
+/* The sample programs that have an option. */
 typedef enum scope {
     TRAINER = 0, /* samples that train with session_trainer */
     TRAINING,    /* samples that train */
@@ -43,7 +43,7 @@ typedef enum scope {
     PREDICT  /* samples with train_cli.predict */
 } scope;
 
-/* The type of an option's member of train_options, and how its value is read. */
+/* The type of the member of train_options that an option sets. It selects how the option's value is read. */
 typedef enum kind {
     OTHER = 0, /* on_option has a case for it */
     TEXT,      /* const char * */
@@ -324,7 +324,7 @@ static void check_matrix(const char *path, struct argp_state *state)
         argp_error(state, "--confusion: want a name that ends in .svg, .png or .csv, got '%s'", path);
 }
 
-/* Refuses --predict without weights or files, and with options that only a training has. */
+/* Refuses --predict without weights or files, and with options that need a training. */
 static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;
@@ -349,7 +349,8 @@ static void check_find_lr(const train_options *o, struct argp_state *state)
                               "--json, --history, --plot, --profile, --confusion and --predict");
 }
 
-/* Checks all options together, after all are read. Adds the options for any optimizer to o->optimizer. */
+/* Checks all options together, after all are read. Copies the options that any optimizer may have (weight decay, clip
+ * norm, micro-batches) to o->optimizer. */
 static void finish_options(parse *p, struct argp_state *state)
 {
     train_options *o = p->o;

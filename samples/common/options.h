@@ -24,7 +24,8 @@ typedef struct train_options {
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *devices;   /* names or numbers with commas. Each device is a rank (with `mpi`: see ranks_device) */
+    const char *devices;   /* names or numbers, with commas between them. Each device is a rank (with `mpi`: see
+                            * ranks_device) */
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
@@ -37,7 +38,7 @@ typedef struct train_options {
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
-    bool predict;             /* the sample does not train: it uses the weights `load` for `files` */
+    bool predict;             /* the sample does not train: it predicts `files` with the weights `load` */
     const char *const *files; /* the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;

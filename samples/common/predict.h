@@ -17,8 +17,8 @@ typedef struct predict_kind {
     vkt_row_type type;      /* type of the samples; the card has their shape */
     vkt_forward_fn forward; /* the network */
     void *model;            /* the user pointer of `forward` */
-    /* Adds the samples of `path` to the list. If it fails, it reports the error by predict_fail or by the library's
-     * messages (to predict_host). The samples of a file that fails are dropped. */
+    /* Adds the samples of `path` to the list. If it fails, it reports the error by predict_fail, or a function of the
+     * library logs the error to predict_host. Then all samples of the file are dropped. */
     vkt_result (*read)(void *reader, predict_list *list, const char *path);
     void *reader; /* the first argument of `read` */
     /* For networks without classes: an output y is printed as deviation * y + mean. If deviation is 0, y is printed as
@@ -26,11 +26,12 @@ typedef struct predict_kind {
     double mean, deviation;
 } predict_kind;
 
-/* Reads the card of s->o.load, which `program` has saved. Prints a message if it fails. */
+/* Reads the card (vktrain/card.h) of the weights s->o.load. `program` must have saved the weights. Prints a message if
+ * it fails. */
 vkt_result predict_card(const session *s, const char *program, vkt_card **out);
 /* Reads s->o.files, predicts with the weights s->o.load, prints the predictions (unless --quiet) and writes the file of
- * --json. VKT_OK: no file was skipped. VKT_E_FORMAT: a file was skipped. VKT_E_SHAPE: card, kind and network do not fit
- * together. Other errors are those of the prediction and of the JSON file. */
+ * --json. VKT_OK: no file was skipped. VKT_E_FORMAT: a file was skipped. VKT_E_SHAPE: the card does not fit kind->type
+ * or the network. Other errors are those of the prediction and of the JSON file. */
 vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *card);
 
 /* ---- for readers ---- */

@@ -16,7 +16,7 @@
 static bool open_mpi(ranks *r)
 {
     const vkt_host host = message_host("mpi");
-    if (vkt_mpi_open(&host, 0, &r->mpi) != VKT_OK) return false;
+    if (vkt_mpi_open(&host, r->timeout_seconds, &r->mpi) != VKT_OK) return false;
     r->transport = vkt_mpi_transport(r->mpi);
     return true;
 }
@@ -126,10 +126,28 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p)
     p->n_more_devices = r->n_more;
 }
 
+uint32_t ranks_count(const ranks *r)
+{
+    return r->mpi ? r->transport.ranks : r->n_more + 1;
+}
+
+uint32_t ranks_shards(const ranks *r, const train_options *o)
+{
+    const uint32_t n = ranks_count(r);
+    if (o->shards) return o->shards;
+    if (!r->mpi && !r->n_more) return 1;
+    return n > 8 ? n : 8; /* see vkt_dist_params.shards */
+}
+
 uint32_t ranks_step_rows(const ranks *r, const train_options *o)
 {
-    const bool split = o->shards ? o->shards != 1 : r->mpi || r->n_more; /* see vkt_dist_params.shards */
+    const bool split = ranks_shards(r, o) != 1;
     return split && o->optimizer.micro_batches ? o->batch * o->optimizer.micro_batches : o->batch;
+}
+
+void ranks_fail(const ranks *r, vkt_result why)
+{
+    if (r->mpi) r->transport.fault(r->transport.user, vkt_result_text(why));
 }
 
 void ranks_close(ranks *r)

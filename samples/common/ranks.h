@@ -10,7 +10,9 @@
 typedef struct ranks {
     vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, from the second device on */
     uint32_t n_more;
-    struct vkt_mpi *mpi; /* NULL: no --mpi */
+    double timeout_seconds; /* set by the sample before session_begin: with --mpi, a rank that keeps another one waiting
+                             * for longer has failed; 0: that of vkt_mpi_open */
+    struct vkt_mpi *mpi;    /* NULL: no --mpi */
     vkt_transport transport;
 } ranks;
 
@@ -21,10 +23,14 @@ bool ranks_connect(ranks *r, train_options *o);
  * use the devices of --devices in turn. `room` is memory for the result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
 /* Creates the other contexts of --devices, if there is no --mpi. VKT_E_ARG: there are too many devices. Other errors
- * are those of vkt_ctx_create_wide. Call ranks_close in any case. */
+ * are those of vkt_ctx_create_wide. Call ranks_close also after an error. */
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
+/* Returns the number of ranks, 1 or more. */
+uint32_t ranks_count(const ranks *r);
+/* Returns the number of shards of a batch; 1: a step is not split. */
+uint32_t ranks_shards(const ranks *r, const train_options *o);
 /* Returns the number of samples of a step on all ranks together. With shards, this is the batch times --micro-batches;
  * without shards, it is the batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o);
@@ -32,9 +38,12 @@ uint32_t ranks_step_rows(const ranks *r, const train_options *o);
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
+/* With --mpi, tells the other ranks that this one has failed, so that they do not wait for it. */
+void ranks_fail(const ranks *r, vkt_result why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Disconnects from the other processes. If a rank has failed, ends all processes with `status` (1 if it is 0). */
+/* Waits for the other processes and disconnects from them. If a rank has failed, ends all processes with `status`, or
+ * with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif

@@ -15,8 +15,9 @@ bool write_report(const session *s, vkt_trainer *t);
  * the members of `object`, and vktrain, arguments, device, driver, seed, data (null if the sample has not set it),
  * stopped_by and peak_device_bytes. Frees `object`. Returns false, with a message, if this fails. */
 bool write_results(const session *s, json_t *object);
-json_t *real_or_null(double x); /* returns x, or null for NaN and infinity, which JSON does not have */
-/* Returns a string of JSON, which is UTF-8. In a text that is not UTF-8, '?' replaces all non-ASCII bytes. */
+json_t *real_or_null(double x); /* returns x as JSON; null for NaN and infinity, which JSON does not have */
+/* Returns `text` as a JSON string. If `text` is not UTF-8, '?' replaces all its non-ASCII bytes, because JSON is
+ * UTF-8. */
 json_t *text_json(const char *text);
 
 /* Returns a JSON text (docs/options.schema.json): the facts and settings of the run, and the settings that a resume

@@ -52,7 +52,7 @@ bool schedule_parse(const char *text, vkt_schedule *out)
     static const struct {
         const char *name;
         vkt_schedule_kind kind;
-        bool (*read)(const char *value, vkt_schedule *s); /* NULL: the word has no value */
+        bool (*read)(const char *value, vkt_schedule *s); /* NULL: no value follows the name */
     } kinds[] = {
         { "constant", VKT_SCHEDULE_CONSTANT, NULL },
         { "cosine", VKT_SCHEDULE_COSINE, NULL },

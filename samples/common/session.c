@@ -25,7 +25,7 @@ static bool was_interrupted(void *user)
     return stop_signal() != 0;
 }
 
-static bool found; /* --find-lr has begun. It is static, because the process has only one run */
+static bool found; /* the learning rate test of --find-lr has begun */
 
 bool session_interrupted(void)
 {
@@ -146,7 +146,7 @@ static vkt_result open_run(session *s, int argc, char **argv)
     static char checkpoint[4096];
     train_options *o = &s->o;
     vkt_result r = ranks_is_first(&s->ranks) ? open_folder(s, argc, argv) : VKT_OK;
-    if (r != VKT_OK && s->ranks.mpi) s->ranks.transport.fault(s->ranks.transport.user, vkt_result_text(r));
+    if (r != VKT_OK) ranks_fail(&s->ranks, r);
     if (r == VKT_OK) r = ranks_meet(&s->ranks);
     if (r != VKT_OK || ranks_is_first(&s->ranks)) return r;
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.ckpt", o->run);
@@ -411,8 +411,8 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
-/* Measures the test set. If it is the validation set, the best epoch has its numbers already. Does nothing after a
- * signal, or if the numbers are neither printed nor written (--quiet without --json). */
+/* Measures the test set. If the test set is the validation set, uses the numbers of the best epoch. Does nothing after
+ * a signal, or if the numbers are neither printed nor written (--quiet without --json). */
 static vkt_result measure_test(session *s, vkt_trainer *t)
 {
     const vkt_epoch_record *best = vkt_trainer_best(t);
@@ -423,8 +423,9 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of either. For cosine
- * and one-cycle of --schedule, `total` is the number of steps in all epochs, less the warm-up, but at least 1. */
+/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of this schedule. For
+ * cosine and one-cycle of --schedule, `total` is the number of steps in all epochs, less the warm-up, but at least
+ * 1. */
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;

@@ -27,7 +27,7 @@ typedef struct session {
     char **argv;
     session_data data;               /* set by the sample, before it trains */
     vkt_result error;                /* the result of the fit, for --json */
-    vkt_result failed;               /* `error`; but VKT_OK if that is VKT_E_DIVERGED or VKT_E_CHECKPOINT */
+    vkt_result failed;               /* as `error`, but VKT_OK instead of VKT_E_DIVERGED and VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
@@ -42,7 +42,7 @@ typedef struct session {
      * NULL: none. It may measure, print and set `more`. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user;       /* a pointer that only the sample uses */
-    const char *unit; /* what the progress bar counts, `per_batch` of it in a batch; NULL: batches */
+    const char *unit; /* unit of the progress bar, which has `per_batch` units for a batch; NULL: batches */
     double per_batch;
 } session;
 
@@ -59,10 +59,11 @@ void session_print_memory(const session *s); /* unless --quiet: prints the large
 /* Copies *data to s->data. Unless --quiet is given, prints a line: source, number of training and validation samples,
  * shape of a sample, number of classes. */
 void session_set_data(session *s, const session_data *data);
-/* Creates a trainer of p. The options replace batch, optimizer, lr, seed, stream, recompute, precision, ema_decay,
- * profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup change the schedule.
- * --find-lr removes validation and metrics. The other members are the sample's. Loads the weights of --load. Afterwards
- * the sample attaches the texts that identify its data. *t must be NULL before the call. Destroy *t in any case. */
+/* Creates a trainer with the parameters *p. The options replace batch, optimizer, lr, seed, stream, recompute,
+ * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup
+ * change the schedule. --find-lr removes validation and metrics. The other members are the sample's. Loads the weights
+ * of --load. Afterwards the sample attaches the texts that identify its data. *t must be NULL before the call. The
+ * caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
  * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so

@@ -14,12 +14,12 @@ static const struct {
 } kinds[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* timeout(1) signals its child and then the whole group. A terminal and its shell may both send SIGHUP. So a signal
- * within this time after the first one is not a second request. */
+/* One request may cause two signals: timeout(1) signals its child and then the whole group, and a terminal and its
+ * shell may both send SIGHUP. So a second signal within this time counts as the same request. */
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;
-static struct timespec first; /* only the handler writes it, before `came`; the handler blocks these signals */
+static struct timespec first; /* only the handler writes it, before `came`; it blocks the three signals */
 
 static void on_signal(int number)
 {

@@ -9,8 +9,8 @@
 void stop_begin(void);
 int stop_signal(void);                    /* the first signal; 0: none */
 const char *stop_name(int signal_number); /* for instance "SIGTERM"; "?": the number is not one of the three */
-/* Prints a command for a shell: this program and its arguments, without --resume, --load and --seed, but with --resume
- * `checkpoint`. If `checkpoint` is NULL, drops only --resume. */
+/* Prints a command for a shell: this program and its arguments. Leaves out --resume, --load and --seed, and adds
+ * --resume with `checkpoint`. If `checkpoint` is NULL, leaves out only --resume, and adds nothing. */
 void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint);
 
 #endif

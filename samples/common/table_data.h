@@ -10,7 +10,7 @@
 typedef struct table_data_params {
     const char *path;   /* a CSV file with a line of names, plain or gzip; NULL: Fisher's irises */
     const char *like;   /* weights or a checkpoint whose columns are used; NULL: the columns are guessed */
-    double check_share; /* share of validation rows in all rows with a target; `seed` selects them at random */
+    double check_share; /* fraction of the rows with a target that become validation rows; `seed` selects them */
     uint64_t seed;
     vkt_columns_params guess;
 } table_data_params;

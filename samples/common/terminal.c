@@ -43,7 +43,7 @@ static uint32_t width_of(const char *s, size_t n)
     return columns;
 }
 
-/* Returns the number of bytes of the field that begins here: words with single blanks between them. */
+/* Returns the number of bytes of the field at the start of `s`. A field is words with single blanks between them. */
 static size_t field_length(const char *s, size_t n)
 {
     size_t i = 0;
@@ -51,9 +51,9 @@ static size_t field_length(const char *s, size_t n)
     return i;
 }
 
-/* Prints a line that is too wide. Gaps of three blanks or more become two, except the gap behind a label. A label and
- * its gap have LABEL columns together. A field that fits into one line is not broken, except behind a label. A line
- * without blanks is cut if it begins with '-' (a horizontal line), otherwise it is not changed. */
+/* Prints a line that is too wide. Gaps of three blanks or more become two blanks, except the gap behind a label. A
+ * label and its gap have LABEL columns together. A field that fits into one line is not broken, except behind a label.
+ * A line without blanks is cut if it begins with '-' (a horizontal line), otherwise it is not changed. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;
@@ -68,7 +68,7 @@ static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
         at += gap;
         size_t length = field_length(line + at, n - at);
         uint32_t before = !first && gap > 2 ? 2 : (uint32_t)gap;
-        const bool label = gap > 1 && column < LABEL && column + gap == LABEL; /* "data    digits: ..." */
+        const bool label = gap > 1 && column < LABEL && column + gap == LABEL; /* for instance "data    digits: ..." */
         if (label) before = (uint32_t)gap;
         if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* break the field between words */
             const char *blank = memchr(line + at, ' ', n - at);

@@ -26,7 +26,7 @@ static bool is_corpus(const char *folder)
     return find(folder, "train.tsv", path) && find(folder, "test.tsv", path);
 }
 
-/* Returns the parameters for the test set, which have the labels of the training set. */
+/* Returns the parameters for the test set. They have the class names of the training set. */
 static vkt_tsv_params as_in(const vkt_texts *train)
 {
     return (vkt_tsv_params){ .class_names = vkt_texts_class_names(train), .classes = vkt_texts_classes(train) };

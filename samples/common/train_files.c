@@ -34,8 +34,8 @@ static bool look_at_folder(const char *path, struct stat *out)
     return stat(n ? folder : ".", out) == 0;
 }
 
-/* Returns whether two paths name the same file: a regular file, a file that does not exist yet, or "-". Several options
- * may write to the same device. */
+/* Returns whether two paths name the same file: a regular file, a file that does not exist yet, or "-". Returns false
+ * for devices, because several options may write to the same device. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat sa, sb;

@@ -8,7 +8,7 @@
  * status, after a message that names the option. Replaces "-" by the path of standard output. */
 int train_files_try(train_options *o);
 /* Tests the files of --load and --resume before the data are read: --load must be a weights file or a checkpoint,
- * --resume a checkpoint. Returns 0 or the exit status, as train_files_try. With --predict it tests nothing. */
+ * --resume a checkpoint. Returns 0 or the exit status, as train_files_try does. With --predict it tests nothing. */
 int train_inputs_try(const train_options *o);
 
 #endif

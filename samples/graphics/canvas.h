@@ -18,7 +18,7 @@ typedef struct canvas {
     bool window; /* the image is presented afterwards */
 } canvas;
 
-/* Creates an image of this size to draw on, R8G8B8A8_UNORM, which is presented nowhere. Destroy it in any case. */
+/* Creates an R8G8B8A8_UNORM image of this size to draw on, if there is no window. Destroy it also after an error. */
 vkt_result sheet_create(const device *d, VkExtent2D extent, gpu_image *out);
 canvas canvas_of_sheet(const gpu_image *sheet);
 
@@ -29,9 +29,10 @@ void canvas_begin(const device *d, VkCommandBuffer cmd, const canvas *to);
 void canvas_draw(const device *d, VkCommandBuffer cmd, VkPipeline pipeline, rect r);
 void canvas_end(const device *d, VkCommandBuffer cmd, const canvas *to, const buffer *copy);
 
-/* Creates a buffer for the copy of a canvas. Destroy it in any case. */
+/* Creates a buffer for the copy of a canvas. Destroy it also after an error. */
 vkt_result canvas_copy_create(const device *d, const canvas *of, buffer *copy);
-/* Writes a copy as PNG, after its frame is done. Changes the copy to the order R, G, B, A. */
+/* Writes a copy as a PNG file. Call it after the frame of the copy is done. Changes the copy to the order R, G, B,
+ * A. */
 vkt_result canvas_copy_write(const canvas *of, const buffer *copy, const char *path);
 
 #endif

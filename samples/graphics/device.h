@@ -37,9 +37,9 @@ typedef struct device {
     uint32_t n_extensions;
 } device;
 
-/* Opens *d. Never copy *d: it has the feature structs that the chain in d->features points to. Close *d in any case.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are those of
- * vkt_vk_examine and vkt_vk_add_features. */
+/* Opens *d. Never copy *d: it has the feature structs that the chain in d->features points to. Close *d also after an
+ * error. VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are
+ * those of vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */
@@ -50,7 +50,7 @@ typedef struct buffer {
     VkDeviceMemory memory;
     void *map; /* the buffer's memory, mapped for the host */
 } buffer;
-/* Creates a host-visible and coherent buffer, and maps it. Destroy it in any case. */
+/* Creates a host-visible and coherent buffer, and maps it. Destroy it also after an error. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
@@ -60,7 +60,7 @@ typedef struct gpu_image {
     VkImageView view;
     VkExtent2D extent;
 } gpu_image;
-/* Creates a 2D colour image in the device's memory, and its view. Destroy it in any case. */
+/* Creates a 2D colour image in the device's memory, and its view. Destroy it also after an error. */
 vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
 void image_destroy(const device *d, gpu_image *i);
@@ -73,7 +73,8 @@ typedef struct stage_access {
     VkImageLayout layout;
 } stage_access;
 void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_access from, stage_access to);
-VkBufferImageCopy whole_image(VkExtent2D extent); /* returns the region of a copy; the buffer has no gaps */
+VkBufferImageCopy whole_image(VkExtent2D extent); /* returns the region of a copy of a whole image; the rows in the
+                                                   * buffer have no gaps */
 void memory_barrier(const device *d, VkCommandBuffer cmd, const VkMemoryBarrier2 *barrier);
 
 #endif

@@ -26,8 +26,8 @@ void frames_destroy(frames *f); /* the device must be idle */
 /* Waits until the frame before the last submitted one is done. *out is the slot of that frame. The slot's command
  * buffer is then in the recording state. */
 vkt_result frames_begin(frames *f, frame **out);
-/* Ends the recording and submits it. The writes of colours wait for `wait`, and `signal` is signalled at the end. Both
- * semaphores may be VK_NULL_HANDLE. */
+/* Ends the recording and submits it. Writes of colour attachments wait for the semaphore `wait`. The semaphore `signal`
+ * is signalled at the end. Both semaphores may be VK_NULL_HANDLE. */
 vkt_result frames_submit(frames *f, const frame *now, VkSemaphore wait, VkSemaphore signal);
 
 #endif

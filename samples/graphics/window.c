@@ -10,7 +10,7 @@
 
 enum { MAX_FORMATS = 64 };
 
-/* GLFW declares functions with Vulkan's types only if Vulkan's header is included before it, as here. */
+/* GLFW declares functions with Vulkan's types only if Vulkan's header is included before GLFW's header, as here. */
 
 static void on_error(int code, const char *text)
 {
@@ -69,8 +69,8 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Chooses the format. The bytes of the image file are already encoded for a screen (sRGB), so a format that does not
- * encode again is preferred. If there is none, chooses the surface's first format. */
+/* Chooses the format. The colours to draw are already encoded for a screen (sRGB), so a format that does not encode
+ * them again is preferred. If there is none, chooses the surface's first format. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MAX_FORMATS];

@@ -11,8 +11,8 @@ typedef struct GLFWwindow GLFWwindow;
 typedef struct window_image {
     VkImage handle;
     VkImageView view;
-    /* Signalled after the drawing; the presentation waits for it. Each image has its own semaphore, because image and
-     * semaphore become free together. */
+    /* Signalled after the drawing; the presentation waits for it. Each image has its own semaphore: when the image is
+     * acquired again, its semaphore may be used again, too. */
     VkSemaphore drawn;
 } window_image;
 

@@ -44,7 +44,7 @@ typedef struct info_facts {
     size_t n_works;
 } info_facts;
 
-/* Finds only the devices. The caller calls info_free in any case, also after info_find_facts. */
+/* Finds only the devices. The caller calls info_free, also after an error of this function or of info_find_facts. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
 /* Finds all other facts, after info_find_devices. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither
  * a network nor a valid case. Other errors are those of the library. */

@@ -25,7 +25,7 @@ static table table_make(int columns, unsigned right)
     return (table){ NULL, 0, columns, right, false };
 }
 
-/* Makes room for the row that begins. */
+/* Allocates the row that begins. */
 static void grow(table *t)
 {
     void *more = t->no_memory ? NULL : realloc(t->cells, (t->rows + 1) * sizeof *t->cells);

@@ -1,4 +1,4 @@
-/* lora/main.c - vkt-lora: fine-tunes a quantized language model with low-rank adapters on a Vulkan device.
+/* lora/main.c - vkt-lora: fine-tunes a quantized language model with low-rank adapters on Vulkan devices.
  *
  * The model is a GGUF file. Its weights stay as they are; the adapters (Hu et al., LoRA, 2021) are trained. */
 #include <math.h>
@@ -22,6 +22,8 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
+/* With --mpi, the other ranks wait while rank 0 validates and answers before the training. */
+static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
 typedef struct work {
@@ -31,6 +33,7 @@ typedef struct work {
     rows rows, checked; /* of --data and of --validation */
     vkt_dataset *train, *check;
     double first_loss; /* of the validation set before the training; NaN: not measured */
+    bool fitting;      /* the fit has begun: from now on the trainer tells the other ranks about errors */
 } work;
 
 /* ---- the data ---- */
@@ -134,7 +137,7 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
                          .is_text = o->prompt ? !w->m.form : data->prompt_is_text,
                          .is_of_data = !o->prompt,
                          .may_lack = true };
-    if (w->s->o.quiet || !o->answer || !q.text || session_interrupted()) return VKT_OK;
+    if (w->s->o.quiet || !o->answer || !q.text || session_interrupted()) return VKT_OK; /* a rank above 0 is quiet */
     return talk_answer(w->s, &w->m, o, store, &q);
 }
 
@@ -155,14 +158,15 @@ static vkt_result train(work *w, vkt_trainer *t)
     char identity[160];
     model_identity(&w->m, identity);
     TRY(vkt_trainer_attach(t, "model", identity));
-    if (w->o->adapter) TRY(vkt_peft_load(&s->host, vkt_trainer_store(t), &w->m.lora, w->o->adapter));
+    TRY(model_load(s, &w->m, w->o, vkt_trainer_store(t)));
     if (!s->o.resume && !s->o.find_lr) {
         TRY(validate(w, t));
         TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     }
     s->unit = "tok";
-    const uint32_t n = vkt_dataset_rows(w->train);
-    s->per_batch = (double)w->rows.tokens / w->rows.n * (s->o.batch < n ? s->o.batch : n);
+    const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o);
+    s->per_batch = (double)w->rows.tokens / w->rows.n * (step < n ? step : n);
+    w->fitting = true;
     s->user = w;
     s->finish = finish;
     return session_fit(s, NULL, t);
@@ -210,16 +214,31 @@ static bool has_trained(const session *s, const vkt_trainer *t)
 }
 
 /* Writes the adapter, whatever follows. Then uses it, unless a signal or an error has ended the run. `r`: the result of
- * the training and its other files. */
+ * the training and its other files. The processes of --mpi part before, so that no rank waits for answers and chats. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
-    const session *s = w->s;
+    session *s = w->s;
     vkt_result saved = s->o.ema_decay > 0 ? take_averages(store) : VKT_OK;
     if (saved == VKT_OK) saved = model_save(s, &w->m, w->o, store);
     if (r != VKT_OK && r != VKT_E_CHECKPOINT) return r;
+    ranks_leave(&s->ranks, saved != VKT_OK);
     if (saved == VKT_OK && !session_interrupted()) saved = sample(w, store, "answer after the training");
     if (saved == VKT_OK && !session_interrupted()) saved = use(w, store);
     return r == VKT_OK ? saved : r;
+}
+
+/* Computes the rows of a batch of the trainer, of which each shard has the same number. */
+static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
+{
+    const uint32_t shards = ranks_shards(&s->ranks, &s->o), want = s->o.batch;
+    *batch = (want < n ? want : n) / shards * shards;
+    if (want % shards != 0) {
+        complain("--batch: want a multiple of the %u shards, got %u: --batch %u would work, or another --shards",
+                 shards, want, want / shards * shards + shards);
+        return VKT_E_ARG;
+    }
+    if (*batch == 0) complain("--shards: want at most the %u rows to train on, got %u", n, shards);
+    return *batch ? VKT_OK : VKT_E_ARG;
 }
 
 static vkt_result run_training(work *w)
@@ -229,7 +248,9 @@ static vkt_result run_training(work *w)
     const char *data = s->o.data ? s->o.data : default_data;
     TRY(read_data(w, data, &w->rows));
     TRY(make_sets(w));
-    const uint32_t n = vkt_dataset_rows(w->train), batch = s->o.batch < n ? s->o.batch : n;
+    const uint32_t n = vkt_dataset_rows(w->train);
+    uint32_t batch;
+    TRY(choose_batch(s, n, &batch));
     const uint32_t checked = w->check ? vkt_dataset_rows(w->check) : 0;
     const uint64_t bytes = ((uint64_t)n + checked) * vkt_dataset_row_bytes(w->train);
     TRY(model_plan(s, &w->m, batch, s->o.find_lr ? 0 : checked, s->o.stream ? 0 : bytes));
@@ -247,16 +268,25 @@ static vkt_result run_training(work *w)
     return r;
 }
 
+/* Leaves answers, files of adapters and the perplexity to rank 0. */
+static void be_silent(lora_options *o)
+{
+    o->chat = false;
+    o->answer = 0;
+    o->perplexity = o->save_adapter = o->save_gguf = o->merge = NULL;
+}
+
 static vkt_result run(work *w)
 {
     const lora_options *o = w->o;
     vkt_store *store;
     const bool converts = o->adapter && (o->merge || o->save_gguf || o->save_adapter);
     const bool only_use = !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
-    if (w->s->ranks.n_more || w->s->ranks.mpi) {
-        complain("--devices, --mpi: want one device: the model's weights are on one");
-        return VKT_E_UNSUPPORTED;
+    if (only_use && (w->s->ranks.n_more || w->s->ranks.mpi)) {
+        complain("--devices, --mpi: are for training: want --data");
+        return VKT_E_ARG;
     }
+    if (!ranks_is_first(&w->s->ranks)) be_silent(w->o);
     TRY(model_open(w->s, o, &w->m));
     TRY(model_try_outputs(w->s, o));
     if (!only_use) return run_training(w);
@@ -272,17 +302,20 @@ static vkt_result run(work *w)
 int main(int argc, char **argv)
 {
     lora_options o = lora_defaults();
-    const train_cli cli = { .doc = "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on a "
-                                   "Vulkan device.",
+    const train_cli cli = { .doc =
+                                "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on one "
+                                "Vulkan device or several. Micro-batches and shards are weighted by their rows, not by "
+                                "their labels that count.",
                             .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
                                     "plain text (gsm8k/train.jsonl)",
                             .more = &lora_parser,
                             .input = &o };
-    session s = { .o = { .epochs = 1, .batch = 4, .optimizer = { .kind = VKT_ADAM }, .lr = 2e-4f, .seed = 1 } };
+    session s = { .o = { .epochs = 1, .batch = 4, .optimizer = { .kind = VKT_ADAM }, .lr = 2e-4f, .seed = 1 },
+                  .ranks = { .timeout_seconds = LONGEST_WAIT_SECONDS } };
     session_begin(&s, &cli, argc, argv);
-    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     work w = { .s = &s, .o = &o, .first_loss = (double)NAN };
-    const vkt_result r = run(&w);
+    const vkt_result r = session_open(&s) ? run(&w) : VKT_E_NO_DEVICE;
+    if (r != VKT_OK && !w.fitting) ranks_fail(&s.ranks, r);
     vkt_dataset_destroy(&w.train);
     vkt_dataset_destroy(&w.check);
     rows_free(&w.rows);

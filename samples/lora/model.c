@@ -42,12 +42,26 @@ static vkt_result read_form(model *m)
     return VKT_OK;
 }
 
+/* Returns whether --adapter names a GGUF file, not a folder of PEFT. */
+static bool is_gguf(const char *path)
+{
+    struct stat is;
+    const size_t n = strlen(path), end = strlen(".gguf");
+    return n >= end && strcmp(path + n - end, ".gguf") == 0 && !(stat(path, &is) == 0 && S_ISDIR(is.st_mode));
+}
+
 static vkt_result read_adapter(const session *s, const lora_options *o, model *m)
 {
     m->lora = o->lora;
     m->lora.targets = o->targets;
     if (!o->adapter) return VKT_OK;
-    TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    if (is_gguf(o->adapter)) {
+        vkt_gguf_model of;
+        TRY(vkt_gguf_read_model(m->gguf, &of));
+        TRY(vkt_lora_gguf_config(&s->host, &of, o->adapter, &m->config));
+    } else {
+        TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    }
     m->lora = *vkt_peft_config_lora(m->config);
     m->lora.dropout = o->lora.dropout;
     return VKT_OK;
@@ -78,6 +92,7 @@ vkt_result model_open(const session *s, const lora_options *o, model *m)
     TRY(read_form(m));
     TRY(read_adapter(s, o, m));
     TRY(vkt_lm_create(s->ctx, m->gguf, &m->lm));
+    for (uint32_t i = 0; i < s->ranks.n_more; i++) TRY(vkt_lm_add_context(m->lm, s->ranks.more[i]));
     TRY(choose_context(o, m));
     const vkt_gguf_model *d = vkt_lm_model(m->lm);
     if (vkt_tokenizer_size(m->tokenizer) > d->vocabulary) {
@@ -87,8 +102,8 @@ vkt_result model_open(const session *s, const lora_options *o, model *m)
     }
     snprintf(bytes, sizeof bytes, "%.1f MiB", (double)vkt_lm_bytes(m->lm) / (1 << 20));
     if (!s->o.quiet)
-        terminal_printf(stdout, "model   %s: %u blocks of width %u, a vocabulary of %u, %s on the device\n", m->path,
-                        d->blocks, d->width, d->vocabulary, bytes);
+        terminal_printf(stdout, "model   %s: %u blocks of width %u, a vocabulary of %u, %s on %s device\n", m->path,
+                        d->blocks, d->width, d->vocabulary, bytes, s->ranks.mpi || s->ranks.n_more ? "each" : "the");
     return VKT_OK;
 }
 
@@ -138,6 +153,13 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 
 /* ---- adapters ---- */
 
+vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store)
+{
+    if (!o->adapter) return VKT_OK;
+    return is_gguf(o->adapter) ? vkt_lora_load_gguf(&s->host, store, vkt_lm_model(m->lm), &m->lora, o->adapter)
+                               : vkt_peft_load(&s->host, store, &m->lora, o->adapter);
+}
+
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out)
 {
     vkt_graph *g = NULL;
@@ -155,7 +177,7 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
         r = vkt_builder_check(b);
     }
     if (r == VKT_OK) r = vkt_store_create(s->ctx, g, out);
-    if (r == VKT_OK) r = vkt_peft_load(&s->host, *out, &m->lora, o->adapter);
+    if (r == VKT_OK) r = model_load(s, m, o, *out);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     return r;
@@ -233,7 +255,9 @@ static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_g
     m.context = context;
     TRY(build_loss(&m, batch, true, g, &loss));
     TRY(vkt_backward(g, loss));
-    TRY(vkt_update(g, &of->s->o.optimizer));
+    vkt_optimizer optimizer = of->s->o.optimizer;
+    if (ranks_shards(&of->s->ranks, &of->s->o) > 1) optimizer.micro_batches = 1; /* sums_bytes counts all sums */
+    TRY(vkt_update(g, &optimizer));
     return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
 }
 
@@ -252,34 +276,56 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
+/* Returns the bytes of the sums of gradients in a step with shards: that of all shards, one for each level of the tree
+ * of this rank's shards, and one of micro-batches. 0: there are no shards, or the step cannot be planned. */
+static uint64_t sums_bytes(const session *s, const model *m)
+{
+    const vkt_host quiet = { .log_level = VKT_LOG_NONE };
+    const vkt_program_params p = { .precision = s->o.precision };
+    const uint32_t shards = ranks_shards(&s->ranks, &s->o);
+    uint32_t sums = 1 + (s->o.micro_batches > 1);
+    vkt_memory_needs n = { .program_bytes = 0 };
+    vkt_graph *g = NULL;
+    if (shards == 1) return 0;
+    for (uint32_t own = shards / ranks_count(&s->ranks); own > 1; own /= 2) sums++;
+    vkt_result r = vkt_graph_create(&quiet, &g);
+    if (r == VKT_OK) r = build_step(&(step){ s, m }, 1, m->context, g);
+    if (r == VKT_OK) r = vkt_program_needs(s->ctx, g, &p, &n);
+    vkt_graph_destroy(&g);
+    return r == VKT_OK ? sums * n.bytes[VKT_MEM_GRADIENTS] : 0;
+}
+
 static double mib(uint64_t bytes)
 {
     return (double)bytes / (1 << 20);
 }
 
-static void print_plan(const vkt_memory_needs *n, uint64_t validation, uint64_t data)
+static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sums, uint64_t validation, uint64_t data)
 {
+    char each[40] = "";
+    const uint32_t count = ranks_count(&s->ranks);
+    if (count > 1) snprintf(each, sizeof each, " on each of %u %s", count, s->ranks.mpi ? "ranks" : "devices");
     terminal_printf(
         stdout,
-        "memory  %.1f MiB for a step: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
+        "memory  %.1f MiB for a step%s: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
         "transfers %.1f; validation %.1f, data %.1f\n",
-        mib(n->total_bytes + n->array_bytes + validation + data), mib(n->array_bytes), mib(n->store_bytes),
-        mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
+        mib(n->total_bytes + n->array_bytes + sums + validation + data), each, mib(n->array_bytes),
+        mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
 /* Prints what would fit instead of a step that does not. */
 static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
 {
-    const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1;
-    const uint64_t rows = (uint64_t)p->batch * micro; /* of a step */
+    const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1, shards = ranks_shards(&s->ranks, &s->o);
+    const uint64_t rows = (uint64_t)p->batch * micro; /* of a shard in a step */
     if (found->batch) {
         uint64_t parts = (rows + found->batch - 1) / found->batch;
         while (rows % parts) parts++;
-        complain("--batch %u --context %u fits", found->batch, p->context);
+        complain("--batch %u --context %u fits", found->batch * shards, p->context);
         complain("--batch %llu --micro-batches %llu fits, too, and keeps the size of a step",
-                 (unsigned long long)(rows / parts), (unsigned long long)parts);
+                 (unsigned long long)(rows / parts * shards), (unsigned long long)parts);
     }
-    if (found->context) complain("--batch %u --context %u fits", p->batch, found->context);
+    if (found->context) complain("--batch %u --context %u fits", p->batch * shards, found->context);
     if (m->recompute) {
         if (!found->batch && !found->context) complain("neither a smaller batch nor a smaller context alone fits");
         return;
@@ -299,20 +345,24 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
 
 vkt_result model_plan(const session *s, model *m, uint32_t batch, uint32_t checked, uint64_t data)
 {
-    const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes;
-    const uint64_t validation = checked ? validation_bytes(s, m, batch < checked ? batch : checked) : 0;
+    enum { LEAST_VALIDATED = 128 }; /* with shards, the trainer validates on so many rows at once, or on a batch */
+    const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
+    const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
+    const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;
+    const uint32_t at_once = most < batch ? most : batch;
+    const uint64_t validation = checked ? validation_bytes(s, m, at_once < checked ? at_once : checked) : 0;
     const vkt_program_params program = { .precision = s->o.precision, .recompute = s->o.recompute };
     const vkt_size_params p = { .build = build_step,
                                 .user = &(step){ s, m },
-                                .batch = batch,
+                                .batch = rows,
                                 .context = m->context,
                                 .context_step = 16,
                                 .max_bytes = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device,
-                                .other_bytes = validation + data,
+                                .other_bytes = sums + validation + data,
                                 .program = &program };
     vkt_sizes found;
     TRY(vkt_find_sizes(s->ctx, &p, &found));
-    if (found.planned && !s->o.quiet) print_plan(&found.needs, validation, data);
+    if (found.planned && !s->o.quiet) print_plan(s, &found.needs, sums, validation, data);
     if (found.fits) return VKT_OK;
     if (found.planned)
         complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", batch,

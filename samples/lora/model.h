@@ -35,6 +35,8 @@ vkt_tensor model_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                       void *user);
 
+/* Loads the adapter of --adapter, if there is one, into the values of a store. */
+vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
 /* Makes a store with the adapter of --adapter, or *out = NULL without one. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
 /* Finds out whether the files of --save-adapter, --save-gguf and --merge can be written, and makes the folder. */
@@ -42,7 +44,8 @@ vkt_result model_try_outputs(const session *s, const lora_options *o);
 /* Writes these files. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
-/* Prints what a training step with a batch of `batch` rows needs, unless --quiet. Counts the program that validates on
+/* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
+ * of the shards. Counts the program that validates on
  * `checked` rows (0: none), which exists at the same time. `data`: bytes of the data sets on the device.
  * VKT_E_MEMORY_CAP: all this needs more than --memory-limit or the device has, or the device cannot run the step; the
  * message says which batch or context would fit. VKT_E_UNSUPPORTED: the device cannot run the step, and none fits. */

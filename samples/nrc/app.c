@@ -12,7 +12,7 @@
 #include "nrc/learn.h"
 #include "nrc/render.h"
 
-enum { VIEWS = 3, REFERENCE_SAMPLES = 16 /* paths of one submission */, SHOWN_EVERY = 20 };
+enum { VIEWS = 3, REFERENCE_SAMPLES = 16 /* paths per pixel in one submission */, SHOWN_EVERY = 20 };
 
 typedef struct app {
     session *s;

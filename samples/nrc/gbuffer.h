@@ -18,10 +18,10 @@ typedef struct gbuffer {
     VkPipelineLayout layout;
 } gbuffer;
 
-/* Creates the images in the layout GENERAL, and the set without its buffers. Waits for the device. Destroy *p in any
- * case. */
+/* Creates the images in the layout GENERAL, and the descriptor set, still without its buffers. Waits for the device.
+ * Destroy *p also after an error. */
 vkt_result gbuffer_create(const device *d, frames *f, VkExtent2D extent, gbuffer *p);
-/* Puts the hash grid's levels and the buffer of all parameters into the set. */
+/* Adds the hash grid's levels and the buffer of all parameters to the descriptor set. */
 vkt_result gbuffer_bind_network(gbuffer *p, const vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer parameters);
 void gbuffer_destroy(gbuffer *p); /* the device must be idle */
 

@@ -8,7 +8,7 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 8 }; /* steps for each round, each with an eighth of the pixels */
+enum { LEARN_STEPS = 8 }; /* steps of a round; each step reads an eighth of the pixels */
 
 typedef struct learn_params {
     uint64_t seed;
@@ -35,12 +35,12 @@ typedef struct learner {
     vkt_store *store;
     vkt_program *step, *answer;
     uint64_t steps;           /* number of steps that were submitted completely */
-    uint32_t in_round;        /* number of steps of the round that were submitted completely */
+    uint32_t in_round;        /* number of steps of the round in progress that were submitted completely */
     bool has_images;          /* the arrays have the images of the round in progress */
     uint64_t measured_frames; /* vkt_step_progress.measured_frames of the last call */
 } learner;
 
-/* Creates all objects of a learner. Destroy it in any case, before the context. */
+/* Creates all objects of a learner. Destroy it before the context, also after an error. */
 vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 /* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and the index at which

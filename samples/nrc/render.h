@@ -22,7 +22,7 @@ typedef struct renderer {
     VkPipeline traces, draws[RENDER_VIEWS];
 } renderer;
 
-/* Creates a renderer for canvases of one format. *p must outlive it. Destroy it in any case. */
+/* Creates a renderer for canvases of one format. *p must outlive it. Destroy it also after an error. */
 vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
 

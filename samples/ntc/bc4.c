@@ -4,13 +4,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { UNITS = BC4_STEPS / 255 }; /* units of a step of a bound */
+enum { UNITS = BC4_STEPS / 255 }; /* a step of a bound, in units of 1 / BC4_STEPS */
 
-/* A block that is being searched. */
+/* A possible block in the search for the best one. */
 typedef struct candidate {
     int first, second; /* the bounds */
     uint8_t code[16];
-    uint64_t error; /* sum of squares; UINT64_MAX: it is not allowed */
+    uint64_t error; /* sum of squares; UINT64_MAX: the block is not allowed */
 } candidate;
 
 uint32_t bc4_rescale(uint32_t x, uint32_t from, uint32_t to)
@@ -24,7 +24,7 @@ size_t bc4_bytes(uint32_t height, uint32_t width)
 }
 
 /* Computes the values of the eight codes. Codes 0 and 1 are the bounds. If the first bound is larger, six values are
- * between them; else four are, and codes 6 and 7 are 0 and 1. */
+ * between the bounds. Otherwise four values are between them, and codes 6 and 7 have the values 0 and 1. */
 static void values_of(int first, int second, uint16_t values[8])
 {
     const int parts = first > second ? 7 : 5;
@@ -36,8 +36,9 @@ static void values_of(int first, int second, uint16_t values[8])
     values[7] = BC4_STEPS;
 }
 
-/* Computes the best codes and the error for two bounds. If no number has the value of a bound, the block is not
- * allowed: then the bounds could not be found in the decoded numbers. */
+/* Computes the best codes and the error for two bounds. A block is not allowed if no number gets the code of one of the
+ * bounds. (Otherwise the decoded numbers would not have both bounds, and bc4_encode could not find the same block
+ * again.) */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];
@@ -60,8 +61,8 @@ static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
     if (c->first != c->second && !(used[0] && used[1])) c->error = UINT64_MAX;
 }
 
-/* Returns whether the bounds are those of a block of the same kind as the start. With codes for 0 and 1, the bounds
- * are neither. */
+/* Returns whether a block may have these bounds. `six`: first <= second, so the block has codes for 0 and 1. Then 0 and
+ * 255 are no useful bounds. */
 static bool fits(int first, int second, bool six)
 {
     return six ? first >= 1 && first <= second && second <= 254 : second >= 0 && second < first && first <= 255;
@@ -91,9 +92,10 @@ static int bound_of(uint32_t units)
     return (int)bc4_rescale(units, BC4_STEPS, 255);
 }
 
-/* Finds a block with a small error: of those with six and those with four values between the bounds. The search starts
- * with the smallest and the largest number as the bounds, in the second case without numbers that are 0 or 1. Where
- * neither is allowed, because the numbers are nearly equal, all become the middle one. */
+/* Finds a block with a small error. The first search is for blocks with six values between the bounds. It starts with
+ * the largest and the smallest number as bounds. The second search is for blocks with four values between the bounds.
+ * Its start ignores numbers that are 0 or 1. The third candidate has two equal bounds, in the middle: it is always
+ * allowed, also if the numbers are so similar that no other block is. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

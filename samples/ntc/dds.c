@@ -34,7 +34,7 @@ static void write_header(uint8_t *to, const ntc_grid *g, uint32_t layer_bytes)
     put(to, 35, g->features);
 }
 
-/* Encodes the latents of a feature, and sets them to what the blocks decode to. */
+/* Encodes the latents of a feature, and replaces them by the decoded blocks. */
 static void encode_layer(ntc_grid *g, uint32_t feature, uint16_t *units, uint8_t *out)
 {
     const size_t cells = (size_t)g->height * g->width;

@@ -4,10 +4,10 @@
 
 #include "ntc/set.h"
 
-/* Writes each grid as BC4 blocks to <folder>/grid<i>.dds: an array texture with a layer for each feature. Latents
- * of `pack --bc4` are those of blocks already. Other ones change a little, because a block of 4 x 4 cells has eight
- * values. Afterwards *s has the latents that the blocks decode to, rounded to the grid's number of bits, if it has any.
- * Errors have a message. */
+/* Writes each grid as BC4 blocks to <folder>/grid<i>.dds: an array texture with a layer for each feature. Latents of
+ * `pack --bc4` do not change, because they were decoded from such blocks. Other latents change a little, because a
+ * block of 4 x 4 cells has only eight values. Afterwards *s has the latents that are decoded from the blocks. If a grid
+ * has bits > 0, they are rounded to its levels. Errors have a message. */
 vkt_result dds_write(ntc_set *s, const char *folder);
 
 #endif

@@ -11,7 +11,8 @@ typedef struct between {
     float fraction;
 } between;
 
-/* With the scale in blocks, block x is at (x + 1/2) / scale - 1/2 cells. Cells outside are the nearest ones inside. */
+/* `scale` is in blocks. The centre of block x is (x + 1/2) / scale - 1/2 cells from the centre of the first cell. A
+ * cell outside the grid is replaced by the nearest cell inside. */
 static between find(uint32_t x, uint32_t scale, uint32_t cells)
 {
     const uint32_t at = 2 * x + 1 + scale, next = at / (2 * scale);
@@ -63,8 +64,8 @@ static float *transposed(const ntc_set *s)
     return w;
 }
 
-/* Computes the layers for the inputs value[0]. Returns the outputs, which are in one of the two arrays. `w` is that of
- * transposed(). */
+/* Computes the layers for the inputs value[0]. Returns the outputs, which are in one of the two arrays. `w` is the
+ * result of transposed(). */
 static const float *evaluate(const ntc_set *s, const float *w, float value[2][NTC_MAX_INPUTS])
 {
     for (uint32_t k = 0; k < NTC_LAYERS; k++) {

@@ -38,7 +38,7 @@ vkt_result job_plan(session *s, const ntc_options *o, ntc_job *j)
     return VKT_OK;
 }
 
-/* Returns the side of a tile in blocks: at most that of the image. It is rounded down to a multiple of 4. */
+/* Returns the side of a tile in blocks. It is at most the side of the image, and rounded down to a multiple of 4. */
 static uint32_t side_of(uint32_t wanted, uint32_t image)
 {
     return ntc_blocks(wanted < image ? wanted : image) / 4 * 4;

@@ -14,9 +14,9 @@ typedef struct ntc_job {
     double steps_per_second;
 } ntc_job;
 
-/* Reads the images s->o.files + 1, and chooses the grids. End the job in any case. */
+/* Reads the images s->o.files[1], s->o.files[2], .., and chooses the grids. Call job_end also after an error. */
 vkt_result job_plan(session *s, const ntc_options *o, ntc_job *j);
-/* Creates the trainer, when the session has a context, and goes on from --resume. */
+/* Creates the trainer, and loads the file of --resume if the option is given. The session must have a context. */
 vkt_result job_start(ntc_job *j, const ntc_options *o);
 void job_end(ntc_job *j); /* call it before the context is destroyed */
 

@@ -7,7 +7,7 @@
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
  *   plan       chooses the grids for a number of bits
- *   train      uses the library: trains latents and network; train_bc4: latents that become those of blocks
+ *   train      uses the library: trains latents and network; train_bc4: replaces latents by those of BC4 blocks
  *   dds        writes latents as block-compressed textures
  *   job, pack  the commands `pack` and `unpack`
  *   render     draws textures, decoded in a fragment shader

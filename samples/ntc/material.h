@@ -5,8 +5,8 @@
 #include "ntc/set.h"
 
 /* Reads the images of `paths`, which must have equal sizes. An image whose three channels are equal counts as one
- * channel. Sets width, height, channels and textures of *s. *texels has (y * width + x) * channels + c; the caller
- * frees it. Errors have a message. */
+ * channel. Sets width, height, channels and textures of *s. Channel c of texel (x,y) is (*texels)[(y * width + x) *
+ * channels + c]; the caller frees *texels. Errors have a message. */
 vkt_result material_read(const char *const *paths, uint32_t n, ntc_set *s, uint8_t **texels);
 /* Writes an image for each texture: <folder>/<name>.png. */
 vkt_result material_write(const ntc_set *s, const uint8_t *texels, const char *folder);

@@ -8,7 +8,7 @@ typedef struct ntc_options {
     const char *output; /* a file, or a folder for `unpack` */
     const char *grids;  /* NULL: chosen from bppc */
     bool dds;           /* unpack: also write the latents as block-compressed textures */
-    bool bc4;           /* pack: the latents are those of BC4 blocks */
+    bool bc4;           /* pack: the latents are numbers that BC4 blocks can store */
     const char *checkpoint, *resume;
     uint64_t checkpoint_every;
     double bppc, rounded;
@@ -21,7 +21,7 @@ typedef struct ntc_options {
     double budget_ms;
 } ntc_options;
 
-/* Compresses the images s->o.files + 1 to a file. */
+/* Compresses the images s->o.files[1], s->o.files[2], .. to a file. */
 vkt_result ntc_pack(session *s, const ntc_options *o);
 /* Decodes the file s->o.files[1] to a folder. */
 vkt_result ntc_unpack(session *s, const ntc_options *o);

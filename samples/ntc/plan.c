@@ -6,8 +6,8 @@
 
 #include "common/message.h"
 
-/* A way to divide the bits between grids. A grid has `share` features for each feature of a unit. The number of units
- * is the largest that fits, in steps of 1/4. The bits that are left go to the last grid. */
+/* A way to divide the bits between grids. With u units, a grid has share * u features. u is the largest multiple of 1/4
+ * that fits. The bits that are left are used for more features of the last grid. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;
@@ -17,8 +17,8 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
-/* The first one that is for so many bits is used. If not even one unit of it fits, as with few channels, the one before
- * it is used. The profile for 0 bits is only for this. */
+/* The first profile with bppc <= most is used. If images have few channels, not even 1/4 unit of it may fit. Then the
+ * profile before it is used. The profile with most = 0 is used only in this case. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
     { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },
@@ -40,7 +40,7 @@ double plan_bppc(const ntc_set *s)
     return 8.0 * (double)ntc_bytes(&sized) / ((double)s->width * s->height * s->channels);
 }
 
-/* Sets the grids for units / 4 units. Each has at least one feature. */
+/* Sets the grids for u = units / 4. Each grid has at least one feature. */
 static void set_features(ntc_set *s, const profile *p, uint32_t units, bool bc4)
 {
     s->n_grids = p->n_grids;

@@ -9,7 +9,7 @@
  * feature in each grid need more bits. */
 vkt_result plan_grids(ntc_set *s, double bppc, bool bc4);
 /* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for ntc_grid.corners, and commas between grids. With
- * `bc4`, all grids are BC4 blocks, whatever their bits are. VKT_E_ARG, with a message. */
+ * `bc4`, all grids are BC4 blocks, and BITS has no effect. VKT_E_ARG, with a message. */
 vkt_result plan_parse(ntc_set *s, const char *text, bool bc4);
 /* Returns the bits of the file for each pixel and channel. */
 double plan_bppc(const ntc_set *s);

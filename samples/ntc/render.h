@@ -24,14 +24,15 @@ typedef struct renderer {
     VkPipeline draws;
 } renderer;
 
-/* Copies a set's latents and weights to a buffer of the device. Destroy the buffer in any case. */
+/* Copies a set's latents and weights to a buffer of the device. Destroy the buffer also after an error. */
 vkt_result parameters_upload(const device *d, const ntc_set *s, buffer *to, parameters *p);
 
-/* `original`: the texels to compare with, (y * width + x) * channels + c. Destroy *r in any case. */
+/* `original` has the texels to compare with, at index (y * width + x) * channels + c. Destroy *r also after an
+ * error. */
 vkt_result renderer_create(const device *d, const ntc_set *s, const uint8_t *original, const parameters *p,
                            VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
-/* Records a drawing of texture i: view is NTC_VIEW_... */
+/* Records a drawing of texture i. `view`: NTC_VIEW_ORIGINAL, NTC_VIEW_DECODED or NTC_VIEW_ERROR. */
 void renderer_draw(const renderer *r, VkCommandBuffer cmd, const ntc_set *s, uint32_t view, uint32_t i, rect to);
 
 #endif

@@ -3,8 +3,9 @@
  *   width, height, textures, grids, hidden
  *   for each texture: channels, name (28 bytes, ends with 0)
  *   for each grid: scale, features, bits, corners
- *   weights as 16-bit floats, then the latents of each grid, `bits` bits each, the lowest bit first; each of these
- * parts is filled up to a whole byte. A grid of 0 bits has BC4 blocks instead, feature after feature */
+ *   weights as 16-bit floats
+ *   for each grid: latents of `bits` bits each, the lowest bit first, filled up to a whole byte. If `bits` is 0: BC4
+ *   blocks, feature after feature */
 #include "ntc/set.h"
 
 #include <errno.h>
@@ -188,7 +189,7 @@ static uint32_t crc32_of(const uint8_t *p, size_t n)
     return ~crc;
 }
 
-/* A place in the bytes of a file. */
+/* A position in the bytes of a file. */
 typedef struct cursor {
     uint8_t *p;
 } cursor;

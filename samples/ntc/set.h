@@ -8,15 +8,15 @@
 enum {
     NTC_MAX_TEXTURES = 8,
     NTC_MAX_GRIDS = 3,
-    NTC_MAX_INPUTS = 128, /* of the network: VKT_MLP_MAX_WIDTH */
+    NTC_MAX_INPUTS = 128, /* inputs of the network; equal to VKT_MLP_MAX_WIDTH */
     NTC_POSITION = 3,     /* inputs for the position of a block inside a cell: see ntc_place_scale */
     NTC_LAYERS = 3,
     NTC_MAX_SIDE = 8192,
     NTC_NAME = 28
 };
 
-/* A grid of latents. One cell covers scale x scale texels, a multiple of NTC_BLOCK. A latent is a number in [0,1] with
- * 2^bits levels. With 0 bits the latents are those of BC4 blocks: bc4.h. */
+/* A grid of latents. One cell covers scale x scale texels; `scale` is a multiple of NTC_BLOCK. A latent is a number in
+ * [0,1] with 2^bits levels. If `bits` is 0, the grid's latents are decoded from BC4 blocks (bc4.h). */
 typedef struct ntc_grid {
     uint32_t scale, features, bits;
     bool corners;           /* the network gets the four cells around a block, else their weighted mean */
@@ -34,29 +34,30 @@ typedef struct ntc_set {
     uint32_t n_textures, n_grids, hidden;
     ntc_texture textures[NTC_MAX_TEXTURES];
     ntc_grid grids[NTC_MAX_GRIDS];
-    float *weights; /* all layers, each its weight (outputs, inputs) and its bias; exact in 16 bits */
+    float *weights; /* for each layer: weight (outputs, inputs), then bias; all are exact in 16 bits */
 } ntc_set;
 
-/* A layer of the network and the place of its numbers in ntc_set.weights. */
+/* A layer of the network. `weight` and `bias` are the indices of its first weight and bias in ntc_set.weights. */
 typedef struct ntc_layer {
     uint32_t in, out;
     size_t weight, bias;
 } ntc_layer;
 
 uint32_t ntc_inputs(const ntc_set *s);  /* returns the number of inputs of the network */
-uint32_t ntc_outputs(const ntc_set *s); /* returns the number of outputs: (y * NTC_BLOCK + x) * channels + c */
-uint32_t ntc_blocks(uint32_t texels);   /* returns the number of blocks along a side; the last may reach beyond it */
+uint32_t ntc_outputs(const ntc_set *s); /* returns the number of outputs; order: (y * NTC_BLOCK + x) * channels + c */
+uint32_t ntc_blocks(uint32_t texels);   /* returns the number of blocks along a side; the last block may reach beyond
+                                         * the side */
 /* Returns `scale` of the grid in whose cells the network gets the position of a block. This is the coarsest grid with
  * corners, or the first grid if no grid has corners. */
 uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
 size_t ntc_latents(const ntc_grid *g);
-uint32_t ntc_steps(const ntc_grid *g); /* returns the level of a latent that is 1 */
+uint32_t ntc_steps(const ntc_grid *g); /* returns the largest level; a latent of 1 has this level */
 uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file */
 
 /* Sets the sizes of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a member is
- * out of range; VKT_E_NOMEM. Free the set in any case. */
+ * out of range; VKT_E_NOMEM. Free the set also after an error. */
 vkt_result ntc_allocate(ntc_set *s);
 void ntc_free(ntc_set *s);
 
@@ -65,14 +66,14 @@ float ntc_half(float x);
 
 vkt_result ntc_write(const ntc_set *s, const char *path);
 /* Reads a file. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: it has another format, or is damaged; all with a message. Free
- * the set in any case. */
+ * the set also after an error. */
 vkt_result ntc_read(const char *path, ntc_set *s);
 
-/* Writes the texels of block (x,y), as bytes, to their places: byte (y * width + x) * channels + c of `out` for texel
- * (x,y). Texels outside the images are left out. */
+/* Writes the texels of block (x,y) to `out`, as bytes. Channel c of the texel in row i and column j of the images is
+ * out[(i * width + j) * channels + c]. Texels outside the images are left out. */
 void ntc_put_block(const ntc_set *s, const float *block, uint32_t x, uint32_t y, uint8_t *out);
 
-/* Decodes all texels: byte (y * width + x) * channels + c of `out`. VKT_E_NOMEM. */
+/* Decodes all texels to `out`, in the order of ntc_put_block. VKT_E_NOMEM. */
 vkt_result ntc_decode(const ntc_set *s, uint8_t *out);
 
 #endif

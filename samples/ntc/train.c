@@ -28,8 +28,8 @@ static uint32_t nearest(uint32_t i, uint32_t n)
     return i < n ? i : n - 1;
 }
 
-/* Makes the array of the textures in [0,1], (outputs of the network, rows of blocks, columns of blocks). A block that
- * reaches beyond the images repeats the texels at their edge. */
+/* Makes the array of the textures. Its numbers are in [0,1], and its shape is (outputs of the network, rows of blocks,
+ * columns of blocks). A block that reaches beyond the images repeats the texels at their edge. */
 static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
 {
     const ntc_set *s = t->set;
@@ -49,13 +49,13 @@ static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
     return r;
 }
 
-/* Returns the place of a block inside a cell along an axis, from -1 to 1. */
+/* Returns the position of block x inside its cell along an axis, from -1 to 1. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
 }
 
-/* Makes the array of positions, (NTC_POSITION, rows of blocks, columns of blocks). */
+/* Makes the array of positions, with the shape (NTC_POSITION, rows of blocks, columns of blocks). */
 static vkt_result make_position(ntc_trainer *t)
 {
     const ntc_set *s = t->set;
@@ -104,14 +104,15 @@ static vkt_tensor read_tile(const ntc_trainer *t, const ntc_graph *g, vkt_tensor
     return vkt_latent_grid(g->g, from, g->origin, &p);
 }
 
-/* Returns the latents as the network gets them in a phase. Those of BC4 blocks are not rounded. */
+/* Returns the latents as the network gets them in a phase. Latents of BC4 blocks have noise until they are frozen; they
+ * are never rounded. */
 static vkt_tensor quantized(const ntc_graph *g, vkt_tensor latents, const ntc_grid *grid, uint32_t phase)
 {
     if (grid->bits) return vkt_quantize(g->g, latents, grid->bits, phase == NTC_NOISE);
     return phase == NTC_FROZEN ? latents : vkt_quantize(g->g, latents, NTC_BC4_NOISE, true);
 }
 
-/* Builds the network for the blocks of a tile: -> (blocks, outputs). */
+/* Builds the network for the blocks of a tile. The result has the shape (blocks, outputs). */
 static vkt_tensor network(const ntc_trainer *t, const ntc_graph *g, uint32_t phase)
 {
     const vkt_init middle = { .kind = VKT_INIT_UNIFORM, .a = 0.3f, .b = 0.7f },
@@ -234,7 +235,7 @@ static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
         if (origin[i] > most[i]) origin[i] = most[i];
 }
 
-/* Returns the first block of the tile of a step. Each pass over the tiles has its own order. */
+/* Sets `origin` to the first block of the tile of a step. Each pass over all tiles has its own order. */
 static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
 {
     const uint64_t pass = step / t->tiles;
@@ -253,7 +254,7 @@ static vkt_result write_tile(ntc_trainer *t)
     return vkt_array_write(t->origin, 0, origin, sizeof origin);
 }
 
-/* Changes the latents of grids of BC4 blocks to those of blocks. */
+/* Encodes the latents of grids of BC4 blocks, and replaces them by the decoded blocks. */
 static vkt_result encode_blocks(ntc_trainer *t)
 {
     char name[24];

@@ -7,7 +7,8 @@
 #include "graphics/vk.h"
 #include "ntc/bc4.h"
 
-/* Changes the latents of a grid to those of blocks. `blocks` and `units` have room for one feature. */
+/* Encodes the latents of a grid, and replaces them by the decoded blocks. `blocks` and `units` are memory for one
+ * feature. */
 static void encode(const ntc_grid *g, float *latents, uint16_t *units, uint8_t *blocks)
 {
     const size_t cells = (size_t)g->height * g->width;

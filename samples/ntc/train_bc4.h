@@ -1,12 +1,12 @@
-/* ntc/train_bc4.h - latents of a training that become those of BC4 blocks. */
+/* ntc/train_bc4.h - encodes the latents of a training as BC4 blocks. */
 #ifndef NTC_TRAIN_BC4_H
 #define NTC_TRAIN_BC4_H
 
 #include "ntc/set.h"
 #include "vktrain/graph.h"
 
-/* Changes the parameter `name` of the store, the latents of a grid, to what the blocks of these latents decode to. A
- * second call changes nothing. VKT_E_NOMEM, VKT_E_NOT_FOUND, or the errors of the store. */
+/* Encodes the parameter `name` of the store, the latents of a grid, as BC4 blocks, and replaces it by the decoded
+ * blocks. A second call changes nothing. VKT_E_NOMEM, VKT_E_NOT_FOUND, or the errors of the store. */
 vkt_result ntc_encode_latents(vkt_store *store, const char *name, const ntc_grid *g);
 
 #endif

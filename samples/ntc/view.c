@@ -45,7 +45,7 @@ static vkt_result open_device(app *a)
     return device_adopt(&a->d, &a->s->host, a->s->o.memory_limit_bytes, &a->s->ctx);
 }
 
-/* Reads a file. Its decoded texels take the place of the original. */
+/* Reads a file. Its decoded texels are used as the original. */
 static vkt_result open_file(app *a)
 {
     ntc_set *set = &a->job.set;
@@ -128,8 +128,8 @@ static void close_app(app *a)
 
 /* ---- drawing ---- */
 
-/* Records the barrier before the drawing, which follows the library's steps (`before`), or the one after the drawing.
- */
+/* Records a barrier. `before`: between the library's steps and the drawing. Otherwise: between the drawing and the next
+ * steps. */
 static void barrier(const app *a, VkCommandBuffer cmd, bool before)
 {
     const VkPipelineStageFlags2 train = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
@@ -300,7 +300,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     return window_present(&a->w, image);
 }
 
-/* Writes the last frame to the screenshot. */
+/* Draws one more frame, and writes it to the screenshot. */
 static vkt_result last_frame(app *a)
 {
     const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };

@@ -30,7 +30,7 @@ static const struct {
 
 scaling_network horovod_network(void)
 {
-    /* The ring enters each server once and leaves it once: of four messages, one crosses the network. */
+    /* A server has four GPUs, and the ring leaves each server once. So one of four messages crosses the network. */
     const double mean_us = ((GPUS_PER_SERVER - 1) * NCCL_PCI_US + NCCL_NETWORK_US) / GPUS_PER_SERVER;
     return (scaling_network){ .algorithm = SCALING_RING,
                               .latency_us = NCCL_LARGE * mean_us,

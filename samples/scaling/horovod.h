@@ -1,5 +1,5 @@
-/* scaling/horovod.h - the efficiencies that Horovod's authors published, and those of the model. docs/scaling.md has
- * the source of each number. */
+/* scaling/horovod.h - the efficiencies that Horovod's authors published, and those that the model predicts.
+ * docs/scaling.md has the source of each number. */
 #ifndef SCALING_HOROVOD_H
 #define SCALING_HOROVOD_H
 

@@ -27,9 +27,9 @@ typedef enum scaling_algorithm {
 /* The connection of a rank to the other ranks. */
 typedef struct scaling_network {
     scaling_algorithm algorithm;
-    double latency_us;    /* alpha: the time that each message needs in addition to its bytes */
+    double latency_us;    /* alpha: time of each message in addition to the time of its bytes */
     double gb_per_s;      /* beta: bandwidth in each direction, 10^9 bytes per second; 0: infinite */
-    double contention;    /* number of ranks that share that bandwidth; 0 counts as 1 */
+    double contention;    /* number of ranks that share this bandwidth; 0 counts as 1 */
     double copy_gb_per_s; /* rate of the host's copies of a bucket before and after its exchange; 0: no copies */
     double fuse_bytes;    /* limit for the bytes of an exchange of several buckets; 0: an exchange has one bucket */
 } scaling_network;
@@ -44,7 +44,8 @@ typedef struct scaling_step {
 /* Returns the time of an all-reduce of `bytes` bytes. ranks: 1 or more; one rank needs no time. */
 double scaling_exchange_ms(const scaling_network *net, double bytes, uint32_t ranks);
 scaling_step scaling_predict(const scaling_profile *p, const scaling_network *net, uint32_t ranks);
-/* Merges neighbouring buckets while their sum is at most `bytes`. A merged bucket is ready when its last part is. */
+/* Merges neighbouring buckets while their sum is at most `bytes`. A merged bucket is ready when the last of its buckets
+ * is ready. */
 void scaling_fill(scaling_profile *p, double bytes);
 
 #endif

@@ -9,7 +9,7 @@
 /* Reads
  *     { "forward_ms": 20, "backward_ms": 40, "update_ms": 2, "buckets": [ { "bytes": 4194304, "ready_ms": 25 }, ... ] }
  * into *p. Buckets are in the order in which they are ready. If the file has another form, prints what is wrong and
- * returns false. The caller frees p->buckets in any case. */
+ * returns false. The caller frees p->buckets, also after an error. */
 bool scaling_read(const char *path, scaling_profile *p);
 
 #endif

@@ -38,9 +38,9 @@ typedef struct renderer_params {
     const gpu_image *texture;                    /* the target on the device */
     VkFormat format;                             /* the format of every canvas */
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
-    vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
+    vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* the grid's table, then weight and bias of each layer */
 } renderer_params;
-/* Creates a renderer. Call renderer_set_width before the first frame. Destroy the renderer in any case. */
+/* Creates a renderer. Call renderer_set_width before the first frame. Destroy the renderer also after an error. */
 vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */

@@ -12,7 +12,7 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,   /* limit for the pixels of one run of the program `check` */
-    AHEAD = 3,         /* limit for steps whose loss is not known; beyond it, learn_step waits for the oldest one */
+    AHEAD = 3,         /* if the losses of more steps than this are not known, learn_step waits for the oldest loss */
     MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
     MAX_ROWS = 1 << 24 /* limit for the rows of all passes together; a single pass may have more */
 };

@@ -48,11 +48,12 @@ typedef struct learner {
     curve loss;
 } learner;
 
-/* Returns the data for the shader: the grid's levels, and table, weights and biases in the order of network.frag. */
+/* Returns the data for the shader: the levels of the grid, and the parameters: the grid's table, then weight and bias
+ * of each layer. */
 vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS],
                        vkt_vk_buffer parameters[VIEW_N_PARAMETERS]);
 
-/* Creates all objects of a learner. Destroy it in any case, before the context. */
+/* Creates all objects of a learner. Destroy it before the context, also after an error. */
 vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 
@@ -66,8 +67,8 @@ vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *u
 vkt_result learn_record(learner *l, const frame *f);
 /* Returns the barriers before and after a recorded step: see vkt_program_barriers. */
 void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
-/* Reads the losses of steps that are done, without waiting. With --recorded, reads the loss of `slot`, whose frame must
- * be done. */
+/* Reads the losses of steps that are done, without waiting. With --recorded, reads the loss of the step that was
+ * recorded in the frame of `slot`; this frame must be done. */
 vkt_result learn_collect(learner *l, uint32_t slot);
 
 uint64_t learn_steps(const learner *l);     /* steps since the last reset */

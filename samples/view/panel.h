@@ -18,7 +18,7 @@ typedef struct panel_state {
     bool paused;
 } panel_state;
 
-/* Draws width x PANEL_HEIGHT pixels to `bgra`, each of four bytes: B, G, R and one that is not used. VKT_E_NOMEM. */
+/* Draws width x PANEL_HEIGHT pixels to `bgra`. Each pixel has four bytes: B, G, R and an unused byte. VKT_E_NOMEM. */
 vkt_result panel_draw(const panel_state *s, uint32_t width, void *bgra);
 
 #endif

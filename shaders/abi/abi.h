@@ -3,8 +3,8 @@
  *   VKT_PUSH(vkt_relu_push, VKT_U32(n) VKT_F32(slope))    the push-constant block; `pc` in GLSL, `struct vkt_relu_push` in C
  *   #define RELU_X 0                                       binding numbers and specialisation ids are plain macros
  *
- * Members are 32-bit scalars, so std430 and C have the same offsets. A test that needs the layout as data defines VKT_PUSH,
- * VKT_U32, VKT_I32 and VKT_F32 before it includes an abi header. */
+ * Members are 32-bit scalars, so std430 and C have the same offsets. A test that needs a table of the members defines
+ * VKT_PUSH, VKT_U32, VKT_I32 and VKT_F32 before it includes an abi header. */
 #ifndef VKT_ABI_H
 #define VKT_ABI_H
 #ifdef VKT_GLSL

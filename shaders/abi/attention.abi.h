@@ -1,20 +1,20 @@
-/* attention.abi.h - softmax(scale * q k^T) v by heads. In q, k and v, a row of a head has d4 vec4s. A row of ld vec4s has
- * `heads` heads of q, or kv_heads heads of k or v, side by side. In q, row t of head h starts at vec4
- * (h / heads * n + t) * ld + h % heads * d4, where n is the number of rows of a head. In k and v it is the same with
- * kv_heads. Heads are counted over all samples. In y and dy, ld is heads * d4. Head h of q reads head h / group of k and
- * v. */
+/* attention.abi.h - softmax(scale * q k^T) v for each head. A token of a head has d4 vec4s. The heads of a token are
+ * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s, in y
+ * and dy heads * d4. The number h of a head counts over all samples. In q, token t of head h starts at vec4
+ * (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and v, kv_heads replaces
+ * `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. */
 VKT_PUSH(vkt_attention_push,
-         VKT_U32(units) /* number of tiles of this dispatch, over all heads (of k and v for attention_dkv.comp) */
-         VKT_U32(rows) VKT_U32(others) /* queries and keys per head, swapped for attention_dkv.comp */
+         VKT_U32(units) /* tiles of this dispatch, over all heads of q; attention_dkv.comp: of k and v */
+         VKT_U32(rows) VKT_U32(others) /* queries and keys of a head; attention_dkv.comp: keys and queries */
          VKT_U32(heads) VKT_U32(kv_heads)
          VKT_U32(group) /* heads of q that read the same head of k and v */
          VKT_U32(d4) VKT_U32(ld)
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
-         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* first vec4 of the first sample in a binding */
+         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* index in its binding of sample 0's first vec4 */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
-         VKT_U32(lse0) VKT_U32(delta0) /* first element of the first sample in a binding */
+         VKT_U32(lse0) VKT_U32(delta0) /* index in its binding of sample 0's first element */
          VKT_U32(zero) /* always 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0
@@ -31,12 +31,12 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPEC_ROWS   1 /* rows of a tile */
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
 #define ATTENTION_SPECS       3
-#define ATTENTION_ROTATED   16u /* subgroups with this number of lanes rotate the weights: lib/attention.glsl */
+#define ATTENTION_ROTATED   16u /* in subgroups of this size, weights move from lane to lane: lib/attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the number of vec4s in which a lane has its sums */
-/* The kernels for GPUs (lib/attention_shared.glsl). A work group has rows / own * ATTENTION_SHARED_LANES_N(d4) lanes. */
+#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of sums of a lane */
+/* Kernels for GPUs (lib/attention_shared.glsl). A work group has ROWS / OWN * ATTENTION_SHARED_LANES_N(D4) lanes. */
 #define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
-#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4; 4 or 2 in rows of more than 16 */
+#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4; if d4 is above 16: 4 or 2 */
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
 #define ATTENTION_SHARED_SPEC_OWN    4 /* rows of a lane: 4 or 2 */
 #define ATTENTION_SHARED_SPECS       5

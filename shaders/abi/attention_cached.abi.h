@@ -1,10 +1,10 @@
 /* attention_cached.abi.h - see attention_cached.comp. k and v have planes of `keys` rows, one for each of their heads. q and y
  * have `group` planes of `queries` rows for each plane of k. A row has 4 * ATTENTION_CACHED_SPEC_D4 numbers. */
 VKT_PUSH(vkt_attention_cached_push,
-         VKT_U32(units) /* planes of q * queries */
+         VKT_U32(units) /* rows of q: its planes * queries */
          VKT_U32(queries) VKT_U32(keys)
          VKT_U32(group)
-         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) /* first vec4 in the bindings */
+         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) /* index in its binding of the first vec4 */
          VKT_F32(scale))
 #define ATTENTION_CACHED_Q    0
 #define ATTENTION_CACHED_K    1
@@ -13,4 +13,4 @@ VKT_PUSH(vkt_attention_cached_push,
 #define ATTENTION_CACHED_Y    4
 #define ATTENTION_CACHED_SPEC_D4     1 /* vec4s of a row: 1 to 32 */
 #define ATTENTION_CACHED_SPEC_SPREAD 2 /* lanes that share a row of v: a power of two, at most the lanes of a work group */
-#define ATTENTION_CACHED_LANES 256u    /* most lanes of a work group */
+#define ATTENTION_CACHED_LANES 256u    /* maximum number of lanes of a work group */

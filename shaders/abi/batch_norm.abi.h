@@ -1,12 +1,13 @@
-/* batch_norm.abi.h - normalisation of channels, batch last: x is (C, positions, N'). A channel has `channel4` vec4s.
- * Vec4 i of a channel has the column i % period4. Its element j counts if sample 4 * column + j is a real row. */
+/* batch_norm.abi.h - normalisation of channels, batch last: x is (C, positions, N'), where N' is the batch rounded up
+ * to a multiple of 4. A channel has `channel4` vec4s. Vec4 i of a channel has four samples, from sample
+ * 4 * (i % period4) on. A sample counts if it is a real row of the batch and not padding. */
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
-         VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a block of a channel; number of blocks */
+         VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a block; blocks of a channel */
          VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* first vec4 of channel `first` in each binding */
          VKT_U32(all_channels) VKT_F32(eps)
-         VKT_U32(unbiased) VKT_F32(momentum)) /* of the running statistics: see running_stats.abi.h */
+         VKT_U32(unbiased) VKT_F32(momentum)) /* for the running statistics, as in running_stats.abi.h */
 #define BATCH_NORM_X     0
 #define BATCH_NORM_STEP  1
 #define BATCH_NORM_MEAN  2 /* f32 (C) */
@@ -15,7 +16,7 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_BETA  5 /* f32 (C) */
 #define BATCH_NORM_Y     6 /* y, or dx */
 #define BATCH_NORM_DY    7
-#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2; backward: sums of dy, dy * xhat */
+#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2. Backward: sums of dy, dy * xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
 #define BATCH_NORM_RUNNING_MEAN 9 /* f32 (C): forward only, read and written */
@@ -27,6 +28,6 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_SPEC_BETA  2
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
 #define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */
-#define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts where BATCH_NORM_MASK is above zero */
+#define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts only where BATCH_NORM_MASK is above zero */
 #define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, and the work group that normalises it also computes its sums */
 #define BATCH_NORM_SPEC_RUNNING 6 /* 1: the running statistics are updated */

@@ -1,16 +1,16 @@
 /* blocks.abi.h - specialisation ids of all kernels that compute a tile of a matrix product in shared memory by
  * lib/blocks.glsl. */
-#define BLOCKS_K 16u /* k per tile; a slice of a sum over k starts at a multiple of this */
-#define BLOCKS_COOP_K 32u /* k per tile with COOP */
-#define BLOCKS_COOP2_K 16u /* k of one cooperative matrix with COOP2; the k of a tile is BLOCKS_COOP_K */
-#define BLOCKS_SPLIT_K 16u /* k per tile with COOP and SPLIT, where each element has two parts */
+#define BLOCKS_K 16u /* length of a tile along k; a slice of a sum over k starts at a multiple of it */
+#define BLOCKS_COOP_K 32u /* length of a tile along k with COOP */
+#define BLOCKS_COOP2_K 16u /* with COOP2: length of a cooperative matrix along k; that of a tile is BLOCKS_COOP_K */
+#define BLOCKS_SPLIT_K 16u /* length of a tile along k with COOP and SPLIT, where each element has two parts */
 #define BLOCKS_SPEC_LANES 0 /* (BM / TM) * (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 16 or more */
 #define BLOCKS_SPEC_BN    2
 #define BLOCKS_SPEC_TM    3 /* rows and columns per lane: multiples of 4 */
 #define BLOCKS_SPEC_TN    4
-#define BLOCKS_SPEC_WHOLE 5 /* bits BLOCKS_WHOLE_*: the product has only whole tiles along this axis, so no bounds are
-                             checked; bit BLOCKS_UNROLLED */
+#define BLOCKS_SPEC_WHOLE 5 /* bits BLOCKS_WHOLE_M, _N, _K: the product has only whole tiles along this axis, so the
+                             kernel checks no bounds there. One more bit is BLOCKS_UNROLLED */
 #define BLOCKS_SPECS      6 /* the kernel's own ids start here */
 #define BLOCKS_WHOLE_M 1u
 #define BLOCKS_WHOLE_N 2u

@@ -1,13 +1,13 @@
 /* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch computes all channels
  * of each of its groups, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_direct_push,
-         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or those of a phase */
-         VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
+         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or one phase of them */
+         VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* computed pixels in an image row of y: all (Q), or every stride-th */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s from one computed row, or pixel, of y to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns, before carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* what LANES columns add to p, q and n, without the carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

@@ -2,9 +2,9 @@
  * all channels of each of its groups, or as many as fit in the bindings. The specialization constants are in
  * direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
-         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or those of a phase */
+         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or one phase of them */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s from one computed row, or pixel, of y to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(K)                             /* products per element: C / groups * taps; 0: no tap reaches the phase */

@@ -1,7 +1,7 @@
 /* conv2d_dw.abi.h - see conv/dw_tile.comp. "vec4s" count four neighbouring samples. For each of its groups, a dispatch
  * reads all channels of dy and of x, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_dw_push,
-         VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4; for some 1x1 kernels, vec4s of a plane */
+         VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up; for some 1x1 kernels, of a plane */
          VKT_U32(width)                         /* Q */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
          VKT_U32(slice)                         /* vec4s of a plane in one slice */

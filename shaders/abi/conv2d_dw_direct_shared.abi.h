@@ -27,7 +27,7 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
 #define DW_DIRECT_SHARED_SPEC_COLS  2 /* weights of an output channel per tile */
 #define DW_DIRECT_SHARED_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_DIRECT_SHARED_SPEC_BIAS  4
-#define DW_DIRECT_SHARED_SPEC_N4    5 /* vec4s of one pixel: pitch / 4 */
+#define DW_DIRECT_SHARED_SPEC_N4    5 /* vec4s of one pixel: batch / 4, rounded up */
 #define DW_DIRECT_SHARED_SPEC_WIDTH 6 /* Q */
 #define DW_DIRECT_SHARED_SPEC_WINDOW_H 7 /* UNPOOL: size of a pooling window */
 #define DW_DIRECT_SHARED_SPEC_WINDOW_W 8

@@ -13,7 +13,7 @@ VKT_PUSH(vkt_conv2d_dw_shared_push,
          VKT_U32(part))                         /* floats from one slice of the outputs to the next */
 #define CONV2D_DW_SHARED_SPEC_TAPS     6 /* R * S; smaller ids: blocks.abi.h */
 #define CONV2D_DW_SHARED_SPEC_KERNEL_W 7
-#define CONV2D_DW_SHARED_SPEC_N4       8 /* vec4s of one pixel: pitch / 4 */
+#define CONV2D_DW_SHARED_SPEC_N4       8 /* vec4s of one pixel: batch / 4, rounded up */
 #define CONV2D_DW_SHARED_SPEC_WIDTH    9 /* Q */
 #define CONV2D_DW_SHARED_SPEC_INSIDE   10 /* 1: no tap is outside x */
 #define CONV2D_DW_SHARED_SPECS         11

@@ -5,7 +5,7 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
+         VKT_U32(inner)      /* number of taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_outer) VKT_U32(w_inner)                /* floats from r to r, s to s, modulo 2^32 (they may be negative) */
          VKT_U32(w_base))    /* start of the first group in its binding, in floats */

@@ -24,7 +24,7 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
 #define POOL_SHARED_Y     3
 #define POOL_SHARED_INDEX 4 /* uvec4: see pool_index.abi.h */
 
-/* The first constants are in direct_tiles.abi.h. */
+/* Constants 0 to 8 are in direct_tiles.abi.h. */
 #define POOL_SHARED_SPEC_R    9 /* rows and columns of a window */
 #define POOL_SHARED_SPEC_S    10
 #define POOL_SHARED_SPEC_RELU 11

@@ -13,7 +13,7 @@ VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(part))                         /* elements of DST from slice to slice; 0: one slice */
 #define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group; smaller ids: blocks.abi.h */
 #define CONV2D_SHARED_SPEC_KERNEL_W 7
-#define CONV2D_SHARED_SPEC_N4       8 /* vec4s of one pixel: pitch / 4 */
+#define CONV2D_SHARED_SPEC_N4       8 /* vec4s of one pixel: batch / 4, rounded up */
 #define CONV2D_SHARED_SPEC_WIDTH    9 /* width of the destination */
 #define CONV2D_SHARED_SPEC_STRIDE_H 10
 #define CONV2D_SHARED_SPEC_STRIDE_W 11

@@ -1,7 +1,7 @@
 /* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. */
 VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(columns)                      /* lanes that a destination plane needs, one per span: height * runs * n4 */
-         VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
+         VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(runs)                         /* spans of SPAN pixels in a destination row; the last may be shorter */
          VKT_U32(width)                        /* pixels in a destination row */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */

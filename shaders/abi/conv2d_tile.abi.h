@@ -3,10 +3,10 @@
  * bindings. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane that are computed: height * width * n4 */
-         VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
+         VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                        /* computed pixels in an image row: all, or every stride-th */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
-         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s from one computed row, or pixel, to the next */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst between computed rows, and between computed pixels */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / (MB * LANES / ACROSS), rounded up */
          VKT_U32(src_width)
@@ -35,6 +35,6 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
 #define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps, because ACROSS divides n4 or no tap is outside */
 #define TILE_SPEC_BIAS    4
-#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB is a multiple of ACROSS or below it */
+#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4, and MB is below ACROSS or a multiple of it */
 #define TILE_SPEC_ACROSS  6 /* lanes per block: a power of two up to LANES. The next block has the next MB channels */
 #define TILE_SPECS        7

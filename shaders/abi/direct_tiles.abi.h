@@ -7,6 +7,6 @@
 #define DIRECT_TILES_UNROLL 4 /* taps per iteration */
 #define DIRECT_TILES_PAD    5 /* taps may be outside the image, or K is no multiple of UNROLL */
 #define DIRECT_TILES_BIAS   6
-#define DIRECT_TILES_N4     7 /* vec4s of one pixel: pitch / 4 */
+#define DIRECT_TILES_N4     7 /* vec4s of one pixel: batch / 4, rounded up */
 #define DIRECT_TILES_WIDTH  8 /* pixels of y in an image row: all (Q), or every stride-th if only those are computed */
 #define DIRECT_TILES_SPECS  9

@@ -11,5 +11,5 @@ VKT_PUSH(vkt_dropout_push,
 #define DROPOUT_STEP 2
 #define DROPOUT_B    3 /* DROPOUT_BEFORE: a tensor like x */
 #define DROPOUT_SPEC_FUNCTION 1
-#define DROPOUT_SUM  99 /* FUNCTION of DROPOUT_BEFORE for y = dropout(x) + b. No function of functions.abi.h has this number */
+#define DROPOUT_SUM  99 /* DROPOUT_BEFORE: value of FUNCTION for y = dropout(x) + b; no function has this number */
 #define DROPOUT_CHUNK 256 /* positions of a plane per iteration of a work group's loop along the grid's y axis */

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_embedding_push,
          VKT_U32(row_begin) VKT_U32(row_end) VKT_U32(width)
          VKT_U32(first) VKT_U32(positions)
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(per_sample) VKT_U32(feature) VKT_U32(features))
-/* For an id outside the binding's rows, 1: y does not change, because an earlier dispatch wrote it; 0: y becomes 0. */
+/* 1: for an id outside the binding's rows, y does not change, because an earlier dispatch wrote it. 0: y becomes 0. */
 #define EMBEDDING_SPEC_KEEP 1
 #define EMBEDDING_IDS   0 /* u32 (N) */
 #define EMBEDDING_TABLE 1 /* f32 (V, width) */

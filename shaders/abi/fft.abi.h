@@ -1,7 +1,7 @@
 /* fft.abi.h - see fft_rows.comp, fft_columns.comp, and their inverses fft_inverse_columns.comp, fft_inverse_rows.comp.
  * "vec4s" count four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
-         VKT_U32(items)    /* transforms: channels * (pairs of rows, or FFT_LINES) * columns */
+         VKT_U32(items)    /* number of transforms: channels * columns * (pairs of rows, or FFT_LINES) */
          VKT_U32(channels)
          VKT_U32(columns)  /* vec4s of a channel: tiles * n4; for weights O / 4 or C / 4 */
          VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, from frequency to frequency */
@@ -11,7 +11,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(step_h) VKT_U32(step_w)     /* image rows and columns from tile to tile */
          VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first stored element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* image size; for weights R, S */
-         VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats from one channel, or element of a vec4, to the next */
+         VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats between channels, and between elements of a vec4 */
          VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
          VKT_F32(scale))                     /* factor of the inverse */
 #define FFT_IN   0

@@ -32,8 +32,8 @@
 #define BINARY_QUICK    7
 #define BINARY_POW      7
 
-/* Functions of three operands, in lib/binary.glsl: where, and gradients from dy, a, b. If a function is symmetric in a
- * and b, db is computed as da with a and b swapped. */
+/* Functions of three operands, in lib/binary.glsl: `where`, and gradients, whose operands are dy, a and b. If a
+ * function is symmetric in a and b, db is computed as da with a and b swapped. */
 #define TERNARY_WHERE      0 /* operands: u32 condition, a, b */
 #define TERNARY_DIV_DB     1
 #define TERNARY_MINIMUM_DA 2

@@ -1,7 +1,7 @@
 /* gather_rows.abi.h - gathers the step's rows from a data table, converts them to floats and normalises them. The
- * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, or 1 element of an f32 table. Row numbers are
- * those of the whole table. */
-VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* pitch of the batch / 4 */
+ * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, 2 of an f16 table, or 1 of an f32 table. Row
+ * numbers are those of the whole table. */
+VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* batch / 4, rounded up */
          VKT_U32(words)                        /* words of one row */
          VKT_U32(plane)                        /* elements of a channel; all have one scale and one shift */
          VKT_U32(parts)                        /* lanes that share the words of one channel of four samples */

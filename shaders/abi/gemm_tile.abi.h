@@ -1,9 +1,10 @@
-/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x is m for A and n for B. An operand is stored in tiles, with as many x as
- * a tile of C has. There are two layouts, where x' = min(x, last - first x of the tile):
- *   along x   x counts vec4s. Vec4 x of row k < 4 of tile p is at base + p * panel + x' + k * step
- *   ..._ROWS  x counts rows. The first four k of row x of tile p are at base + p * panel + x' * step
- * For each further four k, the index grows by `k_step`. If an operand is not packed, `last` is its last x, so that no
- * load is outside. If it is packed, `last` is UINT32_MAX. */
+/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x stands for m in A and for n in B. An operand is stored in tiles. Along x,
+ * these tiles are as large as those of C. There are two layouts:
+ *   along x   a vec4 has four x. Vec4 i of row k < 4 of tile p is at base + p * panel + i' + k * step
+ *   ..._ROWS  a vec4 has four k. The first vec4 of row i of tile p is at base + p * panel + i' * step
+ * i' = min(i, last - number of the tile's first vec4 or row). For each further four k, the index grows by `k_step`. If
+ * an operand is not packed, `last` is its last vec4 or row, so that no load is outside. If it is packed, `last` is
+ * UINT32_MAX. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

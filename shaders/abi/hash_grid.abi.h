@@ -7,7 +7,7 @@ VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(table_base) VKT_U32(y_base)
          VKT_U32(slices)        /* dw: slices of the batch; each has `share` vec4s and its own table */
          VKT_U32(share)
-         VKT_U32(floats)        /* dw: floats of a slice's table; fixed: of the table */
+         VKT_U32(floats)        /* dw: floats of a slice's table; fixed: floats of the table */
          VKT_U32(flags)         /* fixed: index of the first word of flags in SUMS, a multiple of 4 */
          VKT_U32(addends))      /* fixed: an element is the sum of at most 2^addends products; at most 27 */
 #define HASH_GRID_SPEC_DIMS     1 /* 2 or 3 */

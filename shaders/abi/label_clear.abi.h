@@ -1,7 +1,7 @@
 /* label_clear.abi.h - see label_clear.comp, and label_rows.abi.h. The binding has rows of width4 vec4s, from vec4 `base` on. */
 VKT_PUSH(vkt_label_clear_push, VKT_U32(first) VKT_U32(rows) /* first row, and number of rows, of the binding */
          VKT_U32(width4) VKT_U32(base)
-         VKT_U32(n) VKT_U32(group) VKT_U32(classes) VKT_U32(ignore) /* of label_rows.abi.h */)
+         VKT_U32(n) VKT_U32(group) VKT_U32(classes) VKT_U32(ignore) /* as in label_rows.abi.h */)
 #define LABEL_CLEAR_SPEC_ALL 1 /* 1: clears all rows */
 #define LABEL_CLEAR_T    0
 #define LABEL_CLEAR_STEP 1

@@ -1,12 +1,12 @@
 /* linear_quantized.abi.h - see linear_quantized.comp. The words of the weights are as in dequantize.abi.h. */
 VKT_PUSH(vkt_linear_quantized_push,
-         VKT_U32(rows)      /* rows of the weights in this dispatch: y gets so many numbers for each row of x */
+         VKT_U32(rows)      /* rows of the weights in this dispatch. Each gives one number of y for each row of x */
          VKT_U32(width4)    /* vec4s of a row of the weights and of x */
          VKT_U32(chunks)    /* chunks of QUANT_CHUNK vec4s in a row; the last one may be shorter */
          VKT_U32(row_bytes) /* even */
          VKT_U32(base)      /* byte of the first row in the binding; even */
-         VKT_U32(last)      /* last word of the binding that has bytes of the weights */
-         VKT_U32(first)     /* y's column of the first row */
+         VKT_U32(last)      /* index of the binding's last word that has bytes of the weights */
+         VKT_U32(first)     /* column of y that belongs to the first row */
          VKT_U32(outputs))  /* columns of y */
 #define LINEAR_QUANTIZED_WORDS 0 /* u32 */
 #define LINEAR_QUANTIZED_X     1 /* (batch, 4 * width4) */

@@ -1,5 +1,5 @@
 /* linear_xent.abi.h - see linear_xent.comp. */
-VKT_PUSH(vkt_linear_xent_push, VKT_U32(first) /* number of the slice's first row among the rows that count */
+VKT_PUSH(vkt_linear_xent_push, VKT_U32(first) /* index of the slice's first row among the rows that count */
          VKT_U32(rows)                        /* rows of the slice */
          VKT_U32(classes)
          VKT_U32(pitch4) /* vec4s from one row of logits to the next */

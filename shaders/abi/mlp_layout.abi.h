@@ -4,14 +4,13 @@
  * PACKED, the parameters: rows   [o < M][K / 4]   w[o][4q .. 4q+3], 0 past K
  *                         cols   [i < K][M / 4]   w[4q .. 4q+3][i], 0 past M
  *                         bias   [o < M]          b[o], b[min(o+1, M-1)], 0, 0
- * PART, sums of gradients over the samples of one work group. For each layer it has a matrix [a][b], which is
- * (M, K+1) or its transpose: the one with fewer idle lanes along b. If both have equally many, it is the transpose.
- * Column K of (M, K+1) is the bias. A lane holds four b that are LANES apart:
+ * PART, sums of gradients over the samples of one work group. Each layer has an (M, K+1) matrix; its column K is for
+ * the bias. PART has this matrix or its transpose, as [a][b]. MLP_B_IS_OUTPUT is true if it has the transpose. This
+ * form is chosen unless the other one has fewer idle lanes along b. A lane holds four b that are LANES apart:
  *                         [v][a][lane]     elements b = (4 * v + c) * LANES + lane, c = 0 .. 3
  * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss.
  *
- * PART of mlp_shared.comp, in floats: (M, K+1) by rows for each layer, column K is the bias; the last float is the
- * loss. */
+ * PART of mlp_shared.comp, in floats: the (M, K+1) matrix of each layer by rows; the last float is the loss. */
 #define MLP_LAYERS 4
 #define MLP_DIV_UP(a, b) (((a) + (b) - 1) / (b))
 #define MLP_B_IS_OUTPUT(K, M, LANES) (MLP_DIV_UP(M, LANES) * ((K) + 1) <= MLP_DIV_UP((K) + 1, LANES) * (M))

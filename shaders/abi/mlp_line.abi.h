@@ -1,6 +1,6 @@
 /* mlp_line.abi.h - see mlp_line.comp and mlp_layout.abi.h. */
 VKT_PUSH(vkt_mlp_line_push,
-         VKT_U32(batch) VKT_U32(n4)  /* samples; vec4s of a feature: pitch / 4 */
+         VKT_U32(batch) VKT_U32(n4)  /* samples; vec4s of a feature: batch / 4, rounded up */
          VKT_U32(per_group)          /* vec4s of samples per work group */
          VKT_U32(part))              /* vec4s of PART per work group; the last LANES vec4s are for the loss */
 #define MLP_LINE_X    0 /* f32 (B, K), batch last */

@@ -1,4 +1,5 @@
-/* quant.abi.h - the formats of blocks of quantized weights: the vkt_quant of vktrain/ops.h, and the numbers of ggml_type. */
+/* quant.abi.h - the formats of quantized weights. The numbers are those of vkt_quant (vktrain/ops.h) and of
+ * ggml_type. */
 #define QUANT_CHUNK 8u /* vec4s of a chunk: lib/quantized_chunk.glsl */
 #define QUANT_F16  1
 #define QUANT_Q4_0 2

@@ -7,7 +7,7 @@ VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)
          VKT_U32(group)  /* rows of z for each sample of the batch */
-         VKT_U32(ignore) /* the ignored label; this member and those below: only with OPTIONS */
+         VKT_U32(ignore) /* the ignored label. Only OPTIONS uses this member and those below */
          VKT_F32(hard) VKT_F32(soft)    /* 1 - label smoothing; smoothing / K */
          VKT_U32(divide)                /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
          VKT_U32(row_stride) VKT_U32(class_stride) /* strides of z, for NLL */)
@@ -23,7 +23,7 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
-#define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of p */
+#define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of softmax */
 #define XENT_PART 4 /* f32 (blocks); EACH: (B) */
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */

@@ -1,11 +1,11 @@
-/* step.abi.h - word numbers of the small buffers that change from step to step. There is no push block: kernels bind
- * each buffer as an array of uint. Floats are stored as their bits. */
+/* step.abi.h - word numbers of the small buffers that change from step to step. Kernels bind each buffer as an array of
+ * uint. Floats are stored as their bits. */
 
 /* Step state (VKT_ROLE_STEP): step_advance writes it on the device at the start of each run. Later kernels read it;
  * overflow and clip_norm also change words of it. */
 #define STEP_SLOT  0   /* this run's slot in the two rings */
 #define STEP_T     1   /* number of the step that this run completes, from 1; if more micro-batches of the step follow:
-                        * number of steps so far. If HOLD_FOUND is set, this step is not complete */
+                        * number of steps so far. If HOLD_FOUND is set, the run does not complete this step */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */
@@ -35,11 +35,11 @@
 #define STEP_C_NEXT 25 /* f32, NAdam: 1 - the product of u_1 .. u_(t+1) */
 #define STEP_SHARD 26  /* graph of shards: index of this shard among those of this rank */
 #define STEP_PART  27  /* graph of shards: index of this run among the runs of its shard */
-#define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. It is also bound as a scalar, so its offset
-                        * is 256 bytes */
+#define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. It is also bound as a scalar. The start of a
+                        * binding must be aligned, so the offset is 256 bytes */
 #define STEP_WORDS 68
-/* STEP_RUN is in a separate memory range, so that a kernel may read it while step_advance runs. */
-#define STEP_RUN 128       /* number of the next run, STEP_NEXT; report.comp writes it. Its offset is 512 bytes */
+/* STEP_RUN has an aligned memory range of its own, so that a kernel may read it while step_advance runs. */
+#define STEP_RUN 128       /* number of the next run (STEP_NEXT), written by report.comp. Its offset is 512 bytes */
 #define STEP_ALL_WORDS 132 /* words of the buffer */
 /* A specialization constant of the kernels that gather a batch. If it is 1, these kernels run beside step_advance, and
  * read the host's words instead of the step state: see lib/batch_place.glsl. */

@@ -1,6 +1,6 @@
-// conv/dw_direct.comp - gradient with respect to weights and bias, for convolutions with few products per element
-// (conv/direct.comp) and few output channels per group. In conv/dw_tile.comp, where lanes are output channels, most lanes would
-// be idle.
+// conv/dw_direct.comp - gradient with respect to weights and bias, for convolutions with few products per element (as in
+// conv/direct.comp) and few output channels per group. In conv/dw_tile.comp, each lane has output channels of its own, so most
+// lanes would be idle.
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
 // The lanes process neighbouring vec4s of the plane. Each lane has ROWS * K sums of its own. At the end the sums of all

@@ -4,8 +4,8 @@
 // The lanes process neighbouring vec4s of the plane. A work group computes a tile of ROWS output channels x COLS
 // weights. Each lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end
 // the lanes' sums are added in shared memory.
-// UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool, as in
-// conv/dw_tile.comp. The sums have the same terms in the same order as with a stored dy.
+// UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
+// pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as with a stored dy.
 // grid: x over slices of the plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
@@ -37,7 +37,7 @@ layout(binding = DW_DIRECT_SHARED_B, std430) writeonly buffer Db { float db[]; }
 
 const uint SUMS = ROWS * COLS + (BIAS ? ROWS : 0); // first those of dw, [row][column], then those of db
 const uint TOGETHER = DW_DIRECT_SHARED_TOGETHER;
-const uint ADDERS = LANES / TOGETHER; // lanes that add up one sum; each reads the parts of TOGETHER lanes
+const uint ADDERS = LANES / TOGETHER; // lanes that add up one sum; each of them reads the parts of TOGETHER lanes
 const uint PITCH = LANES + ADDERS;    // floats from sum to sum; adders of neighbouring sums read different banks
 shared ivec4 tap_at[COLS];            // for pixel 0: index in x (in vec4s), row and column
 shared float part[TOGETHER * PITCH];
@@ -54,8 +54,8 @@ void load_taps(uint first, uint src_first)
     barrier();
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read that
-// window; its winner is never one of them.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. A pixel past the last pooling window reads that
+// window, whose winner is never such a pixel.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL
@@ -85,7 +85,8 @@ float plus_dot(float sum, vec4 a, vec4 b)
     return sum + a.w * b.w;
 }
 
-// Adds TOGETHER sums over all lanes; `own` has this lane's parts. Returns sum number lane / ADDERS in each lane.
+// Adds up TOGETHER sums over all lanes. `own` has this lane's part of each sum. Returns in each lane the sum number lane /
+// ADDERS.
 float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;

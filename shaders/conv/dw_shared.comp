@@ -2,11 +2,11 @@
 // in shared memory (lib/blocks.glsl):
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// A is dy, read where it is stored. B is gathered from x: its columns are (c,r,s), and one more column of ones gives
-// db. k is (p,q,n), four samples of a pixel at a time.
+// A is dy, which is read in its own layout. B is gathered from x. The columns of B are (c,r,s), and one more column of ones
+// gives db. k is (p,q,n), four samples of a pixel at a time.
 // grid: x over tiles (stride loop), y over slices of (p,q,n), z over groups. If there are several slices,
 //       conv/dw_sum.comp adds them.
-// source: as conv/shared.comp
+// source: see conv/shared.comp
 // Deterministic: see lib/blocks.glsl.
 // Whole vec4s can be multiplied: samples past the batch are zero in dy and finite in x.
 #version 460

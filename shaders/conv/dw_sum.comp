@@ -1,7 +1,8 @@
 // conv/dw_sum.comp - adds the slices of dw_tile, dw_direct, dw_direct_shared, dw_shared and norm/row_norm_dw, first to
 // last:
 //   dw[i] = sum_k part[k][i], and db in the same way
-//   WIDE: by vec4s. The last vec4 of dw and of db may be partial. Each slice, and db inside it, starts at a whole vec4.
+//   WIDE: adds vec4s. The last vec4 of dw and of db may be partial. Each slice starts at a whole vec4, and so does db in a
+//   slice.
 // grid: x over the elements of dw and db; WIDE: over their vec4s (stride loop).
 // Deterministic: one lane computes an element.
 #version 460

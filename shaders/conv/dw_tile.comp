@@ -3,11 +3,11 @@
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
 // A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
 // loads four samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the
-// other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this gives no
-// gain, so a shuffle passes one lane's value to all lanes. If COLS is not a multiple of LANES, a shuffle also passes
-// each of the last COLS % LANES columns of a tile from one lane to all lanes.
-// UNPOOL: a max pooling over disjoint windows follows y, and dy is computed from the gradient of the pooling, dpool. dy
-// has the values that pool2d_dx.comp would write:
+// other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this is not faster than
+// a broadcast of one lane's value, so all columns are broadcast. In any case, the last COLS % LANES columns of a tile are
+// broadcast.
+// UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
+// pooling's output. dy has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if the index there is (p,q), else 0
 // grid: x over tiles of each slice of the plane (stride loop), z over groups. If there are several slices,
 //       conv/dw_sum.comp adds them.
@@ -48,7 +48,7 @@ vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
 int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
 int x_row[SHARES], x_col[SHARES]; // r * dilation - pad, s * dilation - pad
-// push constants, read once: see conv/tile.comp
+// push constants, read before the loops: see conv/tile.comp
 uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
 
 void start(uint row, uint col)
@@ -76,8 +76,8 @@ bool shuffles_by_xor(uint j)
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read that
-// window; its winner is never one of them.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. A pixel past the last pooling window reads that
+// window, whose winner is never such a pixel.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL
@@ -136,8 +136,8 @@ void add_samples(uint pixel, uint p, uint q, uint n, uint count)
     } while (i4 < count);
 }
 
-// Stores sums j .. j+3 of row t, which belong to four neighbouring columns. On a CPU driver one vec4 store costs half of four
-// stores.
+// Stores sums j .. j+3 of row t, which belong to four neighbouring columns. On a CPU driver one vec4 store takes half the time
+// of four stores.
 void store_quad(uint t, uint j, uint to, uint col, uint cols)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -166,7 +166,7 @@ void main()
         const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
         uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
-        do { // pixel by pixel, without a division, because llvmpipe divides lane by lane
+        do { // pixel by pixel; without divisions, because llvmpipe divides lane by lane
             const uint count = min(n4 - n, end - k);
             add_samples(pixel, p, q, n, count);
             k += count, n = 0, pixel++, q++;

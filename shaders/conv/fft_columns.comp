@@ -1,9 +1,9 @@
 // fft_columns.comp - Fourier transforms of the columns of fft_rows.comp's result:
-//   dst[c][f][re, im][column]   f is the number of a frequency (v, u) with 0 <= u <= T/2. The others follow from these.
-//   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. In both cases 0 <= v <= T/2: these columns are real.
-//   For any other u, f = FFT_REALS + (u-1) * T + v.
-// If T is even, the two real columns are the real and the imaginary part of one transform, as two rows are in
-// fft_rows.comp.
+//   dst[c][f][re, im][column]   f is the number of a frequency (v, u) with 0 <= u <= T/2. Symmetry gives the other frequencies.
+//   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. In both cases the column has real numbers, so 0 <= v <= T/2 is
+//   enough. For any other u, f = FFT_REALS + (u-1) * T + v.
+// If T is even, one complex transform computes both real columns. One column is the real part of its input, the other one is
+// the imaginary part. fft_rows.comp computes two rows in the same way.
 // grid: x over (c, u < FFT_LINES, column), lanes along columns, in contiguous shares.
 // Deterministic: one lane computes a transform.
 #version 460

@@ -1,6 +1,6 @@
 // fft_inverse_columns.comp - inverse of fft_columns.comp, from products that have the frequency before the channel:
 //   src[f][c][re, im][column] -> dst[c][row][slot][column]   f: see fft_columns.comp; slots: see lib/fft.glsl
-// It stores COUNT of the T rows: FIRST, FIRST + STEP, and so on.
+// The kernel stores COUNT of the T rows: FIRST, FIRST + STEP, and so on.
 // grid: x over (c, u < FFT_LINES, column), lanes along columns; each work group has a contiguous share (lib/share.glsl).
 // Deterministic: one lane computes a transform.
 #version 460

@@ -2,11 +2,12 @@
 // CONJ, A is conjugated.
 // A block of ACROSS lanes computes MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the
 // subgroup has several blocks, one below the other. An iteration processes four k: a lane loads its vec4s of B and its
-// share of the block's A. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a
-// vec4 is four k of one row. A CPU driver keeps a vec4 as four registers, so transposing it costs nothing.
-// A vec4 sum is computed element by element: two sums and eight factors fit in the 16 registers of a CPU with AVX2.
-// The results of a frequency are contiguous, because stores that miss the cache wait for each other unless they are
-// close together.
+// share of the block's A. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a vec4 is
+// four k of one row, and the lane transposes four vec4s. This costs nothing, because a CPU driver keeps a vec4 as four
+// registers.
+// Each vec4 of sums is computed element by element: the real and imaginary sum of one element and the factors fit in the 16
+// registers of a CPU with AVX2. The results of a frequency are contiguous, because stores that miss the cache wait for each
+// other unless they are close together.
 // grid: x over tiles (stride loop). All tiles of a frequency are consecutive.
 // source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
 // Deterministic: one lane computes an element, in the order of k.
@@ -37,7 +38,7 @@ vec4 a[4];      // not M_MAJOR: one per k. The first MB/4 lanes of a block have 
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // one per k
 uint a_at[SHARES], b_at[4];
-uint a_pitch, b_pitch, b_columns; // push constants, read once: on lavapipe each read costs a loop over lanes
+uint a_pitch, b_pitch, b_columns; // push constants, read before the loops: lavapipe compiles each read to a loop over the lanes
 
 // Returns the value `own` of lane i of this lane's block.
 float from(float own, uint i, uint zero)
@@ -95,7 +96,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // a branch in three unrolled loops took all memory of SwiftShader's compiler
+    float sign = CONJ ? 1 : -1; // no branch: in three unrolled loops, it took all memory of SwiftShader's compiler
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

@@ -1,6 +1,7 @@
 // fft_rows.comp - real Fourier transforms of the rows of image tiles, or of weights (WEIGHTS):
 //   dst[c][row][slot][column],  column = (tile, n)   slots: see lib/fft.glsl
-// Two rows are the real and imaginary part of one transform. The symmetry of the result separates them afterwards.
+// One complex transform computes two rows. One row is the real part of its input, the other one is the imaginary part. The
+// symmetry of real transforms separates the results.
 // grid: x over (c, pair of rows, column), lanes along columns, which are neighbouring samples, in contiguous shares.
 // source: Sorensen, Jones, Heideman & Burrus, Real-Valued Fast Fourier Transform Algorithms (1987), section II.
 // Deterministic: one lane computes a transform.
@@ -26,8 +27,8 @@ VKT_IN4(FFT_IN, image);
 #endif
 VKT_F32_OUT4(FFT_OUT, dst);
 
-// Loads one row of a tile, row < rows. The weights w are (o, c, R, S). One of o and c is the channel. Four neighbours
-// along the other one are the elements of a vec4.
+// Loads one row of a tile, row < rows. The weights w are (o, c, R, S). One of the dimensions o and c is the channel. Four
+// neighbours along the other dimension are the elements of a vec4.
 void load_row(uint channel, uint row, uint column, out vec4 line[T])
 {
     [[unroll]] for (uint i = 0; i < T; i++) line[i] = vec4(0);

@@ -2,9 +2,10 @@
 // image:
 //   y[o][p][q][n] = max over i < R, j < S of e(z[o][p * R + i][q * S + j][n])
 //   z is the result of the convolution. e(z) is z, or with RELU max(z, 0).
-// It also writes the index of that maximum. Both equal pool2d.comp's results bit for bit, with one exception: if z would be
-// stored in 16 bits, this kernel chooses the winner before rounding. z is R * S times as large as y and is never
-// stored. Stores are the expensive part on CPU drivers. x is loaded again for each element of a window.
+// It also writes the index of that maximum. Maximum and index equal pool2d.comp's results bit for bit, with one exception: if z
+// would be stored in 16 bits, this kernel chooses the winner before rounding. z is R * S times as large as y and is never
+// stored. This saves time, because stores are the expensive part on CPU drivers. x is loaded again for each element of a
+// window.
 // grid: x over strips of columns (stride loop), y over row tiles, z over groups.
 // Deterministic, as conv/direct.comp is.
 #version 460

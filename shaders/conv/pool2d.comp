@@ -6,13 +6,13 @@
 //   max: see lib/window_max.glsl. With RELU it is the maximum of max(x, 0). index = h * W + w of the winner, plus a
 //   bias (abi/pool_index.abi.h)
 //   mean: sum over the window clipped to the image, divided by the size of the window clipped to the padded image. With
-//   exclude_pad, the divisor is its size clipped to the image.
-//   PART: one part of part_h x part_w elements of a window that is too long for one invocation. A mean is not divided
-//   yet. Values and winners are stored from vec4 part * part_pitch on.
-//   JOIN: joins all parts of each window in their order, which is the order of the elements. PART and JOIN do not
-//   support dilation.
-//   DROPOUT: y is stored after a dropout, with the random numbers of elementwise/dropout.comp. With PLANES, a plane (n,c)
-//   has one number.
+//   exclude_pad, the divisor is the size of the window clipped to the image.
+//   PART: computes one part of a window that is too large for one invocation. A part has part_h x part_w elements. A mean is
+//   not divided yet. Values and winners of part k are stored from vec4 k * part_pitch on.
+//   JOIN: combines the results of all parts of each window. The order of the parts is that of their elements. PART and JOIN do
+//   not support dilation.
+//   DROPOUT: a dropout is applied to y before the store, with the random numbers of elementwise/dropout.comp. With PLANES, a
+//   plane (n,c) has one number.
 // grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right.
 //       PART: z over parts.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
@@ -57,7 +57,7 @@ void store(uint row, uint i, uint row_items, uint to, vec4 v)
     STORE4(y, to, v);
 }
 
-// Computes vec4 `i` of row `row` of this dispatch. v and u are its windows along the height and the width. `corner` is
+// Computes vec4 `i` of row `row` of this dispatch. v and u are the vec4's windows along the height and the width. `corner` is
 // the index in x of the element where both windows begin.
 #ifdef JOIN
 void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)

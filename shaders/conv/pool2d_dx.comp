@@ -1,13 +1,13 @@
 // pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = the sum of a term over the windows (p, q) that contain
-// (h, w), in ascending order. The term of a maximum is dy if index is (h, w), else 0. That of a mean (AVERAGE) is
-// dy / divisor(p, q).
+// (h, w), in ascending order. For a maximum, the term is dy if index is (h, w), else 0. For a mean (AVERAGE), it is dy /
+// divisor(p, q).
 //   p contains h if p * stride - pad <= h < p * stride - pad + R
 //   adaptive: p contains h if floor(h * P / H) <= p <= ceil((h + 1) * P / H) - 1
 //   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over the taps
 //   r, last to first.
 // DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its
 // R x S elements. Elements at the far edges that are in no window become 0.
-// DROPOUT, only with DISJOINT: dx is stored after a dropout, as y in pool2d.comp.
+// DROPOUT, only with DISJOINT: a dropout is applied to dx before the store, as to y in pool2d.comp.
 // grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
 //       group count is right.
 // Deterministic: one lane computes an element.

@@ -2,7 +2,7 @@
 // pooling over windows R x S that do not overlap and stay inside the image:
 //   y[o][p][q][n] = max over i < R, j < S of e(z[o][p * R + i][q * S + j][n])
 //   z is the result of the convolution. e(z) is z, or with RELU max(z, 0).
-// It also writes the index of that maximum. Both equal pool2d.comp's results, with the exception that
+// It also writes the index of that maximum. Maximum and index equal pool2d.comp's results, with the exception that
 // conv/fused_max_pool.comp names. z is never stored. Shared memory has all weights of the work group's channels
 // (lib/direct_shared.glsl), so K is at most CHUNK.
 // grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.

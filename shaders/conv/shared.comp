@@ -6,8 +6,9 @@
 // col(q,s) is computed in the same way. A tap outside src adds nothing.
 // A is w: a row has (r,s,k), with k padded to a multiple of four. If w is stored in another order, conv/pack_rows.comp
 // copies it first.
-// B is gathered from the image: its rows are (r,s,k), its columns (p,q,n), four samples at a time. So a block of four
-// rows has one tap. Divisors are specialisation constants, so that drivers replace divisions by multiplications.
+// B is gathered from the image: its rows are (r,s,k), its columns (p,q,n), four samples at a time. Four neighbouring rows of B
+// belong to one tap, because k is padded. Divisors are specialisation constants, so that drivers replace divisions by
+// multiplications.
 // grid: x over tiles (stride loop), y over slices of K, z over groups. If there are several slices, product/gemm_sum.comp
 //       adds them.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.

@@ -3,8 +3,8 @@
 // forward:  m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
 // The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that are `stride` apart use the same
-// taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum, in a dispatch that adds further source
-// channels.
+// taps. They form one phase, and one dispatch computes one phase. ADD: this dispatch adds the products of further source
+// channels to dst.
 //
 // A block of ACROSS lanes computes MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads
 // its own vec4 of src and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for
@@ -50,7 +50,7 @@ VKT_OUT4(TILE_DST, dst);
 const uint SHARES = (MB + ACROSS - 1) / ACROSS; // M_MAJOR: rows of A that a lane holds
 vec4 acc[MB];
 uint block; // first lane of this lane's block
-uint a_pitch, src_plane, zero; // push constants, read once: on lavapipe each read costs a loop over lanes
+uint a_pitch, src_plane, zero; // push constants, read before the loops: lavapipe compiles each read to a loop over the lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
 // Returns true if shuffles use lane ^ r. Then acc[m] belongs to a different channel in each lane, as in gemm_tile.comp.

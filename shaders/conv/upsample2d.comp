@@ -1,8 +1,8 @@
 // upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], with the batch in vec4s:
-//   nearest: x at row floor(p * scale_h), at most H - 1, and column floor(q * scale_w), at most W - 1. The products are
-//   rounded to float32, as in torch.
-//   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a fraction of
-//   integers, so its distance to a pixel has one rounding error only, also for large images.
+//   nearest: y is x at row min(floor(p * scale_h), H - 1) and column min(floor(q * scale_w), W - 1). The products are rounded
+//   to float32, as in torch.
+//   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a quotient of two
+//   integers. So its distance to a pixel has only one rounding error, also in large images.
 // grid: x over channels * P rows of y, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 #version 460

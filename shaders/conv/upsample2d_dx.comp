@@ -1,8 +1,8 @@
 // upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q), in ascending order, of
 // dy[c][p][q][n] * the weight of pixel (h, w) of x in pixel (p, q) of y.
 //   nearest: the weight is 1 if (p, q) is a copy of (h, w), else 0
-//   BILINEAR: it is a product of two factors. The factor of the height is max(0, 1 - |source point of p - h|). That of
-//   the width is computed in the same way.
+//   BILINEAR: the weight is a product of two factors. The factor of the height is max(0, 1 - |source point of p - h|). The
+//   factor of the width is computed in the same way.
 // grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.
@@ -30,7 +30,7 @@ uint behind(int limit, Axis a, uint most)
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// Returns (first, end): along one axis, pixels first .. end - 1 of y use pixel h of x. y has `most` pixels along it. A
+// Returns (first, end): along one axis, pixels first .. end - 1 of y use pixel h of x. y has `most` pixels along this axis. A
 // source point outside x uses the edge pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
@@ -40,8 +40,8 @@ uvec2 takers(uint h, Axis a, uint most)
                  h == a.size - 1 ? most : behind(here + a.below - 1, a, most));
 }
 #else
-// Returns the first pixel of y that is a copy of pixel h of x or of a later one, or `most` if there is none. The
-// quotient is off by one at most. The loop corrects it.
+// Returns the first pixel of y that is a copy of pixel h of x or of a later pixel of x, or `most` if there is none. The search
+// starts at h / scale - 1, which is never behind the result.
 uint shows(uint h, float scale, uint size, uint most)
 {
     uint p = uint(max(float(h) / scale - 1.0, 0.0));

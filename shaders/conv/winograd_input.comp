@@ -3,7 +3,7 @@
 //   dst[i * pc.point + p * pc.panel + channel * pc.pitch + lane], i < 16: element (i / 4, i % 4) of V for column
 //   pc.first + p * LANES + lane, where p counts the panels of this dispatch
 // The strides give one of two layouts (ops/conv/winograd.c). For gemm_tile.comp, all channels of a panel are contiguous. For
-// gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute that column again.
+// gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute the last column again.
 // grid: x over panels (one work group each), y over groups of `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.

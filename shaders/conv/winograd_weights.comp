@@ -1,9 +1,9 @@
-// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3), as 16 operands A of gemm_tile.comp or, on GPUs,
-// gemm_shared.comp, in tiles of MB rows:
+// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3). The results are 16 operands A, in tiles of MB rows,
+// for gemm_tile.comp or (on GPUs) gemm_shared.comp:
 //   y    rows are o, k is c:  dst[i][o / MB][c / 4][o % MB], vec4s of c       i < 16: element (i / 4, i % 4) of U
 //   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       w is rotated by 180 degrees
 // The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat the last
-// one. In both cases a vec4 is four c. Their 36 weights are contiguous in w, so a lane loads nine vec4s.
+// one. In both cases a vec4 is four c. The 36 weights of four c are contiguous in w, so a lane loads nine vec4s.
 // grid: x over the vec4s of one of the 16 operands, in contiguous shares.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.

@@ -2,8 +2,8 @@
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
 //   A row runs along y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
 //   once per piece of ITERATIONS iterations, for short rows in each iteration.
-//   WIDTH 4: four elements per lane and iteration. Along a row, an operand repeats one element, or it advances with y.
-//   If it advances, all its other strides are multiples of 4.
+//   WIDTH 4: four elements per lane and iteration. Along a row, an operand repeats one element, or its index advances with that
+//   of y. In the second case, all its other strides are multiples of 4.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // Elements past the batch (run <= i < pitch) become zero.
@@ -54,7 +54,7 @@ layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
 #include "lib/binary.glsl"
 #endif
 
-// Push constants, read once: on lavapipe each read in a loop costs a loop over lanes.
+// Push constants, read before the loops: lavapipe compiles each read in a loop to a loop over the lanes.
 uint d1 = pc.d1, d2 = pc.d2, d3 = pc.d3, d4 = pc.d4, run = pc.run, pitch = pc.pitch, rows = pc.rows;
 uvec3 hop0 = uvec3(pc.a0, pc.b0, pc.c0), hop1 = uvec3(pc.a1, pc.b1, pc.c1), hop2 = uvec3(pc.a2, pc.b2, pc.c2);
 uvec3 hop3 = uvec3(pc.a3, pc.b3, pc.c3), hop4 = uvec3(pc.a4, pc.b4, pc.c4), hop5 = uvec3(pc.a5, pc.b5, pc.c5);

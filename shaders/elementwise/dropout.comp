@@ -3,9 +3,9 @@
 //   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). The element is kept if the word is >= threshold.
 //   AFTER: y = dropout(f(x)), where f is a function of lib/unary.glsl.
 //   BEFORE: y = dropout(x) + b, or the gradient y = dropout(x) * f'(b).
-//   PLANES: one random number per plane (n,c): that of e = c * N' + n, where N' is N rounded up to a multiple of 4. x
-//   is batch last: a row is a channel, and `columns` is N'. A lane uses the same four words for the whole planes of its
-//   four samples.
+//   PLANES: a plane (n,c) has one random number, that of element e = c * N' + n, where N' is N rounded up to a multiple of 4. x
+//   is batch last: a row is a channel, and `columns` is N'. A lane processes the planes of four samples. Four words are enough
+//   for all elements of these planes.
 //   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', as for
 //   PLANES.
 // grid: x over vec4s in contiguous shares. PLANES: x over rows * columns / 4, y over chunks of the plane, with strides.

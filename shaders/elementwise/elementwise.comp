@@ -30,9 +30,9 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// f(i) returns vec4 i of y. quick_f(i) also returns it, but only for functions that are QUICK. Only quick_f is in an
-// unrolled loop. Some drivers (SwiftShader) unroll loops before they fold constants, and so would need seconds to
-// compile an unrolled f.
+// f(i) returns vec4 i of y. quick_f(i) returns the same, but only for functions that are QUICK. The unrolled loop calls quick_f
+// only. Some drivers (SwiftShader) unroll loops before they fold constants, so they would need seconds to compile a loop with
+// f.
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

@@ -3,8 +3,8 @@
 //   ALONG: a row is along x's fastest dimension. The lanes of a work group loop over the row together and then combine
 //   their results (lib/lanes.glsl). The work group computes one output and split at a time. Without ALONG, neighbouring
 //   lanes compute neighbouring outputs.
-//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four outputs. All other strides are then
-//   multiples of 4.
+//   WIDTH 4: a lane processes four neighbouring elements at once. With ALONG they belong to one output, else to four outputs.
+//   All other strides are multiples of 4.
 // grid: x over outputs, y over splits, both with a stride.
 // Deterministic: the order of additions depends only on shape, lanes and subgroup size.
 // Each row has its own sum, and the rows' sums are added. So the error grows with rows per split plus iterations per row, not

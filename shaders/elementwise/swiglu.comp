@@ -3,7 +3,7 @@
 // a and b are two tensors, or the two halves of the rows of one tensor.
 // grid: x over vec4s of y in contiguous shares; any group count is right.
 // source: Shazeer, GLU Variants Improve Transformer (2020), equation 6
-// Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so results may have their memory.
+// Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so the results may overwrite the operands.
 // The padding of a batch needs no mask: finite operands give finite numbers, and a gradient of 0 gives 0.
 // The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
@@ -55,7 +55,7 @@ void main()
     uint i = share.x + gl_LocalInvocationID.x;
     uint column = HALVES != 0 ? i % row4 : 0, row = HALVES != 0 ? i / row4 : 0;
     for (; i < share.y; i += lanes) {
-        const uint at = i + row * row4; // a row of x has the row of y and as much of b
+        const uint at = i + row * row4; // a row of x has a row of a, then a row of b; each is as long as a row of y
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(x_first + at, x_first + to_b + at, y_first + i, of_b);
@@ -71,7 +71,7 @@ void main()
             row += rows_hop + carry;
         }
     }
-    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // two tensors, whose ranges start with the bindings
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // only for two tensors; their ranges start at index 0 of the bindings
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(whole, whole, whole, of_b);

@@ -1,10 +1,10 @@
 // embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is not a row of the table. The kernel never reads outside
-// the table. A table that is larger than a binding is split into ranges of rows, one dispatch per range. KEEP: this is
-// not the first range, and y does not change for ids of other rows.
+// the table. A table that is larger than a binding is split into ranges of rows, one dispatch per range. KEEP: this is not the
+// first range, and y does not change for ids outside the range.
 //   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
 //   numbers.
-//   WIDE: rows are whole vec4s. Without WIDE, CHANNELS loads two vec4s and shifts. With neither, a lane copies four
-//   numbers of y one by one.
+//   WIDE: rows are whole vec4s. CHANNELS without WIDE loads two vec4s and shifts them. Without CHANNELS and WIDE, a lane copies
+//   four numbers one by one.
 // grid: x over vec4s of y in contiguous shares. CHANNELS: x over (l, four samples), y over chunks of features, with strides.
 // Deterministic: a copy.
 #version 460

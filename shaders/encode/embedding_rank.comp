@@ -1,11 +1,12 @@
-// embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted ids below v
+// embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted positions with
+//   an id below v
 //   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other
 //   work group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of
 //   positions, without atomics, and sums in that order have the same bits in every run. All work
 //   groups together need ranges * positions / lanes iterations. This is cheap, because there are few ranges.
-// grid: x over ranges with a stride. The positions may need several dispatches (begin, end). A dispatch continues the
-// counts of the dispatch before it.
-// Deterministic: each count has one owner.
+// grid: x over ranges with a stride. The positions may need several dispatches (begin, end). Each dispatch continues the counts
+// of the previous one.
+// Deterministic: only one work group changes a count.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -30,8 +30,8 @@ VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
-// Writes the entry of position p to `sorted`. Returns the index of the entry, or NONE if p is not counted. `at`: index
-// of the gradient's first float in dy. COPY does not use it, because the copy has another index.
+// Writes the entry of position p to `sorted`. Returns the index of the entry, or NONE if p is not counted. `at`: index of the
+// gradient's first float in dy. With COPY, the index in the copy replaces it.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

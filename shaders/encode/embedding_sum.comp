@@ -3,12 +3,13 @@
 //   A lane has one entry of SORTED. If it is the first entry of a row, the lane computes VECS vec4s of that row. Rows
 //   without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
-//   BLOCKS: computes, for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The kernel
-//   without BLOCKS then adds the entries after a row's last block and the sums of the row's blocks. So a sum has at
-//   most BLOCK entries and N / BLOCK block sums. A block contains exactly one entry whose index in SORTED is a multiple
-//   of BLOCK. This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an index.
-// grid: x over entries, or blocks, times the parts of a row (at most one per lane), in contiguous shares; y over chunks of such
-//       parts (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
+//   BLOCKS: if a row has many entries, it has blocks of BLOCK entries, from its first entry on. This variant computes the sum
+//   of each block. The kernel without BLOCKS then adds the entries after a row's last block and the sums of the row's blocks.
+//   So it adds at most BLOCK entries and N / BLOCK sums of blocks for a row. A block contains exactly one entry whose index in
+//   SORTED is a multiple of BLOCK. This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an
+//   index.
+// grid: x over entries (BLOCKS: blocks) times the parts of a chunk, in contiguous shares; y over chunks (stride loop). A part
+//       is VECS vec4s of a row. A chunk has at most as many parts as a work group has lanes.
 // Deterministic: the order is that of SORTED.
 // Some loops end with a break after their last iteration, because llvmpipe runs the body of a for loop once even if no
 // lane needs it.

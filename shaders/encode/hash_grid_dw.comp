@@ -2,8 +2,8 @@
 // e, point by point
 //   A lane owns one level of one slice of the batch, and a table of its own. No other lane writes this table. So sums
 //   follow the order of points, and the kernel needs no atomics, no sorted ids and no search for lanes with the
-//   same entry. A CPU loses nothing by this, because an access costs one iteration per lane at any address. If there
-//   are several slices, gemm_sum.comp adds their tables.
+//   same entry. This is not slower on a CPU: its driver always runs an access as a loop over the lanes, even if neighbouring
+//   lanes access neighbouring addresses. If there are several slices, gemm_sum.comp adds their tables.
 // ZERO: clears the tables.
 // grid: x over levels * slices with a stride. ZERO: x over vec4s in contiguous shares. Any group count is right.
 // Deterministic: the order is that of the points.

@@ -3,7 +3,7 @@
 //   N(l) is the resolution of level l. slope(l,f,d,n) is the slope of feature f along dimension d in the cell of x[n].
 //   dx[d][n] is 0 if the point is outside the grid along d.
 // A lane computes the levels one after the other. The first level's sum is stored, and each further one is added to the
-// stored dx. KEEP: the first level's sum is added to the dx of an earlier dispatch instead.
+// stored dx. KEEP: the first level's sum, too, is added to the stored dx, which is that of an earlier dispatch.
 // grid: x over vec4s of the batch in contiguous shares; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.

@@ -3,17 +3,18 @@
 //   The unit of the numbers is a power of two. Let M be the largest finite |dy| of the dispatch, and 2^pc.addends at least the
 //   number of products: points * 2^dims. A weight is at most 1. The unit is chosen such that M is below 2^(62 - pc.addends)
 //   units. So no sum overflows, and a unit is at most 2^(pc.addends - 61) M.
-//   Error of an element that is the sum of k products: each product is rounded to f32, and then by at most half a unit,
-//   2^(pc.addends - 62) M. The sum is rounded to f32 in two steps, by at most 2^-23 of it. With 2^17 products half a unit is
-//   2^-45 M. A sum of floats would be rounded k times, each time by 2^-24 of the sum so far.
+//   Error of an element that is the sum of k products: each product is rounded to f32, and then to a multiple of the unit. The
+//   second rounding is at most half a unit, 2^(pc.addends - 62) M. The sum is rounded to f32 in two steps, by at most 2^-23 of
+//   it. With 2^17 products half a unit is 2^-45 M. A sum of floats would be rounded k times, each time by 2^-24 of the sum so
+//   far.
 //   A product that is infinite or NaN sets a flag of its element, which becomes NaN.
-// SUMS, in words: for each float of the table two words (low, high), then a bit for each float, padded to vec4s (from
-//   pc.flags on), then HASH_GRID_MAXIMA words: bits of the largest finite |dy| of each work group of BEGIN.
+// SUMS, in words: two words (low, high) for each float of the table. From pc.flags on, a bit for each float, padded to vec4s.
+//   Then HASH_GRID_MAXIMA words: the bits of the largest finite |dy| of each work group of BEGIN.
 // BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s in contiguous shares; at most HASH_GRID_MAXIMA groups.
 // END: converts sums to floats. grid: x over vec4s of the table (stride loop).
 // Without BEGIN and END: adds to the sums. grid: x over points and corners (stride loop), y over levels with a stride;
 //   any group count is right.
-// Two 32-bit atomics with a carry between them need no feature of the device.
+// A 64-bit addition is two 32-bit atomics with a carry, because 64-bit atomics are an optional feature of a device.
 // Deterministic: no order of additions changes a sum.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -114,7 +115,7 @@ const uint MAX_FEATURES = 8;
 uvec2 fixed_of(float x)
 {
     const float m = abs(x), high = floor(m);
-    const uvec2 v = uvec2(uint(roundEven((m - high) * 4294967296.0)), uint(high)); // m - high <= 1 - 2^-24 if m >= 2^-24
+    const uvec2 v = uvec2(uint(roundEven((m - high) * 4294967296.0)), uint(high)); // below 2^32: m - high <= 1 - 2^-24
     return x < 0.0 ? uvec2(~v.x + 1u, ~v.y + (v.x == 0u ? 1u : 0u)) : v;
 }
 
@@ -126,8 +127,8 @@ uvec2 addend_of(uint at, float x)
     return uvec2(0u);
 }
 
-// Adds to the features of an entry, from element `at` on. All low words are added before the high ones, so a lane waits for the
-// old low words only once.
+// Adds to the features of an entry, from element `at` on. Adds all low words first. So the lane waits only once for the old low
+// words, from which it computes the carries.
 void add(uint at, uvec2 v[MAX_FEATURES])
 {
     uint carry[MAX_FEATURES];

@@ -1,7 +1,7 @@
 // latent_grid_dw.comp - gradient of latent_grid.comp by gathering: dgrid[f][v][u] = the sum of weight * dy over the texels
 // of the tile that read cell (v, u). A cell that no texel reads becomes 0.
-//   A lane owns a cell of a feature. It visits the texels that read the cell, four neighbours at once. Those of the four
-//   that do not read it have the weight 0.
+//   A lane owns a cell of a feature. It visits the texels that read the cell, four neighbours at once. If one of the four does
+//   not read the cell, its weight is 0.
 // grid: x over cells in contiguous shares, y over features with a stride; any group count is right.
 // Deterministic: one lane sums in a fixed order.
 #version 460

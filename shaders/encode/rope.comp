@@ -1,9 +1,10 @@
 // rope.comp - rotates pairs (a, b) of elements of each head by an angle that grows with the token's position:
-//   a' = a cos - b sin,  b' = b cos + a sin.  The sine's sign is changed for the inverse rotation, the gradient.
-// The angle in turns is position * TURNS modulo 1, computed in integers without error: TURNS has 64 bits behind the
-// binary point, and the product wraps. So an angle of 131072 radians is as exact as one of 0.1. What is left of a
-// quarter turn is rounded to a float once, and sine and cosine have an error of one or two units in the last place.
-// WIDTH 4: a unit has two vec4s, that is four pairs. WIDTH 1: a unit has one pair. Units behind the pairs copy.
+//   a' = a cos - b sin,  b' = b cos + a sin.  The gradient is the inverse rotation, with the opposite sign of the sine.
+// The angle in turns is position * TURNS modulo 1, computed in integers without error: TURNS has 64 bits behind the binary
+// point, and the product wraps. So an angle of 131072 radians is as exact as one of 0.1. Whole quarter turns are removed
+// exactly. The rest is rounded to a float once, so sine and cosine have an error of one or two units in the last place.
+// WIDTH 4: a unit has two vec4s, that is four pairs. WIDTH 1: a unit has one pair. The units after the first `pairs` units are
+// copied.
 // grid: x over samples, tokens and units in contiguous shares, y over heads with a stride; any group count is right.
 // source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding (2021), equation 34
 // Deterministic: one lane computes an element. It reads both elements of a pair before it writes them, so y may have

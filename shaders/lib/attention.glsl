@@ -4,8 +4,8 @@
 // Both products work as in gemm_tile.comp: a lane loads the next vec4 of a row, and shuffles pass its elements to other lanes.
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
-// If a row of d4 vec4s needs fewer lanes than the subgroup has (pc.spread < SG), the remaining lanes add up different
-// score columns. These partial sums are added at the end.
+// If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes. Each
+// group adds up different score columns. The partial sums of the groups are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #define D4 pc.d4
@@ -17,7 +17,7 @@ layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
 const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j * SG + lane, j < LANE_ROWS
 // Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
-const uint MAX_STEPS = 7; // enough for 128 lanes. With this constant bound, drivers unroll the loops
+const uint MAX_STEPS = 7; // steps of a sum over lanes, enough for 128 lanes. With a constant bound, drivers unroll the loops
 const bool ROTATE = SG == ATTENTION_ROTATED;
 
 uint row_at(matrix m, uint i)
@@ -89,8 +89,8 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
 
 // Computes sum[m] += sum over the tile's columns c of p[m][c] * b[column + c]. Part n of a lane is vec4
 // n * spread + lane % spread of a row. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
-// After each iteration, a lane gets the weights of lane (lane + 4) % SG. The reason is that llvmpipe compiles a shuffle
-// from an unknown lane to a loop over 16 lanes.
+// After each iteration, a lane gets the weights of lane (lane + 4) % SG. This avoids shuffles from unknown lanes, which
+// llvmpipe compiles to a loop over 16 lanes.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;

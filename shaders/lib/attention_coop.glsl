@@ -6,8 +6,8 @@
 // one. For sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both
 // products have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N
 // neighbouring matrices of a result.
-// Only the driver knows which lane holds which element of a matrix. The results reach their lanes through the shared
-// memory of the slices.
+// Only the driver knows which lane holds which element of a matrix. So the results reach their lanes through shared memory, in
+// the memory of the slices.
 // A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
 // source: GLSL_KHR_cooperative_matrix; Dao, FlashAttention-2, ICLR 2024 (weights are rounded to 16 bits)
 #extension GL_KHR_shader_subgroup_basic : require
@@ -27,8 +27,8 @@ const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
 const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
-// A slice of a sum is loaded in blocks of 2 x 2 numbers: two rows of b (there are PAIRS such pairs), and two f16 of
-// each, which are one word.
+// A slice of a sum is loaded in blocks of 2 x 2 numbers: one word (two f16) of each of two neighbouring rows of b. There are
+// PAIRS pairs of rows.
 const uint PAIRS = SLICE / 2, SUMS_B = PAIRS * 2 * LANES_N, FETCH_SUMS = (SUMS_B + LANES - 1) / LANES;
 const uint FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
 #ifdef GRADIENT
@@ -39,7 +39,8 @@ const uint KEPT = 0;
 const uint OPERANDS = 3u << 2 * ATTENTION_Q | 3u << 2 * ATTENTION_K | 3u << 2 * ATTENTION_V;
 #endif
 const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERANDS); // false: all operands are stored in f16
-// Two halves, each the rows of the first operand and then those of the second one; or a product, [row][column / 2].
+// tile has two halves: each has the rows of the first operand and then those of the second one. Later it has a product,
+// [row][column / 2].
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
 shared vec4 of_rows[LANES]; // see over_row and set_aside
 vec4 staged[FETCHES];
@@ -152,8 +153,8 @@ void clear_sums()
 // Returns the index in products[] of the first matrix of the product that becomes sum[at ..].
 uint first_of(uint at) { return KEPT > 0 ? EACH * (1 + at / 4) : 0; }
 
-// Adds the product of a slice's operands to products[first ..]. Each matrix is loaded where it is first needed, so that
-// few are in registers at once.
+// Adds the product of a slice's operands to products[first ..]. Each matrix is loaded where it is first needed, so that only
+// few matrices are in registers at once.
 void multiply_slice(uint first)
 {
     const uvec2 corner = own_corner();
@@ -208,7 +209,8 @@ void take_back(inout vec4 s[4]) { s[3] = of_rows[gl_LocalInvocationID.x]; }
 void multiply_scores(inout vec4 s[4]) { multiply_slice(0); }
 void multiply_sums(uint at) { multiply_slice(first_of(at)); }
 
-// A barrier must follow before the next slice is stored. Without GRADIENT, over_row has one.
+// The lanes must pass a barrier before they store the next slice. With GRADIENT, it is at the end of this function; otherwise
+// it is in over_row.
 void finish_scores(inout vec4 s[4])
 {
     share_products(0);

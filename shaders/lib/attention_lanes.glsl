@@ -1,7 +1,7 @@
 // attention_lanes.glsl - the products of attention_shared.glsl without COOP: each lane multiplies f32 numbers
-// In shared memory, rows are as they are in the matrices, and a lane reads vec4s along them. A subgroup reads LANES_N
-// rows of the second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring
-// rows are in different banks.
+// Shared memory has rows of the matrices, not columns, and a lane reads vec4s along a row. A subgroup reads LANES_N rows of the
+// second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in different
+// banks.
 // A row of D4 vec4s needs ACROSS lanes. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a row, and
 // each adds up different columns. Their partial sums are added at the end.
 // No subgroup operations: any subgroup size works.

@@ -1,14 +1,14 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
 // A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 of them: rows m * LANES_M + lane_m and the
-// columns tile_columns. It also has one vec4 of the sums of each of its rows. LANES_N is large enough for this. Arrays of a
-// lane's rows have 4 elements, and with OWN = 2 the last two are not used.
-// Both products take one slice of their operands after the other, SLICE values of the summation index at a time. While
-// the work group multiplies a slice, it loads the next one into registers. It then stores that slice in the other half
-// of shared memory, so there is one barrier per slice.
+// columns tile_columns. It also has one vec4 of the sums of each of its rows. This is enough, because LANES_N is at least D4.
+// Arrays of a lane's rows have 4 elements, and with OWN = 2 the last two are not used.
+// Both products process their operands slice by slice. A slice has SLICE values of the summation index. While the work group
+// multiplies a slice, it loads the next one into registers. It then stores that slice in the other half of shared memory, so
+// there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
-//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of CHUNKS values of
-//             lane_n, 4 columns each, and the rows of b for these columns.
+//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of the lanes with CHUNKS
+//             neighbouring values of lane_n, for 4 columns each, and the rows of b for these columns.
 // lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
@@ -51,10 +51,10 @@ uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES /
 #endif
 
 uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // index, in a row of a slice, of the vec4 that the lane loads
-const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; else the last one has fewer
+const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; if false, the last slice has fewer
 
-// Sets at_a to the start of each row of matrix `a` that the lane loads: the row's first vec4, or the lane's own one if
-// slices are WHOLE. `row`: the first row of the tile. The last row of the matrix replaces rows beyond it.
+// Sets at_a to the start of each row of matrix `a` that the lane loads. This is the row's first vec4, or if slices are WHOLE,
+// the row's vec4 number own_vec4(). `row`: the first row of the tile. The last row of the matrix replaces rows beyond it.
 void aim_a(matrix a, uint row)
 {
     const uint at = a.at + (WHOLE ? own_vec4() : 0);
@@ -89,7 +89,7 @@ void put_scores(uint i)
     }
 }
 
-// Stores slice i of a sum: the weights w, which CHUNKS values of lane_n have, and the staged rows of the matrix.
+// Stores slice i of a sum: the weights w of the lanes whose lane_n belongs to the slice, and the staged rows of the matrix.
 void put_sums(NUMBERS w[4], uint column, uint i)
 {
     put_rows(column, i);
@@ -117,7 +117,8 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Staging is as in `scores`.
+// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Slices are staged before and after the call
+// as in `scores`.
 void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
     begin_sums();

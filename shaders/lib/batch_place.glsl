@@ -1,7 +1,7 @@
 // batch_place.glsl - finds the rows of this run's batch: see abi/step.abi.h
-// EARLY: the kernel runs beside step_advance, which computes the step state. So it reads the host's words itself. It finds them
-// by STEP_RUN, the number of this run. report.comp increments STEP_RUN, so a gather that runs after the report must not
-// be EARLY. The including file declares BATCH_STEP, BATCH_WORDS and BATCH_RUN, the bindings.
+// EARLY: the kernel runs beside step_advance, which computes the step state. So it reads the host's words itself, from the slot
+// of run number STEP_RUN. report.comp increments STEP_RUN, so a gather that runs after the report must not be EARLY. The
+// including file defines BATCH_STEP, BATCH_WORDS and BATCH_RUN, the numbers of the bindings.
 layout(constant_id = BATCH_SPEC_EARLY) const uint EARLY = 0;
 layout(binding = BATCH_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_WORDS, std430) readonly buffer Words { uint words[]; };

@@ -27,7 +27,8 @@ vec4 binary(vec4 a, vec4 b)
     return QUICK ? quick_binary(a, b) : pow_any(a, b);
 }
 
-// Returns x where b is true, else 0 * x. It multiplies, so that 0 times an infinity or a NaN is NaN.
+// Returns x where b is true, else 0 * x. The function multiplies and does not select, because 0 * x must be NaN for an infinite
+// x or NaN.
 vec4 times_truth(vec4 x, bvec4 b)
 {
     precise const vec4 y = x * vec4(b);

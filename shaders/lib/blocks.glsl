@@ -8,14 +8,15 @@
 //   LINE line_b(uint n, uint k, uint j)   the same for columns of B
 // The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
 // columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. With COOP2 the sums stay in a
-// matrix instead: see blocks_coop2.glsl. tile_at(id, M, N) is the first element of tile id; there are tile_count(M, N) tiles.
+// matrix instead: see blocks_coop2.glsl. tile_at(id, M, N) returns the first row and column of tile number id. There are
+// tile_count(M, N) tiles.
 //
-// One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from
-// shared memory serves TN columns for an element of A and TM rows for an element of B. While the work group multiplies
-// one block of BLOCKS_K k, it loads the next block into registers. It then stores that block in the other half of
-// shared memory, so there is one barrier per block.
+// An element of A that is read from global memory serves BN columns, and an element of B serves BM rows. An element of A that
+// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies one block
+// of BLOCKS_K k, it loads the next block into registers. It then stores that block in the other half of shared memory, so there
+// is one barrier per block.
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
-// read neighbouring addresses at the same time. `tile_index` permutes the column groups of a block row, depending on k.
+// read neighbouring addresses at the same time. `tile_index` permutes the groups of four rows or columns, depending on k.
 // Without this, the stores of four lanes with the same m would hit one bank.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds
 // both operands in the cache.
@@ -74,14 +75,14 @@ mat4 staged[ITERATIONS];
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Returns the index, in the part of A or of B, of the vec4 that has the first k of block row k4 and column group x4.
-// The part is `width` column groups wide.
+// A group is four neighbouring rows of A or columns of B. Returns the index of the vec4 of group x4 at k = 4 * k4, in A's or
+// B's part of the tile. The part has `width` groups.
 uint tile_index(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3) & (width - 1)));
 }
 
-// Multiplies the four k of block row k4.
+// Adds the products of the four k from 4 * k4 on.
 void multiply_row(uint half_at, uint k4)
 {
     [[unroll]] for (uint j = 0; j < 4; j++) {
@@ -112,7 +113,7 @@ mat4 block(bool is_a, uint x, uint k)
     return (is_a ? A_BY_K : B_BY_K) ? transpose(v) : v;
 }
 
-// Returns block i of a part as (column group, block row).
+// Returns which block of 4 x 4 elements is number i of an operand: (group, k / 4).
 uvec2 block_of(uint i, uint width, bool by_k)
 {
     return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);

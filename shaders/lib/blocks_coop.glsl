@@ -4,15 +4,15 @@
 // Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
 // the load of a matrix is a few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it
 // is. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One
-// that is stored as f32 is rounded to nearest, ties to even. The module declares this mode of rounding, so that a
+// that is stored as f32 is rounded to nearest, ties to even. The SPIR-V module declares this mode of rounding, so that a
 // conversion is one instruction.
-// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. The text calls the elements of the
-// matrices float16_t; cmake/bfloat.c changes this type in the module. So nothing else may be float16.
-// There is one tile. While the subgroups multiply it, the lanes load the next one into registers.
+// With BFLOAT the operands are bf16, and all conversions are integer arithmetic. This source calls the elements of the matrices
+// float16_t, and cmake/bfloat.c changes this type in the SPIR-V module to bf16. So nothing else in the kernel may be float16.
+// Shared memory has one tile. While the subgroups multiply it, the lanes load the next one into registers.
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
-// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices, as a lane has TM x
-// TN elements. So one read of a matrix of A from shared memory serves OWN_N products.
+// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices. So one read of a matrix of
+// A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
 // one part after the other. They use the memory of the tile, which is no longer needed then.
 //
@@ -42,7 +42,7 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part, in a row and per subgroup
+const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part: in a row; per subgroup
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
@@ -93,7 +93,8 @@ void finish_sums()
 const uint BLOCKS_A = BM / 4 * K4 / LANES, BLOCKS_B = BN / 4 * K4 / LANES;
 uvec4 staged[4 * (BLOCKS_A + BLOCKS_B)];
 
-// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
+// Returns which block of 4 x 4 elements is number i of an operand: (group of four rows, k / 4). Eight neighbouring lanes load
+// neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k) { return by_k ? uvec2(i / K4, i % K4) : uvec2(i % 8 + i / (8 * K4) * 8, i / 8 % K4); }
 
 void fetch(uint m, uint n, uint k)
@@ -124,8 +125,8 @@ uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
     return by_k ? staged[from + j].xy : uvec2(pair(a[j / 2], b[j / 2], j % 2), pair(c[j / 2], d[j / 2], j % 2));
 }
 
-// Stores block i of an operand, which is staged from index `from` on. `at`: where the operand begins. `lanes`: lanes that share
-// a part of it.
+// Stores block i of an operand, which is staged from index `from` on. `at`: index in tile[] at which the operand begins.
+// `lanes`: lanes whose groups of four rows are permuted together.
 void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
 {
     const uvec2 b = block_of(i, by_k);

@@ -6,9 +6,9 @@
 // the column and the value of an element. sum_row() and sum_column() are the position of the element in the work group's tile.
 // So sums do not go through shared memory, and `acc` is not used.
 //
-// Rows of an operand are permuted in shared memory only if the operand does not run along k. If it runs along k,
-// neighbouring lanes store to different banks without a permutation. So if B runs along k, neighbouring columns of the
-// matrix are neighbours in C.
+// Rows of an operand are permuted in shared memory only if the operand does not run along k. For an operand that runs along k,
+// neighbouring lanes store to different banks without a permutation. If B runs along k, neighbouring columns of the matrix are
+// therefore neighbours in C.
 // source: GLSL_NV_cooperative_matrix2
 #extension GL_NV_cooperative_matrix2 : require
 const uint DOWN = SUBGROUPS >= 64 ? 8 : SUBGROUPS >= 16 ? 4 : SUBGROUPS >= 4 ? 2 : 1; // subgroups one below the other
@@ -21,8 +21,8 @@ coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
 // Returns the subgroup's first row and column in shared memory.
 uvec2 own_corner() { return uvec2(gl_SubgroupID / ACROSS * OWN_M, gl_SubgroupID % ACROSS * OWN_N); }
 
-// Returns the row of an operand that is stored as row `at` in shared memory, if `lanes` lanes share a part. This is the
-// inverse of position().
+// Returns the row of an operand that is stored as row `at` in shared memory, if the groups of `lanes` lanes are permuted
+// together. This is the inverse of position().
 uint row_at(uint at, uint lanes)
 {
     const uint i = at % (4 * lanes);

@@ -1,6 +1,6 @@
 // blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
 // of f16. An operand x is split into two f16, whose sum has 22 bits of x:
-//   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     without low_a low_b
+//   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     (low_a low_b is left out)
 // The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k. After this,
 // the largest finite magnitude of the tile's rows of A, and that of its columns of B, are in [2^14, 2^15). The sums
 // over these k are scaled back before they are added to the f32 sums of the tile.
@@ -8,9 +8,10 @@
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
 // operands among the same BLOCKS_SPLIT_K k of the tile.
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
-// The first term: high + low is x to 2^-23 |x| for each operand, and |low_a low_b| <= 2^-22 |a b|. The second term: f16 below
-// 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero, 2^-27 replaces 2^-38.)
-// So an element that is 2^38 times smaller than the largest one of the tile's operand may be lost, whatever its row is.
+// The first term: for each operand, high + low differs from x by at most 2^-23 |x|, and |low_a low_b| <= 2^-22 |a b|. The
+// second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero,
+// 2^-27 replaces 2^-38.) So an element that is 2^38 times smaller than the largest one of the tile's operand may be lost,
+// whatever its row is.
 //
 // A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
 // An infinity may become a NaN, because its low part is a NaN.
@@ -22,13 +23,14 @@
 // source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
 //         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 //         performance, IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
-const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // k / 4 of a tile; blocks of 4 x 4 elements of A
+const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // groups of four k in a tile; A's blocks of 4 x 4 elements
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
 shared uint largest[4]; // largest finite magnitudes of A and B, as bit patterns times 2; tiles use two pairs alternately
 
-// Returns block i of an operand as (group of four rows, k / 4). Eight neighbouring lanes load neighbouring LINEs.
+// Returns which block of 4 x 4 elements is number i of an operand: (group of four rows, k / 4). Eight neighbouring lanes load
+// neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);
@@ -48,8 +50,8 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2. The factor drops the sign
-// and keeps the order. `finite`: ignores infinities and NaN.
+// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2. The factor removes the sign bit
+// and keeps the order of magnitudes. `finite`: ignores infinities and NaN.
 uint largest_of(uint from, bool finite)
 {
     uvec4 most = uvec4(0);
@@ -151,7 +153,7 @@ void multiply(uint m, uint n, uint k, uint end)
         const int half_back = -(scale.x + scale.y) >> 1;
         put(scale);
         barrier();
-        if (gl_LocalInvocationID.x < 2) largest[at + gl_LocalInvocationID.x] = 0; // every lane has read it
+        if (gl_LocalInvocationID.x < 2) largest[at + gl_LocalInvocationID.x] = 0; // all lanes have read these two maxima
         at = 2 - at;
         if (k + BLOCKS_SPLIT_K < end) fetch(m, n, k + BLOCKS_SPLIT_K);
         multiply_tile(vec2(power_of_two(half_back), power_of_two(-(scale.x + scale.y) - half_back)));

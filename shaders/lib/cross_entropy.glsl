@@ -10,7 +10,7 @@ float counted = 0.0; // sum of the weights of this lane's rows that count, so fa
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
 // Returns the loss of a row: 0 for the ignored label, NaN for a label that is not a class. lse = log sum exp(z - m),
-// miss = m - z[t], slack = sum of w * (m - z), all = sum of w (sums over the classes). factor: the coefficient of p in
+// miss = m - z[t], slack = sum of w * (m - z), all = sum of w (sums over the classes). factor: the coefficient of softmax(z) in
 // dz.
 float loss_of(uint label, float lse, float miss, float slack, float all, out float factor)
 {

@@ -1,11 +1,10 @@
 // direct_shared.glsl - weights in shared memory, for conv/direct_shared.comp and conv/pool_shared.comp
 // ACROSS lanes compute ROWS output channels of ACROSS neighbouring vec4s of a plane. A work group has BLOCKS blocks
-// of ACROSS lanes. The blocks compute different channels of the same vec4s. They read the same part of x, so most of
-// their loads come from the cache. All lanes of a block read the same word of the weights at a time, which shared
-// memory sends to all of them at once. Shared memory holds the weights of CHUNK taps at a time, and the offsets of
-// these taps in x.
-// A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one are outside
-// of the image.
+// of ACROSS lanes. The blocks compute different channels of the same vec4s. All blocks read the same part of x, so most loads
+// come from the cache. All lanes of a block read the same weight at the same time, and shared memory broadcasts it. Shared
+// memory holds the weights of CHUNK taps at a time, and the offsets of these taps in x.
+// A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one count as outside of
+// the image.
 // The including shader provides: the bindings w_in, x_in and bias_in; a push block with the members rows, dst_group, K,
 // taps, kernel_w, src_height, src_width, offset_h, offset_w, reach_h, reach_w, w_group, w_row, w_depth, w_tap_h,
 // w_tap_w, w_base, bias_base and src_base.
@@ -23,14 +22,14 @@ layout(constant_id = DIRECT_TILES_WIDTH) const uint WIDTH = 1;
 const uint BLOCKS = LANES / ACROSS;
 const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4; // floats from block to block; loads of 4 rows are aligned
 const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4); // floats from tap to tap; neighbours are in different banks
-const int OUTSIDE = -0x7fffffff - 1;                       // a row outside of any image, whatever pixel is added to it
+const int OUTSIDE = -0x7fffffff - 1;                       // a row that is outside the image for every pixel
 shared ivec4 tap_at[CHUNK]; // for pixel 0: index in x (in vec4s), row and column; index in w
 shared float weights[CHUNK * PITCH], biases[BLOCKS * STRIDE];
 vec4 sum[ROWS];
 
 uint block_of_lane() { return gl_LocalInvocationID.x / ACROSS; }
 
-// Returns the first output channel of a block. The block's channel m is this one plus m, if m < ROWS.
+// Returns the first of the ROWS output channels of a block.
 uint first_channel(uint block) { return (gl_WorkGroupID.y * BLOCKS + block) * ROWS; }
 
 // Loads the biases. The lanes must pass a barrier before start_sums(). Channels past the last one get the bias of the

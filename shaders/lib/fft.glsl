@@ -1,12 +1,13 @@
-// fft.glsl - the discrete Fourier transform of T = 8 or 13 to 16 complex numbers in registers, four samples at a time:
+// fft.glsl - the discrete Fourier transform of T complex numbers in registers, four samples at a time. T is 8
+// or 13 to 16.
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
 // For T times the inverse, call it with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
 // sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965).
 //          For 8 and 16 points, with T = 4 * (T/4).
-//          For 14 and 15 points: I. J. Good, The Interaction Algorithm and Practical Fourier Analysis (1958), with
-//          T = 2 * 7 and T = 3 * 5. It needs no twiddle factors.
+//          For 14 and 15 points: I. J. Good, The Interaction Algorithm and Practical Fourier Analysis (1958), with T = 2 * 7
+//          and T = 3 * 5. This method needs no twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
 // T slots hold the X of a real x. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and
 // fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.

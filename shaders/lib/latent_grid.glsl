@@ -1,7 +1,7 @@
 // latent_grid.glsl - the cells around the texels of a tile: for latent_grid.comp and its gradient.
-//   Along one axis, the centre of texel x is at (x + 1/2) / SCALE - 1/2 cells, where cell c has its centre at c. `first` is
-//   the cell at or before this point, `second` the one after it, `fraction` the distance from `first`. Cells outside the grid
-//   become the nearest cell inside.
+//   Along one axis, the centre of texel x is at (x + 1/2) / SCALE - 1/2 cells, where cell c has its centre at c. `first` is the
+//   cell at or before this point, and `second` is the next cell. `fraction` is the distance of the point from `first`. Cells
+//   outside the grid become the nearest cell inside.
 layout(constant_id = LATENT_GRID_SPEC_SCALE) const uint SCALE = 4;
 layout(constant_id = LATENT_GRID_SPEC_CORNERS) const uint CORNERS = 0;
 layout(binding = LATENT_ORIGIN, std430) readonly buffer Origin { uint origin[2]; };
@@ -11,10 +11,10 @@ struct Cells {
     vec4 fraction;
 };
 
-// Returns the cells of four texels, which are numbered from the first one of the image, in a grid of `cells` cells.
+// Returns the cells around four texels of the image. The grid has `cells` cells along the axis.
 Cells cells_of(uvec4 texel, uint cells)
 {
-    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // the point, times 2 SCALE, plus one cell
+    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // 2 SCALE * (the point + 1)
     Cells c;
     c.first = max(next, uvec4(1)) - 1;
     c.second = min(next, uvec4(cells - 1));

@@ -1,20 +1,20 @@
 // load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
 // (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
 // compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does.
-// packHalf2x16 is not used, because it may round either way. With COOP, a conversion of the hardware rounds to f16
-// (lib/rounding.glsl).
-//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel's texel variant reads a texel buffer, the other
-//                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
-//                              the storage buffer is as fast. The index must be inside the binding, because the two
-//                              variants return different values for an index outside.
-//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant it is a component of a
+// packHalf2x16 is not used, because it may round in either direction. With COOP, the hardware converts to f16, in the mode that
+// lib/rounding.glsl declares.
+//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel has two variants: one reads a texel buffer, the
+//                              other one a storage buffer. On CPU drivers only the texel variant avoids a loop over lanes. On
+//                              GPUs both are equally fast. The index must be inside the binding, because the two variants
+//                              return different values for an index outside.
+//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant the word is a component of a
 //                              texel.
 //   VKT_IN1(binding, name)     LOAD1(name, i) reads float i in the same way. The binding stores f32.
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
 //   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_STORED(binding, access, name)     used by the last three: name_put(i, v) writes floats 4i .. 4i+3 as f32,
-//                                         name_stored[i] reads them
+//   VKT_STORED(binding, access, name)     used by VKT_OUT4, VKT_INOUT4 and VKT_F32_OUT4: name_put(i, v) writes floats 4i ..
+//                                         4i+3 as f32, name_stored[i] reads them
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
 #include "abi/storage.abi.h"
@@ -49,7 +49,7 @@ uvec2 narrow(vec4 v, uint kind)
     const bvec4 nan = greaterThan(m, uvec4(0x7f800000u));
     uvec4 h;
     if (kind == STORAGE_F16) {
-        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; rounding may carry into it
+        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; rounding may carry into the exponent
         const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats in [0.5,1) are 2^-24 apart
         h = mix(h, tiny, lessThan(m, uvec4(113u << 23)));
         h = mix(h, uvec4(0x7c00u), greaterThanEqual(m, uvec4(143u << 23)));
@@ -58,7 +58,8 @@ uvec2 narrow(vec4 v, uint kind)
     return h.xz | h.yw << 16;
 }
 
-// A texel is always 16 bytes of raw bits. So one buffer view and one variable suffice, and no load can alter a float.
+// A texel is always 16 bytes of raw bits, whatever the binding stores. So one buffer view is enough for all number formats, and
+// no load can change the bits of a float.
 #ifdef VKT_TEXEL
 #define VKT_IN4(slot, name)                                                         \
     layout(binding = slot, rgba32ui) uniform readonly uimageBuffer name;            \

@@ -7,9 +7,10 @@
 //     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples
 //     input   [sample][feature]   the left factor of the next product, which sums over features
 //     bias    of the layer
-//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup has a
+//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup stores a
 //                                 matrix of sums here, because only the driver knows which lane holds which element
-//   So the summation index of every product is contiguous in both factors, and a load of a matrix is a few wide loads.
+//   In these layouts the summation index of every product is contiguous in both factors. So the load of a matrix is a few wide
+//   loads.
 //   With MSE, dy[LAYERS] is the gradient of the scaled loss. If it overflows in f16, no gradient is finite, and the step is
 //   skipped. Samples that are not real have x = 0 and dy = 0.
 // source: GLSL_KHR_cooperative_matrix; Mueller et al. (2021), section 3.4: networks in shared memory, by matrices of f16
@@ -36,8 +37,8 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN matrices along the samples and several along the outputs. A subgroup has every STEP-th
-// matrix of one row, at most OWN. So one read of a matrix of `input` serves all matrices of the subgroup.
+// The sums of a product are DOWN rows of matrices: rows run along the outputs, and each has COOP_M samples. A subgroup has
+// every STEP-th matrix of one row, at most OWN. So one read of a matrix of `input` serves all matrices of the subgroup.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
 // A lane gets blocks of 4 x 4 sums. If there is room, several matrices go through shared memory at once, so that more lanes
 // get a block.
@@ -111,8 +112,8 @@ uint own_sample() { return gl_SubgroupID % DOWN * COOP_M; }
 uint own_output(uint i) { return (gl_SubgroupID / DOWN + i * STEP) * COOP_N; }
 uint own(uint M) { return (M / COOP_N + STEP - 1) / STEP; }
 
-// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup
-// for which there is no such matrix computes another one again, so no barrier and no product is in a branch.
+// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup that
+// has no matrix i computes the last matrix again. So no barrier and no product is in a branch.
 void multiply(const uint K, const uint M)
 {
     const uint pitch = K / 4 + 2;
@@ -142,8 +143,8 @@ bvec4 is_off(uvec2 h)
     return bvec4(lessThanEqual(unpackFloat2x16(h.x), f16vec2(0.0)), lessThanEqual(unpackFloat2x16(h.y), f16vec2(0.0)));
 }
 
-// Completes and stores the sums v[c] of feature f + c. HIDDEN: of h[l]. LAST: of y or, with MSE, dy[l]. BACK: of dy[l] or, for
-// l = 0, dx.
+// Completes and stores the sums v[c] of feature f + c. HIDDEN: they become h[l]. LAST: they become y, or with MSE dy[l]. BACK:
+// they become dy[l], or dx for l = 0.
 void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
 {
     const uint W = width(l);

@@ -41,8 +41,8 @@ void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
     }
 }
 
-// The loops are not unrolled, because compilers would move all loads to the start, and Adreno's compiler would then
-// spill registers.
+// The loops are not unrolled. In an unrolled loop, compilers would move all loads to the start, and Adreno's compiler would
+// then spill registers.
 void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 {
     uint w_at = first_output(M) / 2;

@@ -7,14 +7,15 @@
 //   Q4_1   32 numbers in 20 bytes: d, m; q in 4 bits.                       d q + m
 //   Q8_0   32 numbers in 34 bytes: d; q in 8 bits with sign.                d q
 //   Q4_K   256 numbers in 144 bytes: d, m; scale s and offset t of each 32 numbers in 6 bits; q in 4 bits.   d s q - m t
-//   Q5_K   256 numbers in 176 bytes: the same; a fifth bit of each q in 32 bytes in front of the others.
+//   Q5_K   256 numbers in 176 bytes: like Q4_K, with 32 more bytes before the four-bit parts: the fifth bits of all q.
 //   Q6_K   256 numbers in 210 bytes: q in 4 + 2 bits; scale s of each 16 numbers in 8 bits with sign; d.     d s (q - 32)
 // In Q4_0 and Q4_1, byte j of the integers has numbers j and j + 16. In Q4_K and Q5_K, each 32 bytes have 64 numbers: the low
-// four bits are the first 32.
+// four bits of the bytes are the first 32 numbers.
 
 uint byte_of(uint at) { return LOAD1(words, at >> 2) >> 8u * (at & 3u) & 0xffu; }
 
-// Returns an f16 number, exactly. unpackHalf2x16 may return 0 for numbers below 2^-14, and scales of blocks often are so small.
+// Returns an f16 number, exactly. unpackHalf2x16 may return 0 for numbers below 2^-14, and the scale of a block is often so
+// small.
 float exact_half(uint bits)
 {
     const uint m = bits & 0x7fffu;
@@ -26,14 +27,14 @@ float half_of(uint at) { return exact_half(LOAD1(words, at >> 2) >> 8u * (at & 2
 
 vec2 halves_of(uint two) { return vec2(exact_half(two & 0xffffu), exact_half(two >> 16)); }
 
-// Returns four bytes from an even byte on.
+// Returns the four bytes from byte `at` on. `at` is even.
 uint bytes_of(uint at)
 {
     const uint low = LOAD1(words, at >> 2);
     return (at & 2u) == 0u ? low : low >> 16 | LOAD1(words, (at >> 2) + 1) << 16;
 }
 
-// Returns the lowest bits of each of four bytes.
+// Returns the lowest bits of each of four bytes, those in the mask.
 uvec4 split_of(uint four, uint mask) { return uvec4(four, four >> 8, four >> 16, four >> 24) & mask; }
 
 ivec4 signed_of(uint four) { return ivec4(four << 24, four << 16, four << 8, four) >> 24; }
@@ -82,5 +83,5 @@ vec4 quantized4(uint format, uint row, uint i)
     case QUANT_Q5_K: return k_numbers(true, row + i / 256 * 176, k);
     case QUANT_Q6_K: return q6_numbers(row + i / 256 * 210, k);
     }
-    return vec4(uintBitsToFloat(0x7fc00000u)); // a format that is missing above must be noticed
+    return vec4(uintBitsToFloat(0x7fc00000u)); // NaN, so that a format that is missing above is noticed
 }

@@ -1,4 +1,4 @@
-// rounding.glsl - makes conversions from f32 to f16 round to nearest, ties to even. Without it, Vulkan lets the driver
+// rounding.glsl - makes conversions from f32 to f16 round to nearest, ties to even. Without this file, Vulkan lets the driver
 // choose between two directions. The device must have shaderRoundingModeRTEFloat16.
 // source: SPV_KHR_float_controls. glslang has no word for its execution modes, so they are numbers here.
 #extension GL_EXT_spirv_intrinsics : require

@@ -1,5 +1,5 @@
-// share.glsl - this work group's share [x, y) of n units. It is contiguous. Its length is a whole number of iterations of the
-// group's lanes, except at the end of the units.
+// share.glsl - this work group's share [x, y) of n units. A share is contiguous. Its length is a multiple of the group's number
+// of lanes, except for the last share.
 // Neighbouring lanes process neighbouring units, and a group loops over its share without gaps. On a CPU, a stride over the
 // whole grid would touch another memory page in every iteration.
 //   const uvec2 share = share_of(n);

@@ -25,7 +25,7 @@ vec4 expm1_reduced(vec4 x, out ivec4 n)
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
 }
 
-// Returns e^x. Below -104 the result is 0, and above 89 it is infinity. The comparisons keep NaN, which clamp() does not.
+// Returns e^x. Below -104 the result is 0, and above 89 it is infinity. Comparisons replace clamp(), because they keep NaN.
 vec4 exp_any(vec4 x)
 {
     x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -34,7 +34,7 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// Returns e^x - 1 for x <= 0. With x = n ln 2 + r it is 2^n * (e^r - 1) + (2^n - 1). 2^n - 1 is exact for n >= -24; for
+// Returns e^x - 1 for x <= 0. With x = n ln 2 + r, e^x - 1 is 2^n * (e^r - 1) + (2^n - 1). 2^n - 1 is exact for n >= -24; for
 // smaller n the result is -1, except for rounding.
 vec4 expm1_negative(vec4 x)
 {
@@ -71,7 +71,7 @@ vec4 tanh_any(vec4 x)
 //   The probability is e^(-t^2/2) * R(t). The product (1 + t) * R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all
 //   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here the product is a
 //   polynomial of v through Chebyshev nodes, with an error of 5.3e-9. erfc(x) = 2 * normal_above(sqrt(2) * x).
-//   The rounding error of t * t is corrected. At t = 13, it would change the result by up to 4e-6 of it.
+//   The rounding error of t * t is corrected. Otherwise the relative error of the result at t = 13 would be up to 4e-6.
 vec4 normal_above(vec4 t, out vec4 density)
 {
     const vec4 v = (t - 2.5) / (t + 2.5);
@@ -86,10 +86,10 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// Returns log a as a sum of two floats, for 0 < a < infinity: returns the larger one, and sets low to the rest. It
-// works as log_1ulp, but the quotient s = f / (2 + f) and the result have two floats each. The terms of the series
-// after 2 s are small, so one float is enough for them (method: e_pow.c, fdlibm 5.3, Sun Microsystems 1993). Relative
-// error: 2^-28.
+// Computes log a as a sum of two floats, for 0 < a < infinity. Returns the larger float, and sets low to the smaller one. The
+// method is that of log_1ulp, but the quotient s = f / (2 + f) and the result have two floats each. The terms of the series
+// after 2 s are small, so one float is enough for them (method: e_pow.c, fdlibm 5.3, Sun Microsystems 1993). Relative error:
+// 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
 {
     const bvec4 tiny = lessThan(a, vec4(1.17549435e-38));

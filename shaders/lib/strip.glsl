@@ -6,7 +6,7 @@
 // members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
 // reach_h and reach_w.
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
-uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read once
+uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read before the loops
 int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // for p = q = n = 0: row, column and index in x (in vec4s)
 uint column, p, q, n; // this lane's vec4 of the plane
 vec4 x[K];

@@ -7,8 +7,8 @@ const bool QUICK = FUNCTION < UNARY_QUICK;
 const float GELU_SCALE = 0.797884560802865356; // sqrt(2 / pi)
 const float GELU_CUBE = 0.044715;
 
-// Returns min(|x|, 20); NaN stays NaN. At 20 the tail terms of f and f' are 0 already. For a larger x, a factor of such
-// a term could be infinite, and 0 times infinity is NaN.
+// Returns min(|x|, 20); NaN stays NaN. At 20 the tail terms of f and f' are already 0. For a larger x, one factor of a tail
+// term could be infinite and another one 0, and their product would be NaN.
 vec4 at_most_20(vec4 x) { return mix(abs(x), vec4(20.0), greaterThan(abs(x), vec4(20.0))); }
 
 vec4 gelu(vec4 x)

@@ -1,7 +1,7 @@
 // window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for pool2d.comp,
 // conv/fused_max_pool.comp and conv/pool_shared.comp. The first maximum wins. NaN wins over any number, and the last
-// NaN wins, as in PyTorch. The includer defines RELU. With RELU the window holds max(e, 0). If the maximum is 0 there
-// is no winner, because relu passes no gradient there. NaN stays NaN.
+// NaN wins, as in PyTorch. The includer defines RELU. With RELU, the elements are max(e, 0). If then the maximum is 0, there is
+// no winner, because the gradient of relu is 0. NaN stays NaN.
 #include "abi/pool_index.abi.h"
 #define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf; if all elements are -inf, the first one wins
 

@@ -1,5 +1,5 @@
 // argmax.comp - out[b] = the first k with the largest z[b,k]; NaN counts as largest.
-//   COUNT: out[j] = number of real samples b of block j whose largest class is t[b], as a float, exact below 2^24.
+//   COUNT: out[j] = number of real samples b of block j for which this k is t[b], as a float, exact below 2^24.
 //   z: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
 // grid: x over blocks with a stride, one work group per block.
 // Deterministic: comparisons, and sums of integers.
@@ -29,7 +29,8 @@ uint key(float v)
     return u == magnitude ? 0x80000000u + magnitude : 0x80000000u - magnitude;
 }
 
-// Handles k, the largest class of sample b: writes it, or with COUNT returns 1 if k is the label of a real row, else 0.
+// Processes k, the class with the largest z of sample b: writes k, or with COUNT returns 1 if k is the label of a real row,
+// else 0.
 float state(uint b, uint k, uint rows)
 {
 #ifdef COUNT

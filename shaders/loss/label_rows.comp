@@ -1,6 +1,6 @@
 // label_rows.comp - out[0 .. count - 1] = the rows whose labels count, in ascending order; found = (count, wrong labels)
-//   Each lane owns a span of the labels. It counts those that count, waits for the other lanes, and writes its rows behind
-//   those of the lanes before it.
+//   Each lane owns a span of the labels. It finds how many of its labels count, waits for the other lanes, and writes its rows
+//   behind those of the lanes before it.
 // grid: one work group.
 // Deterministic: the order is that of the rows.
 // source: Blelloch, Prefix Sums and Their Applications (1990): the compaction of a vector

@@ -1,13 +1,13 @@
-// linear_xent.comp - cross-entropy of a slice of the rows whose labels count, and its gradient in the place of the logits
+// linear_xent.comp - cross-entropy of a slice of the rows whose labels count, and its gradient, which overwrites the logits
 //   part[first + i] = log sum_k exp z[i,k] - z[i,t]        for the rows with first + i < count, t = the row's label
 //   GRADIENT: z[i,k] = dloss / norm * (softmax(z[i])[k] - (k == t)), and 0 for the other rows; norm = count, or 1 for a sum
-//   The kernel counts the classes at the maximum and uses log(1 + all further terms), as softmax_xent.comp does, so that a loss
-//   near 0 keeps its digits.
+//   The terms at the maximum are exactly 1. The kernel counts them and uses log(1 + all other terms), as softmax_xent.comp
+//   does. So a loss near 0 keeps its digits.
 // grid: x over rows with a stride, one work group per row.
-// source: the gradient in the place of the logits: Hsu et al., Liger Kernel: Efficient Triton Kernels for LLM Training (2024),
+// source: the gradient that overwrites the logits: Hsu et al., Liger Kernel: Efficient Triton Kernels for LLM Training (2024),
 //         section 3.2, FusedLinearCrossEntropy
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
-// A sum adds sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+// A sum adds partial sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 // z and dz are the same memory. Only the lane that writes an element of dz reads this element of z.
 #version 460
 #extension GL_GOOGLE_include_directive : require

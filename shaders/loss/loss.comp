@@ -1,5 +1,5 @@
 // loss.comp - computes partial sums of a loss: part[j] is the sum of term(y, target) over the elements of block j that
-// are in real rows, divided by `elements`, and by the real rows if `by_rows` is 1.
+// are in real rows, divided by `elements`, and also by the number of real rows if `by_rows` is 1.
 //   The range has n elements of two tensors of one layout, from vec4 begin4 on. Elements past the real rows do not
 //   count.
 // grid: x over blocks with a stride, one work group per block.

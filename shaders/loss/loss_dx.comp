@@ -1,5 +1,5 @@
 // loss_dx.comp - dy = dloss / divisor * slope in the real rows, else 0. The slope is the derivative of term(y, target)
-// with respect to y. The divisor is `elements`, times the real rows if `by_rows` is 1.
+// with respect to y. The divisor is `elements`, times the number of real rows if `by_rows` is 1.
 //   EACH: dloss is a tensor like y, and there is no divisor.
 //   TERM: writes term(y, target) itself, a loss without reduction.
 //   The range has n elements of tensors of one layout, from vec4 begin4 on.

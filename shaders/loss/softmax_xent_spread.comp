@@ -2,7 +2,7 @@
 // work group share the classes of four samples. Each lane keeps its logits in registers, so z is read once.
 //   part[c] = 1 / rows * sum over the real rows b of vec4 c of samples of  (lse[b] - z[b,t[b]])
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]; see softmax_xent.comp for lse, and for labels that are no class
-//   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0; dz has the bits of softmax_xent_dx.comp's dz
+//   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0; dz has the same bits as that of softmax_xent_dx.comp
 // grid: x over vec4s of samples with a stride, one work group per vec4.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.

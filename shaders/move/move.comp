@@ -1,5 +1,5 @@
 // move.comp - copies a strided box of x to a strided box of y: permutations, slices, parts of a concatenation.
-//   WIDTH 4: copies vec4s, which are contiguous in x and in y. Otherwise copies single 32-bit words of any type.
+//   WIDTH 4: copies vec4s, which are contiguous in x and in y. WIDTH 1: copies single 32-bit words of any type.
 // grid: x over the positions of the box in contiguous shares; any group count is right.
 // Deterministic: a copy.
 #version 460
@@ -27,7 +27,7 @@ void main()
     const uint s[6] = uint[](pc.s0, pc.s1, pc.s2, pc.s3, pc.s4, pc.s5);
     const uint xs[6] = uint[](pc.x0, pc.x1, pc.x2, pc.x3, pc.x4, pc.x5);
     const uint ys[6] = uint[](pc.y0, pc.y1, pc.y2, pc.y3, pc.y4, pc.y5);
-    const uint x_first = pc.x, y_first = pc.y; // read once: on lavapipe a read in the loop costs a loop over lanes
+    const uint x_first = pc.x, y_first = pc.y; // read before the loop: lavapipe compiles each read to a loop over the lanes
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {

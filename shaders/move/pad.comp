@@ -1,7 +1,7 @@
 // pad.comp - y = x with a fill value around it and between its elements: constant padding, and the gradient of a slice with
 // steps.
-//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and there are no
-//   gaps. Otherwise copies single 32-bit words of any type.
+//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and x has no gaps. WIDTH 1:
+//   copies single 32-bit words of any type.
 // grid: x over the positions of y in contiguous shares; any group count is right.
 // Deterministic: a copy. A lane computes the source of each of its positions of y.
 #version 460
@@ -32,14 +32,14 @@ void main()
     const uint before[6] = uint[](pc.b0, pc.b1, pc.b2, pc.b3, pc.b4, pc.b5);
     const uint n[6] = uint[](pc.n0, pc.n1, pc.n2, pc.n3, pc.n4, pc.n5);
     const uint gap[6] = uint[](pc.g0, pc.g1, pc.g2, pc.g3, pc.g4, pc.g5);
-    const uint x_first = pc.x, y_first = pc.y; // read once: on lavapipe a read in the loop costs a loop over lanes
+    const uint x_first = pc.x, y_first = pc.y; // read before the loop: lavapipe compiles each read to a loop over the lanes
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
         uint from = 0;
         bool inside = true;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
-            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away; /* wraps around for positions before x */
+            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away; /* before x, `away` wraps around */
             inside = inside && i < n[k] && (GAPS == 0 || i * gap[k] == away);
             from = from * n[k] + i;
         }

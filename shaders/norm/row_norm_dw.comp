@@ -39,9 +39,9 @@ void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NU
     }
 }
 #else
-// Adds up neighbouring channels of a slice. If all lanes need mean and scale of the same row, each lane loads those of
-// a different sample, and shuffles pass them on. On llvmpipe, a load that all lanes repeat would cost more than the
-// rest of the kernel.
+// Adds up neighbouring channels of a slice. If all lanes need the mean and scale of the same row, each lane loads those of a
+// different sample, and shuffles pass them to the other lanes. On llvmpipe, a load that all lanes repeat would cost more than
+// the rest of the kernel.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;

@@ -1,6 +1,6 @@
 // softmax.comp - y = exp(z - m) / sum exp(z - m), z = scale * x, m = max z; LOG: y = z - m - log sum exp(z - m)
-//   The kernel counts the classes at the maximum, and LOG uses log(1 + all further terms), so that a logarithm near 0
-//   keeps its digits.
+//   The terms at the maximum are exactly 1. The kernel counts them, and LOG uses log(1 + all other terms), so that a logarithm
+//   near 0 keeps its digits.
 //   DX: dx = scale * y * (dy - sum of dy * y);  LOG: dx = scale * (dy - exp(y) * sum of dy)
 //   CAUSAL: the classes whose index is above that of the line's query are ignored. They are 0 in y and dx.
 //   A lane processes one line, or with WIDTH 4 four neighbouring lines. With WIDTH 4 and LINE it processes one line,
@@ -11,7 +11,7 @@
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from
 //         dy_i/dz_k = y_i * ((i == k) - y_k)
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
-// A sum adds sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
+// A sum adds partial sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -74,7 +74,8 @@ VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
-// Processes the line at `at`. Its VECs are at + k * inner, k < all. VECs k < n hold the classes below `visible`.
+// Processes the line that starts at index `at`. VEC k of the line is at index at + k * inner, k < all. The VECs k < n have the
+// classes below `visible`.
 #ifdef DX
 void line(uint at, uint all, uint n, uint visible)
 {

@@ -1,8 +1,9 @@
 // attention_cached.comp - attention of a few queries over a cache of keys and values: y = softmax(scale q k^T) v. Query t uses
 // the keys 0 .. past + t, where `past` is a number on the device. So the time grows with the keys that are used, and not with
-// the size of the cache. Rows behind them are never used in a sum.
+// the size of the cache. Rows behind these keys never enter a sum.
 // A work group computes one query of one head. A tile has as many keys as the group has lanes. Each lane computes the score of
-// one key. Then SPREAD lanes share a row of v, and the other lanes have other rows: a lane sums PARTS vec4s.
+// one key. Then the lanes form groups of SPREAD lanes. The lanes of a group share a row of v, and different groups have
+// different rows. A lane sums PARTS vec4s of a row.
 // grid: x over heads and queries with a stride; any group count is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
 // Deterministic: the order of additions depends only on the lanes and the subgroup size.
@@ -91,7 +92,7 @@ void attend(uint unit)
         const uint s = tile + lane;
         const float product = score_of(q_at, q, k_at + min(s, n - 1) * D4);
         const float score = s < n ? scale * product : LOWEST, most = max(top, max_of_lanes(score));
-        const float shift = most == LOWEST ? 0.0 : most; // all scores so far are -infinity: no weight
+        const float shift = most == LOWEST ? 0.0 : most; // if all scores so far are -infinity, all weights are 0
         const float w = exp_1ulp(score - shift), down = exp_1ulp(top - shift);
         top = most;
         total = total * down + w;

@@ -11,10 +11,10 @@ const uint SUMS = 1;
 #include "lib/attention_shared.glsl"
 VKT_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
-const uint SCORES = 0, VALUES = 1; // steps
+const uint SCORES = 0, VALUES = 1; // values of `step`
 matrix q, k, v;
 uint row; // the first row of the tile
-vec4 top, total; // by the lane's rows. top: the largest score so far. total: the sum of weights in the lane's columns
+vec4 top, total; // for each row of the lane. top: largest score so far; total: sum of weights in the lane's columns
 
 void aim(uint step, uint column)
 {
@@ -39,7 +39,7 @@ void weigh(uint column, vec4 s[4], out NUMBERS w[4])
         high[m] = max(max(s[m].x, s[m].y), max(s[m].z, s[m].w));
     }
     high = max(top, over_row(high, false));
-    const vec4 zero_at = mix(high, vec4(0.0), equal(high, vec4(LOWEST))); // if all scores are -infinity: weights of 0, not NaN
+    const vec4 zero_at = mix(high, vec4(0.0), equal(high, vec4(LOWEST))); // if all scores are -infinity, weights are 0, not NaN
     const vec4 shrink = exp_1ulp(top - zero_at);
     top = high;
     [[unroll]] for (uint m = 0; m < OWN; m++) {

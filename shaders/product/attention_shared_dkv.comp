@@ -14,9 +14,9 @@ layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
-const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // steps
+const uint SCORES = 0, GRADIENTS = 1, PRODUCTS = 2, QUERIES = 3; // values of `step`
 const uint SUM_V = 0, SUM_K = 4;
-const float UNSEEN = -1.0; // a weight that no exponential has
+const float UNSEEN = -1.0; // marks a key that a query does not use; weights are never negative
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 

@@ -14,7 +14,7 @@ VKT_IN4(ATTENTION_Y, y4);
 layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) writeonly buffer Delta { float delta[]; };
 VKT_OUT4(ATTENTION_DQ, dq);
-const uint SCORES = 0, PRODUCTS = 1, KEYS = 2; // steps
+const uint SCORES = 0, PRODUCTS = 1, KEYS = 2; // values of `step`
 matrix q, k, v, dy;
 uint row; // the first row of the tile
 vec4 lse_of, delta_of; // of the lane's 4 rows

@@ -3,7 +3,8 @@
 // A chunk is 32 numbers of a row of the weights. A lane reads a chunk and multiplies it by the same numbers of each row of x.
 // The scale d and the offset m of a chunk are applied once: sum of (d q + m) x = d sum of q x + m sum of x.
 // ACROSS 1: a lane has a row of the weights, and its neighbours have the next rows. So all lanes need the same numbers of x:
-//   each lane loads some of them, and shuffles pass them on. For CPUs, whose loads have no need of neighbouring words.
+//   each lane loads some of them, and shuffles pass them to the other lanes. This is for CPUs, where lanes may read distant
+//   words without loss.
 // ACROSS SG: the lanes have neighbouring chunks of one row, so they read neighbouring words. At the end the sums of the lanes
 //   are added.
 // grid: x over rows of the weights, SG / ACROSS at a time, in contiguous shares; any group count is right.
@@ -29,8 +30,8 @@ layout(binding = LINEAR_QUANTIZED_Y, std430) writeonly buffer Y { float y[]; };
 #include "lib/quantized.glsl"
 #include "lib/quantized_chunk.glsl"
 const uint MAX_BATCH = LINEAR_QUANTIZED_BATCH;
-const uint MAX_STEPS = 7; // enough for 128 lanes. With this constant bound, drivers unroll the loops
-const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // m is not 0
+const uint MAX_STEPS = 7; // steps of a sum over lanes, enough for 128 lanes. With a constant bound, drivers unroll the loops
+const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // true: the offset m is not 0
 // Vec4s of x that a lane loads for a chunk, if all lanes need the same ones: with 4 lanes two, else one.
 const uint LOADS = SG < CHUNK ? CHUNK / SG : 1, MAX_LOADS = 2;
 

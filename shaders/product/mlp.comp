@@ -5,10 +5,10 @@
 //   dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l],  dx = w[1]^T dy[1]
 // A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
 // A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two
-// outputs per iteration (one if there are more than 64 inputs). So no accumulator is needed longer than an iteration
-// (on llvmpipe each would cost a blend), and a weight serves all samples of the tile. Outputs are stored in ACT by loop
-// index and loaded again later. For weight gradients, a lane holds rows of one factor, and shuffles pass the rows of
-// the other factor. The sum over a block is added to the group's PART.
+// outputs per iteration (one if there are more than 64 inputs). So no accumulator is needed longer than an iteration (on
+// llvmpipe, such an accumulator costs a masked copy), and a weight serves all samples of the tile. Outputs are stored in ACT
+// and loaded again later. For weight gradients, a lane holds rows of one factor, and shuffles pass the rows of the other
+// factor. The sum over a block is added to the group's PART.
 // NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per
 // lane. The lanes share the weights and pass them by subgroupShuffle. The lane numbers of shuffles are written k +
 // zero, as in conv/tile.comp.

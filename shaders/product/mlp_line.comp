@@ -1,9 +1,9 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
 //   d = w x + b - t in the real rows, else 0;   loss = (sum of d^2) / n,  n = rows * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
-// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. An
-// iteration processes two times four samples, because on llvmpipe every sum that is needed longer than an iteration
-// costs a blend.
+// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. On llvmpipe,
+// every sum that is needed longer than an iteration costs a masked copy per iteration. So an iteration processes two times four
+// samples.
 // grid: x: one work group for `per_group` vec4s of samples. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
 #version 460

@@ -6,7 +6,7 @@
 //   Weight gradients are tiles of 4 x 4 elements per lane. They are added to the group's PART by the lane that computes them.
 // COOP: products by cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4
-// grid: x over blocks; one group processes per_group neighbouring blocks. MLP_SUM_ROWS adds the groups' parts.
+// grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum.comp with ROWS adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -92,7 +92,7 @@ void main()
 #endif
     for (uint block = first; block < end; block++) {
         first_column = block * COLUMNS;
-        barrier(); // the samples of the block before are not needed any more
+        barrier(); // all lanes have finished the previous block
         pass(block == first);
     }
 #ifdef MSE

@@ -1,7 +1,8 @@
 // mlp_sum.comp - adds the results of the work groups of mlp.comp or mlp_line.comp, first to last: the loss, dw and db of all
 // layers
-// ROWS: adds the results of mlp_shared.comp. A work group computes as many elements as a quarter of it has lanes. Each
-//   quarter adds the results of every fourth work group of mlp_shared.comp. Then the four sums of an element are added.
+// ROWS: adds the results of mlp_shared.comp. A work group is divided into quarters and computes as many elements as a quarter
+//   has lanes. Each quarter adds the results of every fourth work group of mlp_shared.comp. Then the four sums of an element
+//   are added.
 // grid: x over rows of LANES vec4s of a layer's PART with a stride; y over layers.
 //   ROWS: x over elements of a layer, LANES / 4 for a group, with a stride.
 // Deterministic: the order of additions depends only on the shape and the number of work groups.

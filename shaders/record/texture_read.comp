@@ -1,5 +1,5 @@
 // texture_read.comp - copies the first `channels` channels of each pixel of a rectangle of an image to an array, as floats.
-// Without FORMAT and SAMPLED, the image has any format that the device reads without knowing it at compilation.
+// Without FORMAT and SAMPLED, the shader names no format: the image may have any format that the device reads in this case.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy.
 #version 460

@@ -1,5 +1,5 @@
-// texture_write.comp - copies an array to a rectangle of an image. Channels that the array lacks are 0, and a missing alpha is
-// 1. Without FORMAT, the image has any format that the device writes without knowing it at compilation.
+// texture_write.comp - copies an array to a rectangle of an image. If the array lacks channels, they are 0, or 1 for alpha.
+// Without FORMAT, the shader names no format: the image may have any format that the device writes in this case.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy. The device rounds to numbers of the format.
 #version 460

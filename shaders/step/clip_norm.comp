@@ -21,7 +21,7 @@ layout(binding = CLIP_NORM_STEP, std430) buffer Step { uint step[]; };
 void main()
 {
     if (step[STEP_HOLD] != 0u) return;
-    vec3 sum = vec3(0); // squares of numbers below 2^-40 (times 2^160), up to 2^40, and above it (times 2^-176)
+    vec3 sum = vec3(0); // sums of squares: of numbers below 2^-40 (times 2^160), up to 2^40, above 2^40 (times 2^-176)
     for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;

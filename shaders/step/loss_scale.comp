@@ -4,7 +4,7 @@
 // its step number and powers, and the scale is halved. The optimizer then does nothing, and the next run repeats this
 // step with other samples.
 // To double or halve the scale, the kernel adds or subtracts 1 in its exponent.
-// It writes only the clock. So the update and the report, which read the step state, can run beside it.
+// The kernel writes only the clock. So the update and the report, which read the step state, can run beside it.
 // grid: one invocation.
 // source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.
 // Deterministic: one invocation.

@@ -1,8 +1,7 @@
 // publish.comp - published = decay * published + (1 - decay) * param over a range of the arenas, in place. A run that
 // completes no step writes nothing.
 //   The kernel copies the parameter if this is the first step, if the decay is 0, or if the parameter is frozen.
-//   The formula starts from the operand with the larger weight. Then the added term is small, and so is its rounding
-//   error.
+//   The code adds a correction to the operand with the larger weight. The correction is small, and so is its rounding error.
 // grid: each group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.swa_utils.AveragedModel and get_ema_multi_avg_fn; torch.lerp
 // Deterministic: elementwise.

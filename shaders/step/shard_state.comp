@@ -1,6 +1,6 @@
 // shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step. Every run
-//   begins with the same states (BEGIN). After its forward pass, they are copied to the gradient (GIVE), so shard_sum
-//   weights them by rows and adds them up. With the update, the state becomes the sum / rows of the step (TAKE).
+//   begins with the same states (BEGIN). After its forward pass, the states are copied to the gradient (GIVE), so shard_sum
+//   weights them by rows and adds them up. With the update, the state becomes the sum divided by the rows of the step (TAKE).
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -4,8 +4,8 @@
 //   Shard s adds the planes of its lowest set bits to g: plane 0 if bit 0 is set, then plane 1 if bit 1 is set too, and so
 //   on up to the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary
 //   counter, and the sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). The last shard writes the whole sum.
-//   A magnitude below 2^-126 becomes +0. So a host that adds the same numbers has the same bits, whether or not this device
-//   flushes such numbers. A run without rows adds zeros, whatever its gradient is.
+//   A magnitude below 2^-126 becomes +0. So a host that adds the same numbers gets the same bits, whether or not this device
+//   flushes such small numbers to 0. A run without rows adds zeros, whatever its gradient is.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

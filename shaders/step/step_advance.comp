@@ -3,8 +3,8 @@
 //   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
 //   once. NAdam: r^t in the same way, with r = 0.96^momentum_decay; u_t = beta1 * (1 - r^t / 2); the product of u_1 to
 //   u_t replaces beta1^t.
-//   If the loss is scaled, the gradients decide whether this step counts. So loss_scale.comp stores the new t and
-//   powers in the clock. This kernel does not.
+//   If the loss is scaled, the step counts only if the gradients are finite. So not this kernel but loss_scale.comp, which runs
+//   after the gradients, stores the new t and powers in the clock.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460

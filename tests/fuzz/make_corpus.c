@@ -237,6 +237,26 @@ static void gguf_model(void)
          "gguf");
 }
 
+/* Writes adapters of two layers. */
+static void lora_gguf(void)
+{
+    static const vkt_gguf_string texts[] = { { "llama", 5 }, { "adapter", 7 }, { "lora", 4 } };
+    static const float alpha = 4, values[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    static const char *const names[] = { "blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b",
+                                         "blk.1.ffn_up.weight.lora_a", "blk.1.ffn_up.weight.lora_b" };
+    const vkt_gguf_meta meta[] = { { "general.architecture", VKT_GGUF_KIND_TEXT, false, 1, &texts[0] },
+                                   { "general.type", VKT_GGUF_KIND_TEXT, false, 1, &texts[1] },
+                                   { "adapter.type", VKT_GGUF_KIND_TEXT, false, 1, &texts[2] },
+                                   { "adapter.lora.alpha", VKT_GGUF_KIND_F32, false, 1, &alpha } };
+    vkt_gguf_tensor tensors[VKT_COUNT(names)];
+    for (size_t i = 0; i < VKT_COUNT(names); i++)
+        tensors[i] =
+            (vkt_gguf_tensor){ .name = names[i], .rank = 2, .dims = { i % 2 ? 2 : 4, i % 2 ? 4 : 2 }, .data = values };
+    need(vkt_gguf_write(fuzz_host(), path_of("lora_gguf", "two"), meta, VKT_COUNT(meta), tensors, VKT_COUNT(names)) ==
+             VKT_OK,
+         "lora_gguf");
+}
+
 static void rows(void)
 {
     put_text("rows", "chats",
@@ -301,6 +321,7 @@ int main(int argc, char **argv)
     tokenizer();
     gguf();
     gguf_model();
+    lora_gguf();
     rows();
     tuning();
     cases();

@@ -188,13 +188,70 @@ static void graphs_have_arrays_of_their_own(void **state)
     vkt_array_destroy(&b);
 }
 
+/* A program takes the copy of an array in its context, whichever array of the ring the graph names. A copy may go
+ * before the others. */
+static void arrays_have_copies_in_other_contexts(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = (1 << 18) + 3 }; /* more than one piece of a copy */
+    static float data[N], got[N];
+    const vkt_host h = vkt_test_host();
+    const vkt_shape shape = vkt_shape1(N);
+    vkt_ctx *other, *third;
+    vkt_array *copies[2], *more;
+    OK(vkt_ctx_create(NULL, &h, &other));
+    OK(vkt_ctx_create(NULL, &h, &third));
+    for (int i = 0; i < N; i++) data[i] = (float)i;
+    vkt_array *a = array(VKT_F32, shape, data);
+    OK(vkt_array_copy(a, other, &copies[0]));
+    OK(vkt_array_copy(copies[0], third, &copies[1]));
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_array_copy(copies[1], harness_ctx, &more), VKT_E_ARG);
+    vkt_test_error_contains("want a context without this array");
+    assert_null(more);
+    const float changed = -5;
+    OK(vkt_array_write(a, 4, &changed, sizeof changed)); /* the copies stay as they are */
+    for (int k = 0; k < 3; k++) {
+        vkt_graph *g = graph();
+        vkt_program *p;
+        const vkt_tensor x = vkt_external_array(g, "x", k < 2 ? a : copies[1], VKT_F32, shape);
+        const vkt_tensor y = vkt_add(g, x, x);
+        vkt_keep(g, y);
+        if (k == 1) vkt_array_destroy(&copies[0]);
+        if (k == 2) vkt_array_destroy(&a);
+        if (k == 1) {
+            assert_int_equal(vkt_program_create(other, g, NULL, NULL, &p), VKT_E_ARG);
+            vkt_test_error_contains("the array of 'x' is in another context, and this one has no copy of it");
+        }
+        OK(vkt_program_create(k == 0 ? other : third, g, NULL, NULL, &p));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, y, got, sizeof got));
+        for (int i = 0; i < N; i++) assert_true(got[i] == 2 * data[i]);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_expect_errors(false);
+    vkt_array_destroy(&copies[1]);
+    /* The last bytes of an array need not fill a word. */
+    const uint8_t seven[] = { 1, 2, 3, 4, 5, 6, 7 };
+    uint8_t back[8] = { 0 };
+    a = array(VKT_U8, vkt_shape1(sizeof seven), seven);
+    OK(vkt_array_copy(a, other, &copies[0]));
+    OK(vkt_readback(other, copies[0]->buffer, 0, back, sizeof back));
+    assert_memory_equal(back, seven, sizeof seven);
+    vkt_array_destroy(&a);
+    vkt_array_destroy(&copies[0]);
+    vkt_ctx_destroy(&third);
+    vkt_ctx_destroy(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_go_from_program_to_program),
-        cmocka_unit_test(barriers_stand_between_arrays_alone),
-        cmocka_unit_test(one_array_is_not_written_and_read),
-        cmocka_unit_test(graphs_have_arrays_of_their_own),
+        cmocka_unit_test(arrays_go_from_program_to_program),    cmocka_unit_test(barriers_stand_between_arrays_alone),
+        cmocka_unit_test(one_array_is_not_written_and_read),    cmocka_unit_test(graphs_have_arrays_of_their_own),
+        cmocka_unit_test(arrays_have_copies_in_other_contexts),
     };
     return cmocka_run_group_tests_name("write", tests, harness_setup, harness_teardown);
 }

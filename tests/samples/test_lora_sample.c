@@ -112,8 +112,9 @@ static void it_learns_and_writes_files_that_agree(void **state)
     assert_int_equal((int)json_number_of(lora, "rank"), 8);
     assert_true(json_number_of(lora, "tokens_per_second") > 0);
     json_decref(report);
-    /* The same text: with the adapter, with the merged model, and without an adapter. */
+    /* The same text: with both files of the adapter, with the merged model, and without an adapter. */
     expect_near(perplexity_of(r, MODEL, "adapter"), trained, 1e-4 * trained);
+    expect_near(perplexity_of(r, MODEL, "adapter.gguf"), trained, 1e-4 * trained);
     expect_near(perplexity_of(r, "merged.gguf", NULL), trained, 1e-3 * trained);
     assert_true(fabs(perplexity_of(r, MODEL, NULL) - trained) > 1);
 }
@@ -184,7 +185,12 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-adapter", "third");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "third/adapter_model.safetensors"));
-    EXPECT(r, 0, "", TRAIN, "-q", "--adapter", "first", "--epochs", "1", "--json", "report");
+    /* From a folder to a GGUF file, and back. */
+    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-gguf", "first.gguf");
+    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first.gguf", "--save-adapter", "fourth");
+    rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
+                  vkt_temp_dir_file(&r->dir, "fourth/adapter_model.safetensors"));
+    EXPECT(r, 0, "", TRAIN, "-q", "--adapter", "first.gguf", "--epochs", "1", "--json", "report");
     json_t *report = program_json(r, "report");
     const json_t *lora = json_object_get(report, "lora");
     assert_true(json_number_of(lora, "validation_loss_before") < 3); /* the random model has about 5.6 */
@@ -387,7 +393,6 @@ static void wrong_models_are_explained(void **state)
     EXPECT(r, 1, "text.gguf", WITH("text.gguf"));
     EXPECT(r, 1, "tokenizer", WITH(VKT_TEST_DIR "/golden/gguf/llama.gguf")); /* a model without a tokenizer */
     EXPECT(r, 1, "--context: the model's is 128 tokens, got 129", TINY, "--context", "129", "--data", "data.jsonl");
-    EXPECT(r, 1, "want one device", TRAIN, "--devices", "0,0");
 }
 
 static void a_type_that_is_not_read_is_named(void **state)
@@ -518,6 +523,8 @@ static void wrong_options_are_explained(void **state)
     write_data(r);
     EXPECT(r, 1, "z_proj", TRAIN, "--targets", "z_proj");
     EXPECT(r, 1, "none", TRAIN, "--adapter", "none");
+    EXPECT(r, 1, "none.gguf", TRAIN, "--adapter", "none.gguf");
+    EXPECT(r, 1, "\"general.type\": want", TRAIN, "--adapter", MODEL);
     EXPECT(r, 1, "cannot be made", TRAIN, "--save-adapter", "none/deep");
     EXPECT(r, 1, "none/m.gguf", TRAIN, "--merge", "none/m.gguf");
 }

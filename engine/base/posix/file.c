@@ -11,7 +11,7 @@ vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f)
 {
     *f = (vkt_file){ .h = h, .fd = -1 };
     if (!path) return vkt_fail_null(h, "opening a file", "path");
-    /* With O_NONBLOCK opening a FIFO does not wait for a writer. Regular files are not affected. */
+    /* With O_NONBLOCK, opening a FIFO does not wait for a writer. Regular files are not affected. */
     int fd;
     do fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);

@@ -76,7 +76,7 @@ static vkt_result follow_one(vkt_file_writer *w, const char *link)
     return VKT_OK;
 }
 
-/* Follows all symbolic links at the end of w->target, up to a descriptor's name or a path that is no link. If the last
+/* Follows the symbolic links at the end of w->target, until w->target names a descriptor or is no link. If the last
  * link leads to a path where nothing exists, the file is made at that path. */
 static vkt_result follow_links(vkt_file_writer *w)
 {
@@ -98,8 +98,8 @@ typedef struct destination {
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 
-/* Finds the target of `path`. First calls stat, because the system may forbid this process to follow a link
- * (protected_symlinks). */
+/* Finds the target of `path`. First calls stat, which follows the links too: it fails if the system forbids this
+ * process to follow one of them (protected_symlinks). readlink, which follow_links uses, does not check this. */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
@@ -167,8 +167,8 @@ static int lock(int fd)
     return r == 0 ? 0 : errno;
 }
 
-/* Returns whether the error means that the file system has no flock. Some network file systems have none. The lock only
- * shows that a temporary is in use, so files are then written without a lock. */
+/* Returns whether the error means that the file system has no flock. Some network file systems have none. Files are
+ * then written without a lock, because the lock only shows that a temporary is in use. */
 static bool is_unsupported(int error)
 {
     return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
@@ -189,8 +189,8 @@ static bool is_temp_of(const char *name, const char *target)
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
 
-/* Removes a temporary that a killed process left. The temporary stays if another user owns it, or if its lock cannot be
- * taken. */
+/* Removes a temporary that a killed process left. The temporary stays if another user owns it, or if this process
+ * cannot lock it. */
 static void drop_if_left(int dir_fd, const char *name)
 {
     struct stat s;

@@ -156,7 +156,7 @@ const char *const *vkt_loader_names(void)
 #ifdef __APPLE__ /* libMoltenVK is a driver that has the loader's functions too */
     static const char *const names[] = { "libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib", NULL };
 #else
-    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", NULL }; /* the second is Android's */
+    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", NULL }; /* the second is for Android */
 #endif
     return names;
 }

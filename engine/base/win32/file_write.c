@@ -45,7 +45,7 @@ static void close_writer(vkt_file_writer *w)
     *w = (vkt_file_writer){ .fd = -1, .dir_fd = -1 };
 }
 
-/* Makes the handle the writer's descriptor. Closes it after a failure. */
+/* Makes `file` the descriptor of the writer. Closes `file` after a failure. */
 static vkt_result take_handle(vkt_file_writer *w, HANDLE file)
 {
     w->fd = _open_osfhandle((intptr_t)file, _O_WRONLY | _O_BINARY | _O_NOINHERIT);
@@ -85,7 +85,7 @@ static vkt_result follow_link(vkt_file_writer *w, const wchar_t *link)
 /* Finds out whether a path that exists is a device or a pipe. */
 static bool is_device(const wchar_t *path)
 {
-    if (wcsncmp(path, L"\\\\.\\", 4) == 0) return true; /* GetFullPathName has made this of NUL or CON */
+    if (wcsncmp(path, L"\\\\.\\", 4) == 0) return true; /* GetFullPathName puts this prefix before NUL and CON */
     const HANDLE file = open_existing(path, 0);
     const bool is = file != INVALID_HANDLE_VALUE && GetFileType(file) != FILE_TYPE_DISK;
     if (file != INVALID_HANDLE_VALUE) CloseHandle(file);

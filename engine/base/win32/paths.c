@@ -110,7 +110,7 @@ int vkt_folder_open(const char *path, vkt_folder **out)
     const size_t n = wcslen(wide);
     if (n + 3 > VKT_WIDE_PATH) return ENAMETOOLONG;
     wcscpy(wide + n, wide[n - 1] == L'\\' ? L"*" : L"\\*");
-    vkt_folder *folder = malloc(sizeof *folder); /* opendir of POSIX allocates in the same way */
+    vkt_folder *folder = malloc(sizeof *folder); /* not from a vkt_host: opendir of POSIX uses malloc too */
     if (!folder) return ENOMEM;
     folder->find = FindFirstFileW(wide, &folder->entry);
     folder->has_entry = folder->find != INVALID_HANDLE_VALUE;

@@ -12,23 +12,6 @@ vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_pe
     return vkt_fail_without(&h, folder, "jansson", "JANSSON");
 }
 
-void vkt_peft_config_destroy(vkt_peft_config **c)
-{
-    if (c) *c = NULL;
-}
-
-const vkt_lora_params *vkt_peft_config_lora(const vkt_peft_config *c)
-{
-    (void)c;
-    return NULL;
-}
-
-const char *vkt_peft_config_base(const vkt_peft_config *c)
-{
-    (void)c;
-    return NULL;
-}
-
 vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder)
 {
     VKT_WANT(host, s);

@@ -9,7 +9,7 @@
 #include "ops/conv/variants.h"
 #include "ops/elementwise/elementwise.h"
 
-/* If a variant is a little slower than another one, its cost is the other one's cost times this factor. */
+/* A variant that is a little slower than another one gets the other one's cost times this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -119,8 +119,8 @@ static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant 
     return tile_cost(e, j, v) * in_shared_memory(e->lim->traits, &j->tilings, v);
 }
 
-/* Emits all parts of the product. If the source channels of an element are in several parts, only the last part applies
- * the relu. */
+/* Emits all parts of the product (see parts.h). If the source channels of an element are in several parts, only the
+ * last of these parts applies the relu. */
 static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
 {
     const vkt_conv_part *most = &j->most;
@@ -349,7 +349,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 /* By default, the variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* can read a pooled dy. For a variant that cannot, the complete dy is computed first */
+    bool reads_pooled; /* can read a pooled dy. Otherwise the complete dy is computed first */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);

@@ -8,8 +8,8 @@
 
 /* Emits y = x * w + bias, a convolution; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-/* Emits dx from dy, or the output dx of a transposed convolution from its input dy. Only the transposed convolution may
- * have a bias; otherwise bias is {0}. */
+/* Emits dx from dy. A transposed convolution also uses this function: `dy` is then its input, and `dx` is its output.
+ * Only a transposed convolution may have a bias; otherwise bias is {0}. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);
 /* Emits dw and db from x and dy; see vkt_conv2d_dw_product. */

@@ -1,5 +1,5 @@
-/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its two gradients, as ops. G: number of groups; g: the
- * group of output channel o.
+/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its two gradients, as ops. C: channels of x; G: number of
+ * groups; g: the group of output channel o.
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
@@ -93,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* Kind 1 has 1x1 kernels, whose weights conv/tile.comp need not pack. In kinds 0 and 1 a group has up to 70 output
-     * channels, in the other kinds up to 11. In depthwise cases a group has up to 3, whatever their kind is. */
+    /* If kind is 1, kernels are 1x1: conv/tile.comp need not pack their weights. If kind is 0 or 1, a group has up to
+     * 70 output channels, else up to 11. In depthwise cases a group always has up to 3. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

@@ -1,18 +1,22 @@
 /* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x as a convolution's dx is computed from
  * its dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
  *
- * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with
- *              p = h stride - pad + r dil and q = w stride - pad + s dil
+ * y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with
+ *              p = i stride - pad + r dil and q = j stride - pad + s dil
  *
- * dx[n,c,h,w] = sum_{o,r,s} dy[n,o, h stride - pad + r dil, ..] w[c,o,r,s]
+ * With the same p and q:
  *
- * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, h stride - pad + r dil, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
+ * dx[n,c,i,j] = sum_{o,r,s} dy[n,o,p,q] w[c,o,r,s]
+ *
+ * dw[c,o,r,s] = sum_{n,i,j} x[n,c,i,j] dy[n,o,p,q]
+ *
+ * db[o] = sum_{n,p,q} dy[n,o,p,q]
  *
  * In vkt_conv2d_size, the input image is this op's y, and the output image is this op's x. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* Returns the attributes of the convolution. They leave out output_pad, because the sizes include it already. */
+/* Returns the attributes of the convolution. output_pad is not one of them, because the sizes include it already. */
 static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
 {
     return (vkt_conv2d_attr){ .stride = { a->stride[0], a->stride[1] },
@@ -75,8 +79,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
 }
 
-/* dx is a convolution of dy. If output_pad is the stride or more, the result of that convolution would be larger than
- * x. So the attributes have the size of x. */
+/* dx is a convolution of dy. If output_pad is the stride or more, that convolution alone would give an image larger
+ * than x. So the attributes include the size of x. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t x[2]; /* H, W */

@@ -1,5 +1,5 @@
-/* ops/conv/direct.c - y and dx by one lane per element. shaders/conv/direct.comp unrolls all products of an element,
- * which must be few. shaders/conv/direct_shared.comp has weights in shared memory. */
+/* ops/conv/direct.c - y and dx, where one lane computes an element. shaders/conv/direct.comp unrolls all products of an
+ * element, so there must be few. shaders/conv/direct_shared.comp keeps weights in shared memory. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -80,14 +80,15 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 
 /* ---- weights in shared memory ---- */
 
-/* The most channels of a lane of direct_shared.comp. Each has four sums. With 8 channels, the compilers of AMD's GPUs
- * need at most 96 registers. */
+/* The most channels that a lane of direct_shared.comp computes. A lane has four sums for each channel. With 8 channels,
+ * the compilers of AMD's GPUs need at most 96 registers. */
 #define SHARED_ROWS 8u
-/* The most channels of a work group, and the most taps of each that are in shared memory at a time. These weights need
- * less than 8 KiB. */
+/* SHARED_CHANNELS: the most channels of a work group. SHARED_CHUNK: the most taps of each channel whose weights are in
+ * shared memory at a time. Together the weights need less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
-/* The fewest lanes that have the same channels, unless there are fewer columns. A subgroup of NVIDIA has this size. */
+/* At least this many lanes compute the same channels, unless there are fewer columns. A subgroup of NVIDIA has as many
+ * lanes. */
 #define SHARED_ACROSS 32u
 
 /* Returns how many taps an iteration loads. The number is chosen so that the last iteration has few unused taps. */
@@ -101,8 +102,8 @@ static uint32_t taps_unrolled(uint64_t K)
 }
 
 /* A lane has as many channels as possible, because its channels share the loads of x. A lane has fewer channels if the
- * dispatch would otherwise have too few lanes for the device. A dispatch has enough lanes if it has as many as
- * vkt_tiles_wanted / 2 work groups of most_lanes lanes have. */
+ * dispatch would otherwise have too few lanes for the device. Enough lanes are those of vkt_tiles_wanted / 2 work
+ * groups of most_lanes lanes each. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

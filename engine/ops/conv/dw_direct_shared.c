@@ -7,8 +7,8 @@
 #include "abi/abi.h"
 #include "abi/conv2d_dw_direct_shared.abi.h"
 
-/* The most sums of a lane, and the most output channels and weights of a tile. The compilers of AMD's GPUs need at most
- * 120 registers for such tiles. */
+/* MOST_SUMS: the most sums of a lane. MOST_ROWS and MOST_COLS: the most output channels of a tile, and the most weights
+ * of each of them. The compilers of AMD's GPUs need at most 120 registers for such tiles. */
 #define MOST_SUMS 48u
 #define MOST_ROWS 4u
 #define MOST_COLS 24u

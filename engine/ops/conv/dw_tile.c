@@ -49,8 +49,8 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
 
 /* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration.
  * There are enough slices for groups_slices work groups in all, unless slices would have fewer than 16 iterations.
- * There are more slices if one would have more than LONGEST_SLICE iterations, or more than an eighth of
- * vkt_largest_loop. But one binding must hold the sums of all slices. */
+ * There are more slices if otherwise a slice would have more than LONGEST_SLICE iterations, or more than an eighth of
+ * vkt_largest_loop. One binding must hold the sums of all slices, which limits the number of slices. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
@@ -65,8 +65,9 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. The kernel gets a whole
- * plane as one pixel if dy is not pooled, and if the only tap of each pixel of dy is the same pixel of x. */
+/* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. In a 1x1 convolution with
+ * stride 1 and without padding, pixels of x and dy with the same index belong together. If dy is also not pooled, the
+ * shader gets the whole plane as one pixel. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;

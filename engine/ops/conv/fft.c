@@ -1,7 +1,8 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
  * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
- * where it does not wrap around. There are two ways to split an axis, where reach = (R - 1) * dil + 1:
+ * where it does not wrap around. There are two ways to split an axis. A kernel of R taps reaches over
+ * reach = (R - 1) * dil + 1 pixels.
  *
  * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
  * end and its start.
@@ -20,8 +21,8 @@
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
 
-/* The layout of one axis. Element i < count of a tile is element first + i * step of the transform. In the image it is
- * element tile * advance + origin + i (`advance`: see tiling). */
+/* The layout of one axis. Element i of a tile, with i < count, is element first + i * step of the transform. In the
+ * image it is element tile * advance + origin + i, with `advance` from struct tiling. */
 typedef struct axis {
     uint32_t first, step, count;
     int32_t origin;
@@ -30,7 +31,7 @@ typedef struct axis {
 /* The split of a product along H or W into `tiles` tiles. A tile starts `advance` image elements behind the previous
  * one. */
 typedef struct tiling {
-    axis a, b, dst; /* a: x (dy for dx and dw). b: weights (x for dw). dst: the destination */
+    axis a, b, dst; /* a: x; for dx and dw: dy. b: weights; for dw: x. dst: the destination */
     uint32_t tiles, advance;
 } tiling;
 
@@ -95,8 +96,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
 }
 
 /* Gaps, in vec4s. PITCH_GAP is between the channels of an operand's spectrum. PLANE_GAP is between the frequencies of a
- * product. Without the gaps, data that are read together would often be a power of two apart, and use the same set of a
- * cache. */
+ * product. Without the gaps, the distance between data that are read together would often be a power of two. These data
+ * would then compete for one set of a cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
@@ -119,8 +120,8 @@ static bool fits(const vkt_emit *e, const fft_job *j)
 }
 
 /* Returns true if a variant with transforms can run. There must be one group, both numbers of channels must be
- * multiples of 4, and the stride must be 1. Along each axis, the kernel must reach over at most 8 pixels, and over more
- * pixels than the padding has. The kernel must not be 1x1. */
+ * multiples of 4, and the stride must be 1. Along each axis, the kernel must reach over at most 8 pixels, and the
+ * padding must have fewer pixels than this reach. The kernel must not be 1x1. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
@@ -131,15 +132,15 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* An operand or the destination: an image, or weights. For weights, `channels` is the size of one of their two channel
- * dimensions, and `columns` is a quarter of the size of the other. */
+/* An operand or the destination. It is an image or weights. Weights have two channel dimensions: `channels` is the size
+ * of one of them, and `columns` is a quarter of the size of the other. */
 typedef struct operand {
     vkt_tensor t;
     uint32_t weights; /* 1: weights. A bool would add padding bytes, and operands are keys of vkt_recall */
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
-    uint32_t w_channel, w_lane; /* weights: distance, in floats, of channels, and of elements of a vec4 */
+    uint32_t w_channel, w_lane; /* weights: distance, in floats, between channels; between elements of a vec4 */
 } operand;
 
 static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
@@ -251,9 +252,9 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
     return spectrum;
 }
 
-/* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is added to it. If the
- * destination is weights, `bias` is the output db, the sum of dy. It is computed from frequency 0 of dy's spectrum
- * `summed`. */
+/* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is an input, which is added to
+ * the image. If the destination is weights, `bias` is the output db, the sum of dy. Frequency 0 of dy's spectrum
+ * `summed` gives this sum. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {
@@ -272,8 +273,8 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 
 /* ---- the products ---- */
 
-/* Emits the product dst = a * b, a sum over k. `m_major`: a's channels are m, and its columns are k. `n_major`: b's
- * channels are n, and its columns are k. Without this flag, an operand's channels are k. */
+/* Emits the product dst = a * b: dst[m][n] is a sum over k. If `m_major`, a's channels are m, and its columns are k;
+ * else a's channels are k. If `n_major`, b's channels are n, and its columns are k; else b's channels are k. */
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {

@@ -18,13 +18,13 @@
 /* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If x or y is larger, the nodes are not
  * fused, because separate nodes bind fewer bytes at a time. */
 #define MAX_BYTES (1ull << 27)
-/* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
- * busy. */
+/* The most elements of a pooling window. One lane computes a window. Windows as large as images would be too few to
+ * keep a device busy. */
 #define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
-/* The most channels of a lane of pool_shared.comp. Each channel needs twelve registers: sums, maxima and winners of
- * four samples. */
+/* The most channels that a lane of pool_shared.comp computes. For each channel it needs twelve registers: the sums,
+ * maxima and winners of four samples. */
 #define SHARED_ROWS 4u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
@@ -64,7 +64,7 @@ typedef struct job {
     uint64_t y_plane, x_plane; /* vec4s of a channel */
 } job;
 
-/* Channels row .. row + rows - 1 of `groups` groups, from group `group` on. */
+/* A part of the output: channels row .. row + rows - 1 of each of the groups group .. group + groups - 1. */
 typedef struct part {
     uint32_t group, groups, row, rows;
 } part;
@@ -84,8 +84,8 @@ static job job_of(const vkt_node *n)
     return j;
 }
 
-/* Computes the size of the largest part that fits into the bindings. Returns false if a channel of y, its weights, or a
- * group's channels of x do not fit into a binding. */
+/* Computes the size of the largest part that fits into the bindings. Returns false if one of these does not fit into a
+ * binding: a channel of y, its weights, or the channels of x of one group. */
 static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
@@ -98,7 +98,7 @@ static bool split(const vkt_emit *e, const job *j, part *out)
     return out->rows && depth >= j->depth;
 }
 
-/* Returns true if, along the axis, some pixel of z in a pooling window has a tap outside of x. */
+/* Returns true if, along the axis, some pixel of z in a pooling window needs a pixel outside of x. */
 static bool reaches_out(const job *j, int axis)
 {
     const vkt_conv2d_attr *a = &j->a->conv;
@@ -319,10 +319,10 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     return true;
 }
 
-/* The inputs of a case are multiples of GRID. Sums of at most 40 products of such numbers below 1 are exact as long as
- * they are below 16. If sums were rounded, and two elements of a window were equal but for a rounding error, the winner
- * could be another one than in double precision. At a tie, a difference quotient is not the gradient. The grid is so
- * fine that ties are rare. */
+/* The inputs of a case are multiples of GRID from -1 to 1. A sum of up to 40 products of two such numbers is exact
+ * while it is below 16. If sums were rounded, rounding errors could decide which of two equal elements of a window is
+ * the winner. It could be another one than in double precision. If two elements are equal, a difference quotient is not
+ * the gradient. GRID is so small that this is rare. */
 #define GRID (1.0f / 1024)
 
 static void sample(vkt_rng *r, vkt_case *c)
@@ -352,8 +352,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts the operations for the pixels of z that are in a pooling window. Each pixel costs its convolution and one
- * comparison. With relu it costs another comparison. */
+/* Counts the operations for the pixels of z that are in a pooling window. A pixel costs its convolution and one
+ * comparison, or two comparisons with relu. */
 static double flops(const vkt_node *n)
 {
     const vkt_conv2d_max_pool_attr *a = n->attr;

@@ -54,7 +54,8 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor slope;        /* of the shape of `to`: DIRECT_SHARED stores 0 where it is not above 0; {0}: none */
+    vkt_tensor slope;        /* {0}: none. Else it has the shape of `to`, and DIRECT_SHARED stores 0 where the slope is
+                              * not above 0 */
     vkt_tensor taps, packed; /* taps: the tile kernel's table. packed: the weights in the order in which the tile or
                               * span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
@@ -63,17 +64,16 @@ typedef struct vkt_conv_job {
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;
 
-/* h is a phase along H, and v one along W. Returns true if some tap of them reads outside of the source, or if h or v
- * has no tap. */
+/* h is a phase along H, and v is a phase along W. Returns true if some tap of h or v reads outside of the source, or if
+ * h or v has no tap. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
-/* Returns the binding of w for a part, from the part's first group, row, channel and tap on. *base is the index of this
- * weight in the binding. */
+/* Returns the binding that has a part's weights. *base is the index, in the binding, of the part's first weight. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Return the bindings of a part's source channels and destination channels. *base is the index of the first vec4 in the
- * binding. */
+/* These two return the bindings of a part's source channels and of its destination channels. *base is the index of the
+ * first vec4 in the binding. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Returns the binding of the part of j->slope that belongs to vkt_conv_destination's range. */
+/* Returns the binding of j->slope for the same elements as vkt_conv_destination. */
 vkt_bind vkt_conv_slope(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Copies w to panels of `mb` rows, and returns the binding of the panels. The caller sets the order of the weights in
  * `push`: `inner`, w_base, w_outer and w_inner. */

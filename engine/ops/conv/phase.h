@@ -26,7 +26,7 @@ int64_t vkt_conv_phase_source(const vkt_conv_phase *l, int64_t i, int64_t k);
 /* Returns whether tap k of pixel i reads inside the source. */
 bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l, int64_t i,
                            int64_t k);
-/* Returns whether some tap of some pixel is outside of the source, or the phase has no tap. */
+/* Returns whether some tap of some pixel is outside of the source, or if the phase has no tap. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
 /* Returns which fraction of all pairs of a pixel and a tap reads inside the source, over both axes. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);

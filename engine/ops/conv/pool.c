@@ -8,7 +8,7 @@
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, see abi/pool_index.abi.h ---- */
 
-#define MAX_PIXELS 0x3f800000u /* each index below it has the bits of a normal float: pool_index.abi.h */
+#define MAX_PIXELS 0x3f800000u /* an index below this number has the bits of a normal float: pool_index.abi.h */
 
 /* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. In ceil mode, a last
  * window that would start in the padding behind the image is dropped. Returns 0 if no window fits. */
@@ -82,8 +82,8 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
-/* t may be an alias of a value, which may be an alias in turn. Returns the first of all these, from t on, that has the
- * shape and layout of `as`. Returns {0} if none has them. */
+/* Follows the chain of aliases from t on. Returns the first value that has the shape and layout of `as`; {0} if there
+ * is none. */
 static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 {
     while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
@@ -93,9 +93,10 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 
 /* Fuses max_pool(relu(x)) into one node. The bits of the result and of the gradient do not change. If the maximum of a
  * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient, and
- * the index names no winner. But if a gradient of relu's output exists already, its node reads the index and needs each
- * winner. So nothing is fused if a node reads the index. A convolution that produces x is fused too, with or without
- * relu, if vkt_conv2d_fuse_max_pool can do it. For sequences, reshapes may be between these nodes. */
+ * the index names no winner. But the gradient of relu's output may exist already. The node that computes it reads the
+ * index and needs each winner. So nothing is fused if a node reads the index. A convolution that produces x is fused
+ * too, with or without relu, if vkt_conv2d_fuse_max_pool can do it. For sequences, reshapes may be between these
+ * nodes. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;

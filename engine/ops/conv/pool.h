@@ -23,8 +23,8 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
 /* Emits dx from dy and, unless the pooling is an average, from the index. */
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
 
-/* Adds the gradient dx, of shape `x`, of a max or average pooling: from dy (N,C,P,Q) and, for a maximum, the winners'
- * indices that pool2d computes. An average has no index. */
+/* Adds a node that computes the gradient dx, of shape `x`, of a max or average pooling. Its inputs are dy (N,C,P,Q)
+ * and, for a max pooling, the winners' indices from pool2d. For an average pooling, `index` is {0}. */
 vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x);
 /* Returns true if n is the gradient of a max pooling whose windows are disjoint (vkt_pool2d_is_disjoint). Sets cell to
  * their size {R, S}. n's input 0 is dy, and input 1 is the index. */

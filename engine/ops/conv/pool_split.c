@@ -1,5 +1,5 @@
 /* ops/conv/pool_split.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
- * loops are short enough: by channels, then by rows. If y is computed, large windows are split into parts, too. */
+ * loops are short enough: by channels, then by rows. In the forward pass, large windows are split into parts, too. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 #include "ops/elementwise/elementwise.h"
@@ -79,12 +79,11 @@ typedef struct parts {
 
 /* A part has at least about PART_ELEMENTS elements, and a window has at most about MAX_PARTS parts. These limits are
  * rough, because the size of a part is rounded down to whole rows, and is less if a binding does not hold so many rows.
- * One invocation combines the results of all parts, as it combines the elements of one part. So there must not be too
- * many parts. */
+ * One invocation combines the results of all parts of a window, so there must not be too many parts. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
-/* The most iterations in which one invocation computes a whole window, on any device. An image has only few windows
- * that need more. With one invocation per window, cores would be idle. */
+/* A window that needs more iterations is split into parts, on any device. An image has only few windows that are so
+ * large. With one invocation per window, most cores would be idle. */
 #define ALONE 50000u
 
 typedef struct job {
@@ -223,7 +222,8 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
+    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of a lane for one vec4 of each of
+                                                                                    * its rows */
     if (iterations > most) return 0;
     const uint64_t least = vkt_groups(all, (uint32_t)(most / iterations), 1);
     const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
@@ -266,8 +266,8 @@ static void too_large(const job *j)
                             j->e->lim->max_groups, (unsigned long long)vkt_rough_loop(j->e->lim)));
 }
 
-/* Emits parts b->part .. b->part + b->parts - 1 of the windows of block b. If bindings or a dispatch do not hold all of
- * them, emits them in two halves. */
+/* Emits parts b->part .. b->part + b->parts - 1 of the windows of block b. If these are too many for a binding or for
+ * one dispatch, emits them in two halves. */
 static void emit_parts(const job *j, const block *b)
 {
     const bool max = j->w->n_bind == 3;

@@ -65,7 +65,7 @@ static weights weights_of(const vkt_conv_job *j)
 }
 
 /* Returns true if the product can read w as it is, and w is stored as (K,M). The product's K is a multiple of 4, so the
- * K of w must be one too. */
+ * K of w must also be a multiple of 4. */
 static bool reads_along_m(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
@@ -93,7 +93,8 @@ static vkt_blocks_job job_of(const vkt_conv_job *j)
                              .count = z->a.groups };
 }
 
-/* Copies the weights to the order that the products read, in the 16 bits of the program or as f32. */
+/* Copies the weights in the order in which the products read them. The copy is in the program's 16-bit type if `in_16`,
+ * else in f32. */
 static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, bool in_16)
 {
     const weights w = weights_of(j);
@@ -257,7 +258,7 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
     spec[CONV2D_DW_SHARED_SPEC_INSIDE] = reads_inside(z);
     spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
-    if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* the column of ones needs the check */
+    if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* so that the kernel checks for the column of ones */
     static const vkt_kernel_id kernels[4] = { VKT_K_CONV2D_DW_SHARED, VKT_K_CONV2D_DW_COOP, VKT_K_CONV2D_DW_SPLIT,
                                               VKT_K_CONV2D_DW_BFLOAT };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[vkt_blocks_kernel(tiling)],

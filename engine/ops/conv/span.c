@@ -11,15 +11,15 @@
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
-/* Returns the source channels of an iteration. An iteration adds at most ten products to a sum. */
+/* Returns the number of source channels per iteration. An iteration adds at most ten products to each sum. */
 static uint32_t span_unroll(uint32_t taps, uint32_t depth)
 {
     return taps <= 5 && depth % 2 == 0 ? 2 : 1;
 }
 
-/* Returns true if the kernel can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
- * must have all source channels, short loops, and weights that fit into a binding in panels of SPAN_ROWS. A row of the
- * kernel must have 2 to 7 taps, because an iteration unrolls all of them. */
+/* Returns true if span.comp can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
+ * must have all source channels, short loops, and weights that fit into a binding in panels of SPAN_ROWS. A row of w
+ * must have 2 to 7 taps, because an iteration unrolls all of them. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;

@@ -7,9 +7,9 @@
 #include "abi/conv2d_tile.abi.h"
 
 /* Fills one axis of the table TAPS, one phase after the other. `range` gets two numbers for each pixel: the first tap
- * that reads inside, and the last such tap + 1; both are 0 if there is none. `source` gets a number for each tap of
- * each pixel: the index that the tap reads, or -1 if this is outside. The sources of a phase l start at element
- * l.before * kernel. */
+ * that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap does. `source` gets a number
+ * for each tap of each pixel: the index that the tap reads, or -1 if this is outside. The sources of a phase l start at
+ * element l.before * kernel. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -63,8 +63,9 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
 
 /* Returns true if tiles of 32 rows or more are half a subgroup wide: 8 of 16 lanes. If a pixel has an odd multiple of 8
  * vec4s, such a tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at
- * least an eighth of the taps are outside of the source, because a tile over several pixels computes the taps of each
- * of them. The two halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
+ * least an eighth of the taps are outside of the source, because a tile over several pixels computes a tap if any of
+ * them needs it. The two halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32
+ * rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && vkt_subgroup(lim, VKT_K_CONV2D_TILE) == 16 && j->z->n4 % 16 == 8 &&
@@ -80,8 +81,8 @@ static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t
     return (uint32_t)vkt_round_up(share, 4);
 }
 
-/* Returns the source channels of an iteration: a divisor of `depth`, so that no channels are left over. Four is best,
- * because there are enough products between a load and a store of an accumulator, and few operands. */
+/* Returns the source channels of an iteration: a divisor of `depth`, so that no channels are left over. Four is best:
+ * there are enough products between a load and a store of an accumulator, but few operands. */
 static uint32_t step_depth(uint32_t depth)
 {
     static const uint32_t order[] = { 4, 5, 6, 3, 7, 2 };
@@ -149,7 +150,7 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
     if (p.rows == 0) return false;
     /* Limits the work groups along the y axis of a dispatch, because kernels do not stride over this axis. There is one
      * work group for each packed panel of a group, or for each tile of DIRECT. If there are several panels or tiles,
-     * each has at least 4 rows. */
+     * each has at least 4 rows. So 4 * max_groups rows need at most max_groups work groups. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */

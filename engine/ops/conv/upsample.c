@@ -9,8 +9,8 @@
 /* The most pixels along an axis. The shaders compute a position as a fraction with the denominator 2 * P. Its numerator
  * is at most 2 * P * H, and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
-/* The gradient of an image of one pixel is a sum over all pixels of y. If this sum takes ALONE iterations or more,
- * vkt_expand computes y instead, on any device. */
+/* If x is an image of one pixel, its gradient is a sum over all pixels of y, in one invocation. If this sum takes ALONE
+ * iterations or more, vkt_expand computes y instead. Several invocations compute the gradient of vkt_expand. */
 #define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
@@ -68,7 +68,8 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
                                   .below_w = w.below };
 }
 
-/* Emits as many channels per dispatch as bindings hold. Each pixel of the result needs up to `taps` loop iterations. */
+/* Emits the dispatches. Each computes as many channels as bindings hold. Each pixel of the result needs up to `taps`
+ * loop iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {
@@ -78,7 +79,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
+    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of a lane for one part of
+                                                                                           * each of its rows */
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
     uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;

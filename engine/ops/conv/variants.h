@@ -1,5 +1,5 @@
-/* ops/conv/variants.h - the variants of a convolution and of its gradients. Each has a check whether it can run, a
- * cost, and its dispatches. choose.c has the tables.
+/* ops/conv/variants.h - the variants of a convolution and of its gradients. For each variant there are functions that
+ * check whether it can run, return its cost, and emit its dispatches. choose.c has the tables.
  *
  * The unit of cost is one multiply-add of one sample by conv/tile.comp on a CPU driver (base/traits.def). */
 #ifndef VKT_CONV_VARIANTS_H
@@ -23,7 +23,7 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if the source channels and the weights of a part fit into storage bindings, and if no loop is too long.
- * The kernel has no texel loads. */
+ * Storage bindings are the limit because this kernel does not read texels. */
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

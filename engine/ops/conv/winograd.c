@@ -33,8 +33,8 @@ typedef struct job {
     bool batched;       /* the products are one batch of gemm_shared.comp */
 } job;
 
-/* Returns the rows of a tile of the weights. If the products are a batch, all weights of one product are one matrix:
- * row-major for y, and column-major for dx. */
+/* Returns the rows of a tile of the weights. If the products are a batch, all weights of one product are one matrix.
+ * For y it is row-major, so a tile is one row. For dx it is column-major, so a tile has all rows. */
 static uint32_t tile_rows(const vkt_emit *e, const job *j)
 {
     if (j->batched) return j->transposed ? j->rows : 1;

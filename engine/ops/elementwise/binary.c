@@ -1,7 +1,7 @@
 /* ops/elementwise/binary.c - functions of two numbers with broadcasting, and the op `where` (lib/binary.glsl). Kernels
  * of two operands compute the functions. Kernels of three operands compute `where`, the gradients that need dy, a and
- * b, and a sum that is fused with relu's gradient. The flat kernels are for operands with the result's shape and
- * layout; the others use strides. */
+ * b, and a sum that is fused with relu's gradient. If all operands have the result's shape and layout, flat kernels are
+ * used. The other kernels use strides. */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
@@ -45,7 +45,7 @@ static vkt_result infer_broadcast(vkt_infer *f)
 }
 
 /* Returns the gradient with respect to operand x, in x's shape and layout. d has the shape of the op's result. This
- * function sums it over the dimensions along which x was repeated. */
+ * function sums d over the dimensions along which x was repeated. */
 static vkt_tensor back_to(vkt_graph *g, vkt_tensor d, vkt_tensor x)
 {
     const vkt_shape shape = g->values[x.id].shape;
@@ -80,8 +80,9 @@ typedef struct range {
     float lo, hi;
 } range;
 
-/* Returns true if an operand has fewer than 16 elements, and fewer than another operand. The elements of this operand's
- * gradient are sums of many terms, and a sum may be small compared with its terms. So the terms must have one sign. */
+/* Returns true if an operand has fewer than 16 elements, and fewer than another operand. Each element of this operand's
+ * gradient is then a sum of many terms. If the terms had both signs, the sum could be small compared with its terms,
+ * and its relative error large. So the terms must have one sign. */
 static bool is_summed(const vkt_shape *in, uint32_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;

@@ -52,7 +52,7 @@ typedef struct loop_nest {
     uint32_t pitch; /* elements of the run in y, with padding */
 } loop_nest;
 
-/* The function and its operands. Operands that it does not have are {0}. */
+/* The function and its operands. `operands` is their number; the bindings of further operands are {0}. */
 typedef struct call {
     uint32_t operands, function;
     vkt_bind bind[N];

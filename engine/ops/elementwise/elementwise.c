@@ -194,7 +194,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Returns false for a dropout of planes in ROWS, because such planes may have any length. */
+/* Returns false for a dropout of planes in ROWS, because such planes need not be whole vec4s. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

@@ -66,7 +66,8 @@ static void quantize_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor 
 }
 
 /* Generates multiples of 1/256, for which steps * x is exact, so device and reference round to the same level. They are
- * inside [0, 1], where the gradient is the difference quotient of y with a constant rounding error. */
+ * inside [0, 1]. There the straight-through gradient agrees with the reference's difference quotient, for which the
+ * rounding error is a constant. */
 static void quantize_sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_quantize_attr a = { .bits = vkt_rng_range(r, 1, 9),

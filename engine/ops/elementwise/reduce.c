@@ -47,7 +47,7 @@ typedef struct reduction {
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
     uint32_t width, lanes;     /* elements of a load; lanes of a work group */
-    uint32_t last;             /* elements of the last row into which the fastest reduced dimension is split */
+    uint32_t last;             /* elements of the last row, if the fastest reduced dimension is split into rows */
     uint64_t rows, iterations; /* rows of an output; iterations for a row: the loads of an invocation, plus 4 */
     uint32_t splits;           /* number of work groups over which the rows of an output are split */
 } plan;
@@ -144,9 +144,9 @@ static plan plan_of(const vkt_emit *e, reduction *r)
 
 #define LONG 16384u
 
-/* Returns over how many work groups the rows are split. If few outputs have many rows, the split gives the whole device
- * work. On any device there are so many splits that an invocation has about LONG iterations at most, because shorter
- * sums round less. */
+/* Returns over how many work groups the rows of an output are split. If few outputs have many rows, the split keeps the
+ * whole device busy. On any device there are so many splits that an invocation has about LONG iterations at most,
+ * because longer sums have larger rounding errors. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const plan *w)
 {
     const uint64_t iterations = w->rows * w->iterations,
@@ -283,7 +283,8 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
     if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
-    /* The reduction that combines the results of steps must be smaller than this one. */
+    /* Another reduction combines the results of the steps. It must be smaller than this one, or the recursion would not
+     * end. */
     const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
                                : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
     if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {

@@ -51,7 +51,7 @@ static void dispatch(vkt_emit *e, const vkt_swiglu_push *pc, const vkt_bind *bin
                                        .groups = { VKT_MIN(groups, t->groups_flat_most), 1, 1 } });
 }
 
-/* Emits two tensors, in ranges of elements. */
+/* Emits a node whose operands are two tensors: one dispatch for each range of elements. */
 static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
 {
     const uint64_t total = vkt_value_of(e->g, o->a)->bytes / 4, range = vkt_bind_range_elements(e->lim);
@@ -66,7 +66,8 @@ static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
     }
 }
 
-/* Emits the halves of the rows of one tensor. The bindings of a and b are the same range. */
+/* Emits a node whose operands are the halves of the rows of one tensor: one dispatch for each range of rows. The
+ * bindings of a and b are then the same range. */
 static void emit_halves(vkt_emit *e, const operands *o, bool is_gradient)
 {
     const vkt_shape s = vkt_value_of(e->g, o->a)->shape;

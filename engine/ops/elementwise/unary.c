@@ -362,7 +362,7 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 SAMPLE(sigmoid, -20, 20)
 
 /* y is not stored in 16 bits, because the gradient is computed from y, as in torch, and needs the digits of 1 - y.
- * Likewise, the gradient of tanh needs the digits of 1 - y^2. */
+ * This is also true of tanh, whose gradient needs the digits of 1 - y^2. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
                                 .half = VKT_HALF_IN(0),

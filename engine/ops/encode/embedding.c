@@ -1,11 +1,11 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
- * is by channels, or has rows that are not whole vec4s, it is copied in the sorted order. Then embedding_sum adds up
- * the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges` is the number of
- * ranges of ids in embedding_rank. The sums take positions * width iterations, and one write of the table. Two other
- * methods are not used. Sums by float atomics could have other bits in every run. A loop over all positions for each
- * row of the table would read all ids for each row. */
+ * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, it is copied in the sorted order. Then
+ * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
+ * is the number of ranges of ids in embedding_rank. The sums take positions * width iterations, and one write of the
+ * table. Two other methods are not used. Sums by float atomics could have other bits in every run. A loop over all
+ * positions for each row of the table would read all ids for each row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -15,8 +15,8 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* If all ids are equal, a lane of embedding_sum adds up 32,768 blocks of 64. No known driver ends a loop of that
- * length, because the lowest known limit is 65,535 iterations. */
+/* With so many ids, all equal, a lane of embedding_sum adds up 32,768 blocks of 64. Some drivers end long loops early.
+ * The lowest known limit is 65,535 iterations, so this loop is short enough. */
 #define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -187,7 +187,7 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
 
 /* Generates a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no
  * id names. Some ids name no row. No case has a padding id, because the gradient of its row is 0 by definition, which
- * does not match difference quotients. tests/ops/test_op_goldens.c tests it. */
+ * does not match difference quotients. tests/ops/test_op_goldens.c tests padding ids. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };
@@ -256,7 +256,7 @@ typedef struct sums {
     vkt_embedding_dw_push pc;
     uint32_t positions, lanes, vecs; /* vecs: vec4s of a row for a lane of embedding_sum */
     bool channels,
-        copy; /* dy is copied into the order of ids, because it is by channels or its rows are not whole vec4s */
+        copy; /* dy is copied into the order of ids, because it is BATCH_LAST or its rows are not whole vec4s */
 } sums;
 
 /* A work group of embedding_rank loops over its range of ids twice, and over the positions once. These limits keep the
@@ -378,7 +378,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
-/* Returns true if rows are whole vec4s. Else they are copied number by number. */
+/* Returns true if rows are whole vec4s. Else they are copied number by number, and values in 16 bits are read only by
+ * vec4s. */
 static bool dw_is_half(const vkt_node *n)
 {
     return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;

@@ -3,8 +3,8 @@
  *
  * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry. There
  * are two variants, and both give the same bits in each run.
- * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are fewer levels than cores need, each
- * lane owns a table for a level and a slice of the batch.
+ * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are too few levels to keep all cores busy,
+ * each lane owns a table for a level and a slice of the batch.
  * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
  * by integer atomics. For each float of the table, its sums need 8 bytes and one bit of scratch. */
 #include "ops/product/gemm.h"
@@ -192,7 +192,7 @@ static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table,
     return true;
 }
 
-/* The mask of two bindings that most kernels do not use. */
+/* The mask of the two bindings DX and SUMS, which most kernels do not use. */
 #define NEITHER (1u << HASH_GRID_DX | 1u << HASH_GRID_SUMS)
 
 /* Appends a dispatch with the bindings of the part, except for those in the mask `unused`. */

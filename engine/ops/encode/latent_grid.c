@@ -32,7 +32,7 @@ static uint32_t texels_of(const vkt_latent_grid_attr *a)
     return a->tile[0] * a->tile[1];
 }
 
-/* Emits as many features per dispatch as bindings hold. */
+/* Emits the dispatches. Each computes as many features as bindings hold. */
 static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_attr *a, const uint32_t grid[3],
                           bool is_gradient)
 {
@@ -125,7 +125,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[GRID] = vkt_apply(g, &vkt_op_latent_grid_dw, (vkt_tensor[]){ n->in[ORIGIN], dy[0] }, 2, &w, NULL);
 }
 
-/* Generates tiles inside the image, and some with an origin from which the op must move them inside. */
+/* Generates a case. In some cases the tile at the origin is partly outside the image, and the op must move it
+ * inside. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t scales[] = { 1, 2, 3, 4, 5, 8 };
@@ -140,7 +141,7 @@ static void grid_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts three interpolations of three operations for each element of the mean. */
+/* Mean: counts three interpolations of three operations for each element of y. Corners: counts nothing. */
 static double grid_flops(const vkt_node *n)
 {
     return ((const vkt_latent_grid_attr *)n->attr)->corners ? 0 : 9 * vkt_elements_out(n, 0);

@@ -1,10 +1,10 @@
 /* ops/encode/rope.c - rotary position embedding: see vktrain/ops.h. The gradient is the rotation back, the same op with
  * `inverse`.
  *
- * The frequencies are a constant input, in turns per position with 64 bits behind the binary point (rope.comp). The
- * host computes them once for a graph, in double precision, so neither the device's pow nor its sine, which Vulkan only
- * wants to be right to 2^-11 in [-pi, pi], decides about a result. A table of sines and cosines would need a row for
- * each position of the context. */
+ * The frequencies are a constant input: turns per position, with 64 bits behind the binary point. The host computes
+ * them once for a graph, so results do not depend on the device's pow. From an angle in turns, rope.comp computes sine
+ * and cosine itself, because Vulkan allows an error of 2^-11 in a device's sine. A table of sines and cosines would
+ * need a row for each position of the context. */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -113,8 +113,9 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The work groups of a dispatch of n units. Each unit computes its sine and cosine once for all heads of a group. So
- * there are groups along the heads only if units are too few to keep the device busy. */
+/* Computes the work groups of a dispatch of n units; a unit is one pair of elements or four pairs. A lane computes the
+ * sine and cosine of a unit once for all heads of its work group. So there are groups along the heads only if units are
+ * too few to keep the device busy. */
 static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t heads, uint64_t groups[3])
 {
     const uint64_t wanted = vkt_groups_wanted(e->lim, lanes), full = vkt_groups(n, lanes, 1);
@@ -256,9 +257,9 @@ const vkt_op vkt_op_rope = {
 
 /* ---- building ---- */
 
-/* Sets `turns` to the frequencies of p. The frequency of pair j is base^(-2 j / dims), divided by the factors. As in
- * transformers and PyTorch, each step is rounded to f32. Such a frequency is then converted to turns per position
- * almost without error. Returns false if a frequency is infinite. */
+/* Sets `turns` to the frequencies of p. The frequency of pair j is base^(-2 j / dims), divided by the factors. Each
+ * step of this formula is rounded to f32, as in PyTorch and in Python's package transformers. The frequency is then
+ * converted to turns per position almost without error. Returns false if a frequency is infinite. */
 static bool find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns)
 {
     const float base = vkt_or_f32(p->base, 10000), factor = vkt_or_f32(p->factor, 1);

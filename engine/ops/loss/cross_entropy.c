@@ -74,8 +74,8 @@ static vkt_result nll_infer(vkt_infer *f)
     return infer(f, true);
 }
 
-/* Emits the dispatch that adds the sums of several blocks. It writes the loss, divided by the sum of the weights unless
- * `sum` is set, and the divisor. */
+/* Emits the dispatch that adds the sums of several blocks. It writes the divisor, and the loss divided by it. If `sum`
+ * is set, the divisor is 1; else it is the sum of the weights. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
     const uint32_t spec[] = { vkt_lanes_for_passes(e, VKT_K_LOSS_DIVIDE, blocks, 1) };
@@ -339,7 +339,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* Generates a case. In some cases, rows with a certain label do not count. The label is one of the classes, or the
  * number after the last class. Such cases have many rows, so that some rows count. Logits are small or rows are many,
- * as in xent_sample (loss.c), so that the loss has digits to compare. */
+ * so that the loss is not near 0: see xent_sample in loss.c. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

@@ -80,7 +80,8 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_node *n)
            (!a->format && vkt_wants_grad(g, n->in[VKT_XENT_W]) ? VKT_XENT_GRAD_W : 0);
 }
 
-/* If the gradient of the loss is known before the traversal, the forward node computes the gradients, too. */
+/* If the gradient of the loss is known before the backward traversal (dloss), the forward node also computes the
+ * gradients of x and w. */
 static void fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
@@ -90,8 +91,8 @@ static void fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
                     (vkt_tensor[]){ n->in[VKT_XENT_X], n->in[VKT_XENT_W], n->in[VKT_XENT_T], dloss }, 4, &a);
 }
 
-/* The gradients are outputs of n if fuse has changed it. Else a node of its own computes loss and gradients once more.
- */
+/* If `fuse` has changed n, the gradients are outputs of n. Else a new node computes the loss again, with the
+ * gradients. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
@@ -112,7 +113,7 @@ static bool stops(const vkt_node *n, uint32_t i)
     return i == VKT_XENT_W && ((const vkt_linear_xent_attr *)n->attr)->format != 0;
 }
 
-/* Returns whether output VKT_XENT_OUT_GRADS is dx, which may be stored in 16 bits, and not dw. */
+/* Returns true if output VKT_XENT_OUT_GRADS is dx, which may be stored in 16 bits; false if it is dw. */
 static bool has_dx(const vkt_node *n)
 {
     return (((const vkt_linear_xent_attr *)n->attr)->grads & VKT_XENT_GRAD_X) != 0;
@@ -147,8 +148,8 @@ static float largest_weight(uint32_t format)
     }
 }
 
-/* Generates a case. Logits are of the order of 1, so that loss and gradients have digits to compare. In some cases, a
- * label does not count: one of the classes, or the number after the last class. */
+/* Generates a case. Logits are of the order of 1, so that loss and gradients are not near 0. In some cases, rows with a
+ * certain label do not count. The label is one of the classes, or the number after the last class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);

@@ -11,7 +11,7 @@
 /* ---- softmax_xent: z (B,K), t (B) -> loss, stat (B,2) ----
  *
  * p = softmax(z) is never stored. For each row, stat has the largest logit m and 1 / sum_k exp(z[b,k] - m). The
- * gradient computes p again from these. */
+ * gradient computes p again from z and stat. */
 
 enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT, XENT_DX_IN_STAT = 2, XENT_DX_IN_DLOSS };
 
@@ -65,7 +65,7 @@ static void emit_spread(const vkt_node *n, vkt_emit *e)
 }
 
 /* Returns whether n is the gradient of `head`, and one dispatch can compute both. The gradient's factor dloss must not
- * be this loss itself, which is complete only after the dispatch. */
+ * be the loss of `head` itself, which is complete only after the dispatch. */
 static bool is_gradient(const vkt_node *head, const vkt_node *n)
 {
     const bool factor_exists = vkt_root(n->g, n->in[XENT_DX_IN_DLOSS]) != head->out[XENT_OUT_LOSS].id;
@@ -112,9 +112,9 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* Generates a case. A loss near 0 is the log of a sum near 1, and has no digits to compare. Small logits keep each loss
- * above 0.018 (for two classes or more). With large logits a loss may be near 0, but such a case has so many rows that
- * the mean is large. */
+/* Generates a case. A loss near 0 is the log of a sum near 1, so its relative error is large. Small logits keep each
+ * loss above 0.018 (for two classes or more). With large logits a loss may be near 0, but such a case has so many rows
+ * that the mean is large. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;

@@ -4,8 +4,8 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes than this are converted to ROWS, on any device. In ROWS, all lanes of a work group share a
- * sample with more classes than this. */
+/* Scores of more classes than this are converted to ROWS, on any device. In ROWS, all lanes of a work group share such
+ * a sample. */
 #define VKT_MANY_CLASSES 100000u
 
 /* The distribution of the samples of z. A vector is the part that one work group computes at once. In BATCH_LAST a

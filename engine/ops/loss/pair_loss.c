@@ -103,8 +103,8 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
 /* Emits a number for each element. If `terms`, the number is the element's term. Then dloss is not read, and may be any
- * tensor. Else the number is the gradient: the term's derivative times dloss, over the divisor of the mean if there is
- * one. */
+ * tensor. Else the number is the gradient: the term's derivative times dloss, divided by the divisor of the mean if
+ * there is one. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);
@@ -263,7 +263,8 @@ static void sample_logits(vkt_rng *r, vkt_case *c)
         vkt_case_absent(c);
 }
 
-/* Generates numbers such that every term is positive, because a sum that cancels has no digits to compare. */
+/* Generates numbers such that every term is positive. If terms cancelled, the relative error of the sum would be
+ * large. */
 static void sample_divergence(vkt_rng *r, vkt_case *c)
 {
     const bool log = vkt_rng_range(r, 0, 1);

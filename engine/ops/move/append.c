@@ -1,4 +1,5 @@
-/* ops/move/append.c - rows of a tensor into an array at a row that the device knows: a cache of keys or values. */
+/* ops/move/append.c - writes the rows of a tensor into an array, for instance a cache of keys or values. The number of
+ * the first row to write is on the device. */
 #include "ops/ops.h"
 
 #include "abi/abi.h"

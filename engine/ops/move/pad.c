@@ -48,8 +48,8 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension. If it has no padding, it is merged with the dimension before it, unless that one has gaps or the
- * product has more than 2^31 - 1 elements. */
+/* Appends a dimension. A dimension without padding is merged with the dimension before it, unless that one has gaps, or
+ * the merged dimension would have more than 2^31 - 1 elements. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -187,7 +187,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
 }
 
 /* Emits a part of y or, if it does not fit into bindings, its halves along the slowest dimension that has several
- * elements. So the elements of a part are consecutive in y, and so are those in x. */
+ * elements. So the elements of a part are consecutive in y. Those that come from x are consecutive in x. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;

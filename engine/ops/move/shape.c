@@ -207,7 +207,7 @@ static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
     }
 }
 
-/* Copies f32 or u32 from x to y. They have one shape; one is BATCH_LAST and the other is ROWS. */
+/* Copies f32 or u32 from x to y, which have the same shape. One of them is BATCH_LAST, and the other one is ROWS. */
 static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
 {
     static const uint16_t kernels[3][2] = { { VKT_K_RELAYOUT_FROM, VKT_K_RELAYOUT_TO },

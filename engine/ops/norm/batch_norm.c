@@ -6,12 +6,13 @@
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * Each pass has three parts. The first one computes statistics (backward: sums) of blocks of channels. The second one
- * combines the results of blocks to those of channels. The third one is elementwise. If a channel is one block, one
- * dispatch does all three. If it has few blocks, the work groups of the third part each do the second one (the trait
- * blocks_joined). In both cases the same dispatch also updates running statistics, if there are any. If mean and
- * variance are given (evaluation, or frozen statistics), the forward pass has the third part only. Then all rows of the
- * batch count as real, and dx = gamma / sqrt(var + eps) dy. */
+ * The forward pass and the backward pass each have three parts. The first one computes statistics (backward: sums) of
+ * blocks of channels. The second one combines the results of blocks to those of channels. The third one is elementwise.
+ * If a channel is one block, one dispatch does all three. If it has few blocks, there is no dispatch for the second
+ * part: each work group of the third part also does the second one (trait blocks_joined). In both cases the same
+ * dispatch also updates running statistics, if there are any. If mean and variance are given (evaluation, or frozen
+ * statistics), the forward pass has the third part only. Then all rows of the batch count as real, and dx = gamma /
+ * sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -413,7 +414,7 @@ const vkt_op vkt_op_batch_norm_dx = {
     .formula = "dx = gamma / sqrt(var + eps) (dy - mean dy - xhat mean(dy xhat))",
 };
 
-/* ---- running_stats: running mean and variance, those of the batch, step -> the first two, in place ---- */
+/* ---- running_stats: running mean, running variance, mean, variance, step -> the running ones, in place ---- */
 
 static vkt_result running_infer(vkt_infer *f)
 {

@@ -1,6 +1,6 @@
 /* ops/norm/row_norm.c - layer, group and RMS normalisation. Each row of neighbouring elements is normalised alone.
  *
- *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample: run = channels * inner elements
+ *   x in ROWS is (samples, groups, channels, inner). A row is one group of one sample, with channels * inner elements
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0, and var is the mean of the squares
  *   layer norm and RMS norm: one group, and inner is 1; group norm: the channels C are split into groups
  *
@@ -273,7 +273,8 @@ static vkt_result dw_infer(vkt_infer *f)
 
 /* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work
  * for a work group, and such sums are so short that rounding stays small. A slice has fewer samples if each sample
- * needs many iterations. It has more samples if the batch is large, because one lane adds four sums over all slices. */
+ * needs many iterations. It has more samples if the batch is large, because one lane adds the results of all slices,
+ * which must not be too many. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

@@ -17,8 +17,8 @@ static bool has_kernels(uint32_t width)
 
 /* The shapes of q, k and v. There are either three tensors, q (..,H,T,D), k and v (..,K,S,D), or one tensor
  * (B,T,(H + 2 K) D), which has H heads of q, K heads of k, and K heads of v side by side (`packed`). H is a multiple of
- * K. A sample of the one tensor has all heads. A sample of three tensors is a head of k and v, and the group of heads
- * of q that read it. */
+ * K. If there is one tensor, a sample has all heads. If there are three, a sample is one head of k and v, with the
+ * group of heads of q that read it. */
 typedef struct form {
     bool packed;
     uint64_t samples;
@@ -356,7 +356,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Counts for each score five times `width` multiply-adds (once to compute the score again), and five operations. */
+/* Counts for each score five times `width` multiply-adds, and five operations. One of the five multiply-adds computes
+ * the score again. */
 static double dx_flops(const vkt_node *n)
 {
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
@@ -364,7 +365,7 @@ static double dx_flops(const vkt_node *n)
 
 /* delta is the sum of dy * y over a row of y. If y is stored in 16 bits, delta is computed from the rounded y. Then the
  * sum of ds over a row is not 0, but the sum of dy times the rounding errors of y. The rounding of v to 16 bits changes
- * ds by as much, because no y is larger than the largest v. */
+ * ds by as much, because no y is larger than the largest v. So y may be stored in 16 bits. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -449,8 +450,8 @@ static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, uint32_
     return false;
 }
 
-/* Attention as nodes of other ops. The heads of q that read the same head of k and v are one matrix (g T,D) in the
- * products, so k and v are not repeated. */
+/* Attention as nodes of other ops. The `group` heads of q that read the same head of k and v are one matrix of
+ * group * T rows in the products. So k and v are not repeated. */
 static vkt_tensor composed(vkt_graph *g, const vkt_tensor in[3], uint32_t group, float scale,
                            const vkt_attention_params *p)
 {

@@ -1,5 +1,5 @@
-/* ops/product/attention_cached.c - attention over a cache of keys and values, of which a number on the device says how
- * many tokens it has. For generating text: there is no gradient. */
+/* ops/product/attention_cached.c - attention over a cache of keys and values. A number on the device says how many
+ * tokens the cache has. This op is for generating text, so it has no gradient. */
 #include "ops/ops.h"
 
 #include "abi/abi.h"
@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#define MAX_WIDTH 128u  /* of a head: the sums of a row stay in registers */
-#define FEWEST_LANES 4u /* of a work group: a lane has 8 of the 32 vec4s of a row at most (MAX_PARTS of the kernel) */
+#define MAX_WIDTH 128u  /* the largest width of a head, because the sums of a row stay in registers */
+#define FEWEST_LANES 4u /* the fewest of a work group: a row has up to 32 vec4s, and a lane up to 8 (MAX_PARTS) */
 
 enum { Q = 0, K, V, PAST };
 
@@ -50,7 +50,7 @@ static vkt_result infer(vkt_infer *f)
 
 /* The sizes of a node. A plane is a head of k. */
 typedef struct sizes {
-    uint64_t planes, q_plane, k_plane; /* number of planes; numbers of q, and of k, for a plane */
+    uint64_t planes, q_plane, k_plane; /* number of planes; elements of q and of k for a plane */
     uint32_t queries, keys, group, width;
 } sizes;
 
@@ -125,8 +125,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t p = 0; p < s.planes && most; p += most) emit_planes(n, e, &s, p, VKT_MIN(most, s.planes - p));
 }
 
-/* Generates a case. Some numbers of past tokens are so large that the last queries would see more keys than there are:
- * then they see all. */
+/* Generates a case. Some numbers of past tokens are so large that the last queries would use more keys than exist.
+ * These queries use all keys. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36, 64 };
@@ -141,7 +141,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts as attention does, for a full cache. */
+/* Counts the operations of attention, for a full cache. */
 static double flops(const vkt_node *n)
 {
     const sizes s = sizes_of(n);

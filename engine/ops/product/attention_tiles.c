@@ -81,13 +81,14 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 /* ---- in shared memory ---- */
 
 /* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. The first table is for rows of at
- * most 16 vec4s, and the second one is for longer rows. A table begins with the largest tile. The last tile of each
- * table runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
+ * most 16 vec4s, and the second one is for longer rows. A table begins with the largest tile. The numbers of rows below
+ * are those with 4 rows per lane. The last tile of each table runs on every device: 128 lanes and 16 KiB are the
+ * minimum that Vulkan requires. */
 typedef struct shape {
     uint32_t lanes_m, chunks;
 } shape;
 static const shape short_rows[] = {
-    { 16, 4 }, /* 256 lanes; with 4 rows per lane 64 rows, 16 KiB */
+    { 16, 4 }, /* 256 lanes; 64 rows, 16 KiB */
     { 8, 4 },  /* 128 lanes; 32 rows, 12 KiB */
 };
 static const shape long_rows[] = {

@@ -13,8 +13,8 @@
 /* The kernels: y and lse by tiles of queries; dq and delta by tiles of queries; dk and dv by tiles of keys. */
 typedef enum vkt_attention_pass { VKT_ATTENTION_FORWARD, VKT_ATTENTION_DQ, VKT_ATTENTION_DKV } vkt_attention_pass;
 
-/* Chooses the variant of the passes first .. last for `heads` heads of q, of all samples. `pc` has queries in rows and
- * keys in others, also for VKT_ATTENTION_DKV. */
+/* Chooses the variant of the passes first .. last for `heads` heads of q, of all samples. pc->rows is the number of
+ * queries, and pc->others is the number of keys, also for VKT_ATTENTION_DKV. */
 vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
                                const vkt_attention_push *pc, uint64_t heads);
 /* Emits a pass. `pc` is as for vkt_attention_pick. The function sets the push constants that depend on the tiles.

@@ -84,8 +84,8 @@ static bool divide_evenly(const vkt_limits *lim, const shape *t)
            t->bm % (down * c->m) == 0 && t->bn % (subgroups / down * c->n) == 0;
 }
 
-/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The lanes
- * must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
+/* Returns true if the device's matrices divide the k of a tile, and each part of the tile. A part has 4 x 4 elements
+ * per lane. The lanes must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
 static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
     if (j->flexible) return divide_evenly(lim, t);
@@ -112,7 +112,7 @@ static shapes shapes_of(const vkt_blocks_job *j)
     return (shapes){ tiles, tiles + VKT_COUNT(tiles) - 1 };
 }
 
-/* Returns the shape that the job wants; NULL: none, or the device cannot compute it. */
+/* Returns the shape of the tile that the job wants (j->tile). NULL: it wants none, or the device cannot compute it. */
 static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shapes of)
 {
     for (const shape *t = of.list; t <= of.last; t++)

@@ -30,7 +30,7 @@ static inline uint32_t vkt_blocks_kernel(const vkt_blocks *b)
     return b->coop + b->split + 2u * b->bfloat;
 }
 
-/* Returns the tile of a split. */
+/* Returns the tile of a plan. */
 static inline vkt_tile vkt_blocks_tile(const vkt_blocks *b)
 {
     return (vkt_tile){ (uint16_t)b->spec[BLOCKS_SPEC_BM], (uint16_t)b->spec[BLOCKS_SPEC_BN],

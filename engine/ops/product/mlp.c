@@ -305,7 +305,8 @@ typedef struct chain {
     uint32_t layers;
 } chain;
 
-/* Returns the node that produces t, if it has this kind, t is not kept, and only one node reads t; else NULL. */
+/* Returns the node that produces t, if its fuse_kind is `kind`, t is not kept (vkt_keep), and only one node reads t;
+ * else NULL. */
 static const vkt_node *kind_before(const vkt_graph *g, vkt_tensor t, vkt_fuse_kind kind)
 {
     const vkt_node *n = vkt_sole_producer(g, t);

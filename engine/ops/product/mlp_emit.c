@@ -24,7 +24,8 @@ typedef struct job {
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
     uint32_t part_at[MLP_LAYERS], part; /* where each layer starts in a group's PART, and the size of PART */
     uint32_t per_group, groups;
-    uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit, or another kernel computes it */
+    uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit into shared memory, or another
+                     * kernel computes it */
     vkt_tensor parts;
 } job;
 
@@ -56,9 +57,9 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Distributes `units` units of work, of `rounds` iterations each, over `groups` work groups. There are fewer groups if
- * a binding has no room for `group_bytes` bytes of each group, and more if a group would have more iterations than
- * vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns false. */
+/* Distributes work over `groups` work groups. The work has `units` parts of `rounds` iterations each. There are fewer
+ * groups if a binding has no room for `group_bytes` bytes of each group, and more if a group would have more iterations
+ * than vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns false. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
@@ -105,7 +106,7 @@ static uint32_t rounds_of_block(const job *j)
     return rounds;
 }
 
-/* Returns the push constants. pitch: VECs of a feature. */
+/* Returns the push constants. pitch: VECs (floats or vec4s, see mlp_vec.glsl) of a feature. */
 static vkt_mlp_push push_of(const job *j, uint32_t pitch, uint32_t blocks)
 {
     return (vkt_mlp_push){ .batch = vkt_node_in(j->n, 0)->shape.dim[0],
@@ -149,7 +150,7 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples per tile and per VEC */
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
@@ -220,8 +221,9 @@ static void emit_line(job *j)
 
 /* ---- mlp_shared.comp ---- */
 
-/* Returns the vec4s of weights that shared memory of `bytes` bytes holds beside the activations: all of the largest
- * matrix, or a slice. 0: a slice would have fewer than 8 rows, or the lanes' losses, a vec2 for each, would not fit. */
+/* Returns how many vec4s of weights fit into shared memory of `bytes` bytes, in addition to the activations: those of
+ * the largest matrix, or of a slice of its rows. Returns 0 if a slice would have fewer than 8 rows, or if the losses of
+ * the lanes, a vec2 for each lane, would not fit. */
 static uint32_t stage_of(const job *j, uint32_t bytes)
 {
     uint32_t rows = 0, least = MLP_SHARED_LANES / 2, all = 0;
@@ -235,8 +237,8 @@ static uint32_t stage_of(const job *j, uint32_t bytes)
     return most < least ? 0 : VKT_MIN(most, VKT_MAX((uint32_t)vkt_round_up(all, 64), least));
 }
 
-/* Changes the job to one of mlp_shared.comp. Two work groups of 32 KiB fit into the shared memory of most cores, so a
- * network uses more than 32 KiB only if it must. Returns false if the device cannot run it. */
+/* Changes the job so that mlp_shared.comp computes it. Two work groups of 32 KiB fit into the shared memory of most
+ * cores, so a network uses more than 32 KiB only if it must. Returns false if the device cannot run the changed job. */
 static bool share(job *j)
 {
     const vkt_limits *lim = j->e->lim;
@@ -246,8 +248,8 @@ static bool share(job *j)
     return j->stage && lim->max_workgroup_lanes >= MLP_SHARED_LANES;
 }
 
-/* Changes the job to one by cooperative matrices. Returns false if the device cannot run it. shaders/lib/mlp_coop.glsl
- * declares the shared memory. All sizes here are in bytes. */
+/* Changes the job so that cooperative matrices compute its products. Returns false if the device cannot run the changed
+ * job. shaders/lib/mlp_coop.glsl declares the shared memory. All sizes here are in bytes. */
 static bool share_coop(job *j)
 {
     const vkt_limits *lim = j->e->lim;

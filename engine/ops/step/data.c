@@ -74,7 +74,8 @@ static place place_of(const vkt_node *n, const vkt_emit *e)
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 
-#define LONG 4096u /* the most iterations for one item. A lane has about 4 * LONG, which every driver allows */
+/* The most iterations for one item. A lane has about 4 * LONG iterations, which every driver allows. */
+#define LONG 4096u
 
 /* Returns the number of work groups for `items` items with `iterations` iterations each. A lane may compute several
  * items. */

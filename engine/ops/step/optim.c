@@ -3,8 +3,8 @@
  *
  * All arenas have the same size. A parameter, its gradient and its moments are at the same offset of their arenas.
  * Padding between parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number
- * of parameters. `groups` has the settings that differ among them, as a table by blocks of the arena
- * (abi/update.abi.h).
+ * of parameters. The settings that differ among parameters are in the table `groups`, which has an entry for each block
+ * of the arena (abi/update.abi.h).
  *
  * Some kernels run before the update, if they are needed. With micro-batches one kernel adds the gradients to their
  * sum, which then is the gradient. If the loss is scaled, one kernel searches for gradients that are not finite, and
@@ -400,7 +400,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER: see optim.h */
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* by the order in optim.h */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),

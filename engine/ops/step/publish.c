@@ -65,7 +65,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Generates numbers of one sign and similar size, so that no sum cancels. */
+/* Generates numbers of one sign and similar size, so that terms of a sum do not cancel. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

@@ -1,5 +1,6 @@
-// trace.comp - the path tracer. It writes position, normal and albedo of the surface that each pixel shows, and its light
-// from `samples` random paths: out = `keep` times the old light + `scale` times the sum of the paths.
+// trace.comp - the path tracer. For each pixel it writes position, normal and albedo of the visible surface, and the mean light
+// of `samples` random paths. If `reference` is 1, it writes only the reference: keep * its old light + scale * sum of the
+// paths.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "scene.h"

@@ -1,7 +1,7 @@
-// latents.glsl - reads grids of latents for one texel, as vkt_latent_grid of vkt_quantize does, and computes layers. If the
-// network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be specialization
-// constants. The arrays of vktrain.glsl would then have other sizes, so this file does not use vktrain.glsl. FLOAT(i) must read
-// float i of the parameters.
+// latents.glsl - reads grids of latents for one texel, with the results of vkt_quantize and vkt_latent_grid, and computes
+// layers. If the network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be
+// specialization constants. This does not work with vktrain.glsl: in GLSL, two arrays have different types if their sizes are
+// different expressions of such constants. FLOAT(i) must read float i of the parameters.
 
 // Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
 // the texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
@@ -28,9 +28,9 @@ vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
                 quantized(FLOAT(bottom + u.y), bits));
 }
 
-// LATENTS defines a function that writes the features of a texel (column, row) to y[at] and the elements behind it: the mean of
-// the four cells, weighted by their distances, or with `corners` the four cells of each feature. It returns the index behind
-// the last element.
+// LATENTS defines a function that writes the features of a texel (column, row) to y[at], y[at + 1], .. For each feature it
+// writes the mean of the four cells, weighted by their distances, or with `corners` the four cells. It returns the index behind
+// the last element that it wrote.
 #define LATENTS(name, N)                                                                                                     \
     uint name(uint grid, uint features, uvec3 size, uint bits, bool corners, uvec2 texel, uint at, inout float y[N])         \
     {                                                                                                                        \

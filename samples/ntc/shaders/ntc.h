@@ -1,7 +1,7 @@
-/* ntc.h - numbers that C and GLSL share. The buffer FACTS has words: those of the set, then of each grid, then of each
- * layer. */
+/* ntc.h - numbers that C and GLSL share. The buffer of NTC_SET_FACTS has 32-bit words: first those of the set, then
+ * those of each grid, then those of each layer. */
 #define NTC_SET_PARAMETERS 0 /* floats: latents and weights */
-#define NTC_SET_TEXELS 1     /* bytes of the original: (y * width + x) * channels + c */
+#define NTC_SET_TEXELS 1     /* bytes of the original; index: (y * width + x) * channels + c */
 #define NTC_SET_FACTS 2
 
 /* The network computes NTC_BLOCK x NTC_BLOCK texels together: a block. */

@@ -1,0 +1,157 @@
+/* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model: the number of ranks changes no byte of a
+ * file, and one rank answers. */
+#include "samples/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define MODEL VKT_TEST_DIR "/golden/lm/llama.gguf"
+#define TINY                                                                                                         \
+    "--model", MODEL, "--template", "chatml", "--context", "48", "--data", "data.jsonl", "--lr", "0.02", "--epochs", \
+        "1", "--lora-dropout", "0.1"
+#define EXPECT(r, status, says, ...) \
+    program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
+
+#ifdef VKT_MPIRUN
+static const char *const mpirun = VKT_MPIRUN;
+#else
+static const char *const mpirun = NULL;
+#endif
+/* As in test_devices.c. */
+static const char *const mpi_env[] = { "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                       "OMPI_MCA_rmaps_base_oversubscribe=1", "LSAN_OPTIONS=detect_leaks=0", NULL };
+
+/* Writes 20 questions with answers of different lengths. */
+static void write_data(const rig *r)
+{
+    char text[4096];
+    size_t at = 0;
+    for (int i = 0; i < 20; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "{\"question\": \"what is %d?\", \"answer\": \"%.*sit is %d\"}\n", i, i % 5, "well", i);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "data.jsonl"), text, at), VKT_OK);
+}
+
+static void same(const rig *r, const char *a, const char *b)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, a));
+    rig_same_file(path, vkt_temp_dir_file(&r->dir, b));
+}
+
+static uint32_t count(const char *text, const char *what)
+{
+    uint32_t n = 0;
+    for (; (text = strstr(text, what)) != NULL; text++) n++;
+    return n;
+}
+
+/* Returns a number of the plan that the program prints: the one behind `name`. */
+static double planned(const run *done, const char *name)
+{
+    const char *at = strstr(done->out, name);
+    double x = 0;
+    if (!at || sscanf(at + strlen(name), " %lf", &x) != 1) fail_msg("no number behind '%s' in: %s", name, done->out);
+    return x;
+}
+
+static run output_of(const rig *r, const char *program, const char *const *env, const char *const *args)
+{
+    run done = program_finish(r, program_start(r, program, env, args));
+    if (done.status != 0) fail_msg("%s%s", done.out, done.err);
+    return done;
+}
+
+static void devices_change_no_byte(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    run one = output_of(r, VKT_LORA_PROGRAM, NULL,
+                        (const char *const[]){ TINY, "--answer", "0", "--rank", "64", "--shards", "2", "--save-adapter",
+                                               "a", "--checkpoint", "c", NULL });
+    run two =
+        output_of(r, VKT_LORA_PROGRAM, NULL,
+                  (const char *const[]){ TINY, "--answer", "4", "--rank", "64", "--shards", "2", "--devices", "0,0",
+                                         "--bucket", "64KiB", "--save-adapter", "b", "--checkpoint", "d", NULL });
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+    same(r, "c", "d");
+    assert_non_null(strstr(two.out, "MiB on each device\n"));
+    assert_non_null(strstr(two.out, "MiB for a step on each of 2 devices: model "));
+    assert_int_equal(count(two.out, "answer before the training\n"), 1);
+    assert_int_equal(count(two.out, "answer after the training\n"), 1);
+    /* The plan counts the model of one device. The first run has sums of two shards and of all, the other one only that
+     * of all. */
+    const char adapters[] = "adapters with gradients and moments";
+    assert_true(planned(&one, ": model") == planned(&two, ": model"));
+    const double saved = planned(&one, adapters) - planned(&two, adapters), all = planned(&two, adapters);
+    if (!(saved > all / 5 - 0.15 && saved < all / 5 + 0.15)) fail_msg("want %g less, got %g", all / 5, saved);
+    run_forget(r, &one);
+    run_forget(r, &two);
+}
+
+static void numbers_that_do_not_fit_are_explained(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+#define QUIET TINY, "-q", "--answer", "0"
+    EXPECT(r, 1, "--batch: want a multiple of the 8 shards, got 4: --batch 8 would work, or another --shards", QUIET,
+           "--devices", "0,0");
+    EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
+    EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
+    EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
+    /* The batch in the message is that of all shards, and it does fit. */
+    const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
+                                 "4",   "--memory-limit", "6MiB", NULL };
+    run done = program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL, args));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "too little memory: a step with --batch 16 --context 48 needs "));
+    const char *line = strstr(done.err, " --context 48 fits");
+    unsigned batch = 0;
+    char text[16];
+    while (line && line > done.err && line[-1] != '\n') line--;
+    line = line ? strstr(line, "--batch ") : NULL;
+    assert_true(line && sscanf(line, "--batch %u", &batch) == 1 && batch < 16 && batch % 4 == 0);
+    snprintf(text, sizeof text, "%u", batch);
+    EXPECT(r, 0, "", QUIET, "--devices", "0,0", "--batch", text, "--shards", "4", "--memory-limit", "6MiB");
+    run_forget(r, &done);
+}
+
+/* Rank 0 answers, computes the perplexity and writes the adapter. Its error ends the other rank. */
+static void processes_change_no_byte(void **state)
+{
+    rig *r = rig_of(state);
+    if (!mpirun) {
+        puts("SKIPPED: vkt-lora over MPI: it was not found when the build was configured");
+        skip();
+    }
+    write_data(r);
+    EXPECT(r, 0, "", QUIET, "--shards", "2", "--save-adapter", "a", "--checkpoint", "c");
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "text"), "what is 3?", 10), VKT_OK);
+#define MPI "-n", "2", VKT_LORA_PROGRAM, "--mpi", TINY, "--shards", "2"
+    run done = output_of(r, mpirun, mpi_env,
+                         (const char *const[]){ MPI, "--answer", "4", "--save-adapter", "b", "--checkpoint", "d",
+                                                "--perplexity", "text", NULL });
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+    same(r, "c", "d");
+    assert_int_equal(count(done.out, "answer after the training\n"), 1);
+    assert_int_equal(count(done.out, "\nperplexity "), 1);
+    assert_int_equal(count(done.out, "wrote   b\n"), 1);
+    run_forget(r, &done);
+    done = program_finish(
+        r, program_start(r, mpirun, mpi_env, (const char *const[]){ MPI, "-q", "--save-adapter", "none/deep", NULL }));
+    assert_int_not_equal(done.status, 0);
+    assert_non_null(strstr(done.err, "--save-adapter: none/deep cannot be made"));
+    run_forget(r, &done);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(devices_change_no_byte),
+        rig_test(numbers_that_do_not_fit_are_explained),
+        rig_test(processes_change_no_byte),
+    };
+    return cmocka_run_group_tests_name("vkt-lora on several devices", tests, NULL, NULL);
+}
