@@ -131,7 +131,8 @@ struct vkt_graph {
     size_t n_wanted;
 };
 
-/* The kinds of computation that code which fuses nodes knows (`fuse`, epilogues). Such code does not use names of ops. */
+/* The kinds of computation that code which fuses nodes knows (`fuse`, epilogues). Such code does not use names of ops.
+ */
 typedef enum vkt_fuse_kind {
     VKT_FUSE_NONE = 0,
     VKT_FUSE_AFFINE,  /* inputs x, w, bias (or null): x w^T + bias */
