@@ -131,7 +131,7 @@ const harness_view harness_half_views[4] = {
     { "stored as bf16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_BF16 },
     { "stored as f16 with bindings of 16 KiB", small_bindings, .may_refuse = true, .precision = VKT_PRECISION_F16 },
 };
-const harness_view harness_split_view = { "by split operands", as_it_is, .force = VKT_V(COOP),
+const harness_view harness_split_view = { "by split operands", as_it_is, .force = VKT_V(COOP) | VKT_V(BLOCKS),
                                           .precision = VKT_PRECISION_F32_SPLIT };
 
 /* ---- one program of a subject ---- */
@@ -585,7 +585,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     if (report->faults == before && harness_needed(ctx->limits.coop.m))
         check_view(ctx, s, &harness_split_view, &first, report);
     harness_view half = harness_half_views[s->seed % 4];
-    if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* a CPU uses COOP only if COOP is forced */
+    if (ctx->limits.coop.m) half.force = VKT_V(COOP) | VKT_V(BLOCKS); /* a CPU uses COOP only if COOP is forced */
     if (report->faults == before) check_view(ctx, s, &half, &first, report);
     half.force = harness_needed(ctx->limits.coop2.m) ? VKT_V(COOP2) : 0;
     if (report->faults == before && first.not_taken & half.force) check_view(ctx, s, &half, &first, report);

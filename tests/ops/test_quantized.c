@@ -6,12 +6,14 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/half.h"
 #include "base/philox.h"
 #include "check/case.h"
 #include "ops/harness.h"
+#include "kernel/ids.h"
 #include "ops/ops.h"
 #include "record/record.h"
 #include "support/host.h"
@@ -57,8 +59,10 @@ static void read_rows(vkt_program *p, const vkt_graph *g, vkt_tensor y, float *o
     harness_read_f32(p, g, y, out);
 }
 
-/* Compares element `at` of y with the sum of the products of a and b, in double precision. */
-static void check_product(const char *what, size_t at, float y, const float *a, const float *b, uint32_t n)
+/* Compares element `at` of y with the sum of the products of a and b, in double precision. `rounding`: that of an
+ * element of a and b, and of y, relative to it. */
+static void check_product(const char *what, size_t at, float y, const float *a, const float *b, uint32_t n,
+                          double rounding)
 {
     double sum = 0, size = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -66,7 +70,8 @@ static void check_product(const char *what, size_t at, float y, const float *a, 
         sum += term;
         size += fabs(term);
     }
-    if (!(fabs((double)y - sum) <= 1e-6 * size)) fail_msg("%s: y[%zu] is %.9g, want %.9g", what, at, (double)y, sum);
+    if (!(fabs((double)y - sum) <= (1e-6 + 2.1 * rounding) * size + rounding * fabs(sum)))
+        fail_msg("%s: element %zu is %.9g, want %.9g", what, at, (double)y, sum);
 }
 
 static void every_format_is_unpacked_as_by_the_host(void **state)
@@ -110,7 +115,7 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
         harness_read_f32(p, g, product, y);
         for (size_t i = 0; i < BATCH * ROWS; i++)
             check_product(vkt_gguf_type_name((vkt_gguf_type)f->quant), i, y[i], x + i / ROWS * columns,
-                          want + i % ROWS * columns, columns);
+                          want + i % ROWS * columns, columns, 0);
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
     }
@@ -150,13 +155,13 @@ static void few_rows_and_small_bindings(void **state)
         OK(vkt_program_write(p, weights, words, 4 * (size_t)vkt_tensor_shape(g, weights).dim[0]));
         OK(vkt_program_write(p, in, x, sizeof x));
         read_rows(p, g, out, y);
-        for (size_t i = 0; i < FEW * OUT; i++) check_product("y", i, y[i], x + i / OUT * IN, w + i % OUT * IN, IN);
+        for (size_t i = 0; i < FEW * OUT; i++) check_product("y", i, y[i], x + i / OUT * IN, w + i % OUT * IN, IN, 0);
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
     }
 }
 
-/* A layer and its gradient, with rows, columns and sums that do not end with a whole panel. */
+/* A layer and its gradient, with rows, columns and sums that do not end with a whole tile. */
 typedef struct layer {
     uint32_t out, in, rows;
     vkt_quant format;
@@ -164,14 +169,61 @@ typedef struct layer {
     float *x, *dy;
 } layer;
 
-/* Computes y (rows,out) and dx (rows,in) with a variant. With `small`, bindings hold only 32 rows of unpacked weights:
- * then sums are split, and the layer may have another variant. */
-static void layer_run(const layer *l, uint64_t variant, bool small, float *y, float *dx)
+/* A way to compute it. */
+typedef struct way {
+    const char *name;
+    uint64_t force;
+    uint16_t kernel; /* vkt_kernel_id of its products */
+    vkt_precision precision;
+    double rounding; /* of an operand and of a result, relative */
+    bool split, small;
+} way;
+
+static const way ways[] = {
+    { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, VKT_PRECISION_F32, 0, false, false },
+    { "blocks", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, false },
+    { "in slices", VKT_V(BLOCKS) | VKT_V(SPLIT_K), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, true, false },
+    { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, true },
+    { "f16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_COOP, VKT_PRECISION_F16, 0x1p-11, false, false },
+    { "bf16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_BFLOAT, VKT_PRECISION_BF16, 0x1p-8, false, false },
+    { "f32-split", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_SPLIT, VKT_PRECISION_F32_SPLIT, 0x1p-21, false,
+      false },
+};
+
+static bool can(const way *o)
+{
+    const vkt_limits *lim = &harness_ctx->limits;
+    if (o->precision == VKT_PRECISION_F32) return true;
+    return o->precision == VKT_PRECISION_BF16 ? lim->coop_bf16.m != 0 : harness_needed(lim->coop.m);
+}
+
+/* Makes the program. With `small`, bindings hold only 32 rows of unpacked weights, so rows of the products are split.
+ */
+static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
 {
     const vkt_limits real = harness_ctx->limits;
+    vkt_limits *lim = &harness_ctx->limits;
+    vkt_traits traits = *real.traits;
+    vkt_program *p = NULL;
+    lim->choices.force = o->force;
+    if (o->split) traits.slice_shared = 8, lim->cores = 64;
+    lim->traits = &traits;
+    if (o->small) {
+        lim->max_storage_range_bytes = VKT_MAX(vkt_round_up(4 * 33 * l->in, 1024), 8192);
+        lim->max_texel_elements = VKT_MIN(real.max_texel_elements, (uint32_t)lim->max_storage_range_bytes / 16);
+    }
+    const vkt_result made =
+        vkt_program_create_guarded(harness_ctx, g, NULL, &(vkt_program_params){ .precision = o->precision }, &p);
+    harness_ctx->limits = real;
+    OK(made);
+    return p;
+}
+
+/* Computes y (rows,out) and dx (rows,in). */
+static void layer_run(const layer *l, const way *o, float *y, float *dx)
+{
     const uint32_t words = (uint32_t)((vkt_quantized_bytes(l->format, l->out, l->in) + 3) / 4);
     vkt_graph *g = harness_graph();
-    vkt_program *p = NULL;
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(l->rows, l->in));
     const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(l->rows, l->out));
     const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1(words));
@@ -180,18 +232,13 @@ static void layer_run(const layer *l, uint64_t variant, bool small, float *y, fl
     OK(vkt_gradients(g, &out, &dy, 1, &x, 1, &gradient));
     vkt_keep(g, out);
     vkt_keep(g, gradient);
-    harness_ctx->limits.choices.force = variant;
-    if (small) {
-        harness_ctx->limits.max_storage_range_bytes = VKT_MAX(vkt_round_up(4 * 33 * l->in, 1024), 8192);
-        harness_ctx->limits.max_texel_elements =
-            VKT_MIN(real.max_texel_elements, (uint32_t)harness_ctx->limits.max_storage_range_bytes / 16);
+    vkt_program *p = layer_program(l, o, g);
+    uint32_t products = 0, unpackings = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        products += p->lowered.list[i].kernel == o->kernel;
+        unpackings += p->lowered.list[i].kernel == VKT_K_DEQUANTIZE;
     }
-    const vkt_result made = vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p);
-    harness_ctx->limits = real;
-    OK(made);
-    uint32_t used = 0;
-    for (size_t i = 0; i < p->lowered.n_picked; i++) used += variant >> p->lowered.picked[i].variant & 1;
-    assert_true(used == 2 || (small && used));
+    assert_true(products >= 2 && (o->small || (unpackings != 0) == !(o->force & VKT_V(BLOCKS))));
     OK(vkt_program_write(p, w, l->words, 4ull * words));
     OK(vkt_program_write(p, x, l->x, 4ull * l->rows * l->in));
     OK(vkt_program_write(p, dy, l->dy, 4ull * l->rows * l->out));
@@ -201,14 +248,28 @@ static void layer_run(const layer *l, uint64_t variant, bool small, float *y, fl
     vkt_graph_destroy(&g);
 }
 
-/* BLOCKS unpacks to the same numbers as UNPACKED, and multiplies in the same order. So the bits are equal, also if
- * bindings hold some rows only. */
-static void blocks_and_unpacked_have_the_same_bits(void **state)
+/* Compares with sums in double precision. w: the weights, unpacked on the host. */
+static void layer_check(const layer *l, const way *o, const float *w, const float *y, const float *dx)
+{
+    char what[80];
+    snprintf(what, sizeof what, "%s, %s", vkt_gguf_type_name((vkt_gguf_type)l->format), o->name);
+    for (size_t i = 0; i < (size_t)l->rows * l->out; i++)
+        check_product(what, i, y[i], l->x + i / l->out * l->in, w + i % l->out * l->in, l->in, o->rounding);
+    for (size_t i = 0; i < (size_t)l->rows * l->in; i++) {
+        float column[128];
+        for (uint32_t c = 0; c < l->out; c++) column[c] = w[c * (size_t)l->in + i % l->in];
+        check_product(what, i, dx[i], l->dy + i / l->in * l->out, column, l->out, o->rounding);
+    }
+}
+
+/* Products that unpack weights of each format on their way to tiles in shared memory, also by cooperative matrices. In
+ * programs of f32, the bits are those of a product of unpacked weights by the same tiles. */
+static void products_unpack_every_format(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     enum { OUT = 71, COUNT = 19, MOST = OUT * MOST_COLUMNS };
-    static float x[COUNT * MOST_COLUMNS], dy[COUNT * OUT], y[3][COUNT * OUT], dx[3][COUNT * MOST_COLUMNS], w[MOST];
+    static float x[COUNT * MOST_COLUMNS], dy[COUNT * OUT], y[2][COUNT * OUT], dx[2][COUNT * MOST_COLUMNS], w[MOST];
     static uint32_t words[MOST / 2];
     for (size_t k = 0; k < VKT_COUNT(formats); k++) {
         const struct format *f = &formats[k];
@@ -221,19 +282,14 @@ static void blocks_and_unpacked_have_the_same_bits(void **state)
                                n / vkt_gguf_block_elements((vkt_gguf_type)f->quant), w));
         for (size_t i = 0; i < COUNT * (size_t)l.in; i++) x[i] = vkt_rng_uniform(&r, -1, 1);
         for (size_t i = 0; i < COUNT * OUT; i++) dy[i] = vkt_rng_uniform(&r, -1, 1);
-        layer_run(&l, VKT_V(UNPACKED), false, y[0], dx[0]);
-        layer_run(&l, VKT_V(BLOCKS), false, y[1], dx[1]);
-        layer_run(&l, VKT_V(BLOCKS), true, y[2], dx[2]);
-        for (size_t i = 0; i < COUNT * OUT; i++)
-            check_product("y", i, y[0][i], x + i / OUT * l.in, w + i % OUT * l.in, l.in);
-        assert_memory_equal(y[0], y[1], sizeof y[0]);
-        assert_memory_equal(dx[0], dx[1], 4ull * COUNT * l.in);
-        for (size_t i = 0; i < COUNT * OUT; i++)
-            check_product("y in small bindings", i, y[2][i], x + i / OUT * l.in, w + i % OUT * l.in, l.in);
-        for (size_t i = 0; i < COUNT * (size_t)l.in; i++) {
-            float column[OUT];
-            for (uint32_t o = 0; o < OUT; o++) column[o] = w[o * (size_t)l.in + i % l.in];
-            for (int v = 0; v < 3; v += 2) check_product("dx", i, dx[v][i], dy + i / l.in * OUT, column, OUT);
+        for (size_t v = 0; v < VKT_COUNT(ways); v++) {
+            float *to = y[v != 0], *to_dx = dx[v != 0];
+            if (!can(&ways[v])) continue;
+            layer_run(&l, &ways[v], to, to_dx);
+            layer_check(&l, &ways[v], w, to, to_dx);
+            if (v != 1) continue;
+            assert_memory_equal(y[0], y[1], sizeof y[0]);
+            assert_memory_equal(dx[0], dx[1], 4ull * COUNT * l.in);
         }
     }
 }
@@ -285,7 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_format_is_unpacked_as_by_the_host),
                                         cmocka_unit_test(few_rows_and_small_bindings),
-                                        cmocka_unit_test(blocks_and_unpacked_have_the_same_bits),
+                                        cmocka_unit_test(products_unpack_every_format),
                                         cmocka_unit_test(small_subgroups_unpack),
                                         cmocka_unit_test(an_audit_reads_the_whole_table) };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
