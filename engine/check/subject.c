@@ -108,8 +108,8 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Makes an input or a seed. Each of them has its own stream of random numbers, so that the size of one input does not
- * change the numbers of the others. */
+/* Makes an input, or a gradient with respect to an output (`dout`). Each of them has its own stream of random numbers,
+ * so that the size of one does not change the numbers of the others. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);

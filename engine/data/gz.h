@@ -34,8 +34,8 @@ vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
 /* Checks the end of the data. Call it when all data are read. VKT_E_FORMAT if a gzip member stopped too early. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
-/* Reads a file like vkt_file_read. The file may be compressed; max_bytes counts uncompressed bytes. VKT_E_FORMAT also
- * from vkt_gz_read, vkt_gz_check_size and vkt_gz_check_end. */
+/* Reads a file like vkt_file_read, but the file may be compressed, and max_bytes limits the uncompressed bytes. Returns
+ * VKT_E_FORMAT also in the cases of vkt_gz_read, vkt_gz_check_size and vkt_gz_check_end. */
 vkt_result vkt_gz_read_file(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* data/loader.c - see loader.h. One mutex guards all state; samples are fetched and cleared without it. */
+/* data/loader.c - see loader.h. One mutex guards all state, but a worker fetches samples without holding it. */
 #include "data/loader.h"
 
 #include <pthread.h>
@@ -64,7 +64,7 @@ typedef struct chunk {
     slot *slot;
     uint32_t first, n; /* positions in the epoch: order[first .. first + n) */
     uint32_t at;       /* position of `first` in the slot */
-    uint32_t clear;    /* samples behind the chunk that are filled with zeros: the rest of the last batch */
+    uint32_t clear;    /* number of samples after the chunk that are set to 0: the rest of the epoch's last batch */
 } chunk;
 
 static slot *slot_of(vkt_loader *l, uint32_t position)
@@ -95,8 +95,9 @@ static bool claim(vkt_loader *l, chunk *c)
     return true;
 }
 
-/* Fetches the samples of a chunk, and clears the samples behind it. Returns the first failure; *failed_row is its
- * position in the slot. The caller does not hold the lock. */
+/* Fetches the samples of a chunk. After the last samples of an epoch, sets the rest of the batch to 0 (c->clear
+ * samples). Returns the first failure; *failed_row is the position in the slot of the sample that failed. The caller
+ * does not hold the lock. */
 static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_number, uint32_t *failed_row)
 {
     const vkt_loader_slot *m = &c->slot->memory;

@@ -153,7 +153,7 @@ vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **out)
 /* Reads a finite number from *at, up to the character `end`. Moves *at behind that character. */
 static bool read_number(const char **at, char end, double *x)
 {
-    if (strspn(*at, "0123456789+-.e") == 0) return false; /* no blanks, no names of infinity */
+    if (strspn(*at, "0123456789+-.e") == 0) return false; /* no number, or a blank, which strtod would skip */
     char *behind;
     *x = strtod(*at, &behind);
     if (*behind != end || !isfinite(*x)) return false;

@@ -177,9 +177,9 @@ struct vkt_op {
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
-    uint8_t in_place;  /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
-                        * and layout. The kernels must allow this: only the lane that writes an element of the output
-                        * reads this element of the input, and it reads before it writes */
+    uint8_t in_place;  /* a set of inputs; bit i is input i. Output 0 may overwrite one of them, if all of them have the
+                        * output's type, shape and layout. The kernels must allow this: only the lane that writes an
+                        * element of the output reads the same element of the input, and it reads before it writes */
     bool forward_only; /* a gradient that would pass through the op is an error. If this is false and `diff` is 0, the
                         * gradient stops at the op, without an error */
     bool prologue;     /* runs before all other nodes, even if it was added later */

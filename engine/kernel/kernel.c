@@ -29,7 +29,7 @@ void vkt_kernel_add(const vkt_kernel_entry *entries, uint32_t n)
 #define IF_OF(built, ...) IF_##built(__VA_ARGS__)
 #define IF(built, ...) IF_OF(built, __VA_ARGS__)
 
-/* The rows of the table: one for each kernel that this build has. */
+/* The indices of the entries in the table of vkt_kernel_get: one for each kernel that this build has. */
 enum {
     ROW_NONE,
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) IF(VKT_BUILT_##id, ROW_##id, )

@@ -14,8 +14,8 @@
 /* All op descriptors, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* Returns the sum of x over the dimensions that broadcasting `shape` to x's shape would repeat. If x has this shape
- * already, the result is x itself. Otherwise the result is ROWS. */
+/* Returns the sum of x over the dimensions that `shape` lacks or has as 1; `shape` must broadcast to x's shape. If x
+ * has this shape already, the result is x itself. Otherwise the result is ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* These two return the maximum and the minimum of x over the same dimensions as vkt_sum_to, in the same layout as
  * vkt_sum_to. */
@@ -49,7 +49,8 @@ void vkt_step_advance(vkt_graph *g, bool update);
 typedef struct vkt_shard_params {
     uint32_t levels;      /* this rank has 2^levels shards */
     uint32_t parts;       /* number of runs that compute one shard */
-    uint32_t draws;       /* number of runs of a step, on all ranks together */
+    uint32_t draws;       /* number of runs that make one step, on all ranks together. Each of them draws its own random
+                           * numbers */
     bool bf16;            /* each summand is rounded to bfloat16 */
     const uint64_t *ends; /* the offset behind each bucket of the arena, in bytes, rising; multiples of
                            * VKT_ALIGN_BYTES; the last is the arena's size */
@@ -183,8 +184,9 @@ static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
 }
-/* Returns how many of n consecutive items of step_bytes bytes one binding of range_bytes bytes can hold, from any item
- * on. If it does not hold all n, some room is left for the alignment of the first item. */
+/* Returns how many of n consecutive items of step_bytes bytes one binding of range_bytes bytes can hold, whichever item
+ * is the first: an item need not start at an aligned offset. If a binding cannot hold all n items, up to
+ * VKT_ALIGN_BYTES bytes before the first item may be bound, too, so the result leaves room for them. */
 static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, uint64_t n)
 {
     if (n <= range_bytes / step_bytes) return n;

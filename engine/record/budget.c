@@ -59,7 +59,9 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
     const uint64_t *ns = p->budget.slices.ns;
     uint32_t end = p->budget.next;
     *cost_ns = 0;
-    if (!p->parts[0].n) { /* the time of a piece is not known, so the frame gets one piece and no more */
+    if (!p->parts[0].n) {
+        /* There are no parts yet: the run submits pieces, one for each dispatch, whose times are not known. So the
+         * frame gets one piece and no more. */
         *cost_ns = budget_ns;
         return end + 1;
     }

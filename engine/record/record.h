@@ -69,7 +69,7 @@ typedef struct vkt_pending {
     uint64_t ns;    /* its expected time; 0: nothing is pending */
 } vkt_pending;
 
-/* One recording of a step as slices. Each slice copies its start and end to `times`, in ticks. */
+/* The command buffers of one run, one for each slice. Each slice copies its start and end to `times`, in ticks. */
 typedef struct vkt_slice_set {
     vkt_series series[2]; /* by side of the program */
     vkt_timer timer;

@@ -205,7 +205,8 @@ static vkt_result run_steps(fit *f)
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
-        /* `stop` may read the weights. It then waits for the newest step, which waits for this exchange. */
+        /* c->stop may read the weights. Then it waits for the newest step. With shards, the device ends this step only
+         * after the exchange of the gradients, so the exchange comes first. */
         if (c->stop) VKT_TRY(vkt_steps_exchange(t));
         f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);

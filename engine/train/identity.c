@@ -319,8 +319,9 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips the lines about the graph's parameters. If the graphs differ, these lines usually differ, too. But a message
- * about the nodes says more, so vkt_identity_check compares the graphs. */
+/* Skips the lines about the graph's parameters. If two graphs differ, these lines usually differ, too. They must not
+ * count as settings, because vkt_identity_check compares the graphs only if the settings are equal, and a message about
+ * the nodes says more. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";

@@ -84,13 +84,14 @@ uint32_t vkt_steps_open(const vkt_trainer *t);
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be wrong, sets
  * t->shards.broken. If the weights are right but shards have changed the states (running statistics), restores the
- * states of the last step; if that fails, sets `broken` too. Reports the failure to the other ranks, unless `r` is
- * VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
+ * states of the last complete step; if that fails, sets `broken` too. Reports the failure to the other ranks, unless
+ * `r` is VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
 /* Checks the number of ranks. VKT_E_ARG: it is not allowed. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
-/* Sets the states (running statistics) back to those before the step whose shards were submitted last. */
+/* Sets the states (running statistics) to the values that they had before the last step of which a shard was submitted.
+ * The first run of each step saves these values. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
 /* Checks vkt_trainer_params.dist. Sets the numbers of t->shards, and rounds params.batch down to whole shards.
  * VKT_E_ARG. */

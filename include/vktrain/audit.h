@@ -42,8 +42,9 @@ typedef struct vkt_audit_entry {
     double gradient[VKT_AUDIT_INPUTS]; /* like `forward`, but for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
                            * quotients. They are elements of this case, of a smaller case or of a random one */
-    uint32_t kinks;       /* number of elements that were not compared. Either the input is too near to a kink of the
-                           * op, or (custom ops) rounding removes the small step of a large input */
+    uint32_t kinks;       /* number of elements that were not compared with a difference quotient, because the input is
+                           * too near to a kink of the op. For custom ops also because the input is so large that
+                           * rounding removes the small step of the difference quotient */
     double difference;    /* largest error of the elements that `differences` counts, divided by the tolerance; wrong if
                            * above 1 or NaN. The tolerance is 1e-6 of the largest element of the gradient */
     bool right;           /* the case could be run, and no element of it is wrong */

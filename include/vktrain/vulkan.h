@@ -224,8 +224,8 @@ typedef struct vkt_texture vkt_texture;
 typedef struct vkt_texture_params {
     VkImage image;           /* 2D, one sample */
     VkFormat format;         /* one of the list below */
-    VkImageUsageFlags usage; /* usage of the image: SAMPLED or STORAGE for reading (SAMPLED if it has both), STORAGE for
-                              * writing */
+    VkImageUsageFlags usage; /* usage of the image. Reading needs SAMPLED or STORAGE; an image with both is read as
+                              * SAMPLED. Writing needs STORAGE */
     uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
     VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,

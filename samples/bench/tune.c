@@ -158,7 +158,7 @@ static vkt_variant best_of(const choice *c)
 static void print_choice(const choice *c)
 {
     char a[16];
-    if ((c->usable & (c->usable - 1)) == 0) return; /* only one variant is usable */
+    if ((c->usable & (c->usable - 1)) == 0) return; /* at most one variant is usable */
     printf("%ux %s\n   ", c->nodes, c->what);
     for (int v = 0; v < VKT_V_COUNT; v++)
         if (c->ns[v] > 0) {

@@ -53,7 +53,8 @@ uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
 size_t ntc_latents(const ntc_grid *g);
-uint32_t ntc_steps(const ntc_grid *g); /* returns the largest level; a latent of 1 has this level */
+uint32_t ntc_steps(const ntc_grid *g); /* returns the largest possible number in g->levels. Level k is the latent value
+                                        * k / ntc_steps(g) */
 uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file */
 
 /* Sets the sizes of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a member is

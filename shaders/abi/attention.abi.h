@@ -12,9 +12,10 @@ VKT_PUSH(vkt_attention_push,
          VKT_U32(spread) /* lanes that share a row of d4 vec4s: a power of two, at most the subgroup size; at
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
-         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* index in its binding of sample 0's first vec4 */
-         VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
-         VKT_U32(lse0) VKT_U32(delta0) /* index in its binding of sample 0's first element */
+         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0)
+         VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0) /* q0 to dv0: index of sample 0's first vec4 of q, .., dv, each in its own
+                                                 * binding */
+         VKT_U32(lse0) VKT_U32(delta0) /* index of sample 0's first element of LSE, and of DELTA, each in its own binding */
          VKT_U32(zero) /* always 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0

@@ -4,7 +4,7 @@ VKT_PUSH(vkt_attention_cached_push,
          VKT_U32(units) /* rows of q: its planes * queries */
          VKT_U32(queries) VKT_U32(keys)
          VKT_U32(group)
-         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) /* index in its binding of the first vec4 */
+         VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) /* index of the first vec4 of q, k, v, y, each in its own binding */
          VKT_F32(scale))
 #define ATTENTION_CACHED_Q    0
 #define ATTENTION_CACHED_K    1

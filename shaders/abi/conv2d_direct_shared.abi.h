@@ -1,6 +1,6 @@
-/* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. "vec4s" count four neighbouring samples. A dispatch computes
- * all channels of each of its groups, or as many as fit in the bindings. The specialization constants are in
- * direct_tiles.abi.h. */
+/* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. One vec4 has four neighbouring samples. A dispatch computes
+ * all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes `rows`
+ * of them. The specialization constants are in direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or one phase of them */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
@@ -15,8 +15,8 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
-         VKT_U32(src_base) VKT_U32(dst_base)    /* start of the first group in its binding, in vec4s */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
+         VKT_U32(src_base) VKT_U32(dst_base)    /* index of the first group's first vec4 in each binding */
          VKT_I32(to_slope))                     /* SLOPE: vec4 i of y belongs to vec4 i + to_slope of v */
 #define DIRECT_SHARED_W    0
 #define DIRECT_SHARED_X    1

@@ -1,5 +1,6 @@
-/* conv2d_dw.abi.h - see conv/dw_tile.comp. "vec4s" count four neighbouring samples. For each of its groups, a dispatch
- * reads all channels of dy and of x, or as many as fit in the bindings. */
+/* conv2d_dw.abi.h - see conv/dw_tile.comp. One vec4 has four neighbouring samples. A dispatch reads all channels of dy
+ * and of x of one or more groups. If one group is too large for a dispatch, the dispatch reads `rows` of its channels
+ * of dy and `channels` of its channels of x. */
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up; for some 1x1 kernels, of a plane */
          VKT_U32(width)                         /* Q */
@@ -15,8 +16,8 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(row_tiles) VKT_U32(col_tiles) VKT_U32(slices)
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(pitch)                         /* weights of an output channel: C/G * R * S */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
-         VKT_U32(w_base) VKT_U32(b_base)        /* start of the first group in its binding, in floats */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(b_base)        /* index of the first group's first float in each binding */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P, Q; UNPOOL: the pooled size */
          VKT_I32(to_index)                      /* UNPOOL: vec4 i of DW_DY has its winners in vec4 i + to_index of DW_INDEX */
          VKT_U32(zero))                         /* always 0: see conv/tile.comp */

@@ -1,5 +1,5 @@
-/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. "vec4s" count four neighbouring samples. A dispatch processes some
- * of the groups. */
+/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. One vec4 has four neighbouring samples. A dispatch processes all
+ * channels of one or more groups. */
 VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* Q */
@@ -12,8 +12,8 @@ VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
-         VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(b_base))       /* index of the first group's first float in each binding */
 #define DW_DIRECT_DY 0
 #define DW_DIRECT_X  1
 #define DW_DIRECT_W  2 /* (O, C/G * R * S), per slice */

@@ -1,5 +1,5 @@
-/* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. "vec4s" count four neighbouring samples. A dispatch
- * processes some of the groups. */
+/* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. One vec4 has four neighbouring samples. A dispatch
+ * processes all channels of one or more groups. */
 VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
          VKT_U32(slice)                         /* vec4s of a plane per work group */
@@ -14,8 +14,8 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DIRECT_SHARED_DY: P, Q; UNPOOL: the pooled size */
          VKT_I32(to_index)                      /* UNPOOL: vec4 i of ..._DY has its winners in vec4 i + to_index of ..._INDEX */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
-         VKT_U32(w_base) VKT_U32(b_base))       /* start of the first group in its binding, in floats */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(b_base))       /* index of the first group's first float in each binding */
 #define DW_DIRECT_SHARED_DY 0
 #define DW_DIRECT_SHARED_X  1
 #define DW_DIRECT_SHARED_W  2 /* (O, C/G * R * S), per slice */

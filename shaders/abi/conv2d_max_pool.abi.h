@@ -1,6 +1,6 @@
-/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maxima of z.
- * "vec4s" count four neighbouring samples. A dispatch computes all channels of each of its groups, or as many as fit in
- * the bindings. */
+/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maxima of z. One
+ * vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If one group has too many
+ * channels for a dispatch, the dispatch computes `rows` of them. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
@@ -18,8 +18,8 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
-         VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* start of the first group in its binding, in vec4s */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
+         VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* index of the first group's first vec4 in each binding */
          VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define CONV_POOL_W     0
 #define CONV_POOL_X     1

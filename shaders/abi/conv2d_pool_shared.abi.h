@@ -1,6 +1,6 @@
-/* conv2d_pool_shared.abi.h - see conv/pool_shared.comp. z is the result of the convolution. y has the maxima of z.
- * "vec4s" count four neighbouring samples. A dispatch computes all channels of each of its groups, or as many as fit in
- * the bindings. */
+/* conv2d_pool_shared.abi.h - see conv/pool_shared.comp. z is the result of the convolution. y has the maxima of z. One
+ * vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If one group has too many
+ * channels for a dispatch, the dispatch computes `rows` of them. */
 VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(z_width)                       /* pixels of an image row of z */
@@ -16,8 +16,8 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
-         VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base)) /* start of the first group in its binding, in vec4s */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
+         VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base)) /* index of the first group's first vec4 in each binding */
 #define POOL_SHARED_W     0
 #define POOL_SHARED_X     1
 #define POOL_SHARED_BIAS  2

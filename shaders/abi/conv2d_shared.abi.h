@@ -1,4 +1,4 @@
-/* conv2d_shared.abi.h - see conv/shared.comp. "vec4s" count four neighbouring samples. */
+/* conv2d_shared.abi.h - see conv/shared.comp. One vec4 has four neighbouring samples. */
 VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(rows)                          /* destination channels of a group: rows of A */
          VKT_U32(columns)                       /* elements of a destination plane: P * Q * N', a multiple of 4 */

@@ -1,4 +1,4 @@
-/* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. */
+/* conv2d_span.abi.h - see conv/span.comp. One vec4 has four neighbouring samples of an image, or four weights of A. */
 VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(columns)                      /* lanes that a destination plane needs, one per span: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
@@ -16,8 +16,8 @@ VKT_PUSH(vkt_conv2d_span_push,
                                                 * p * stride_h + offset_h + r * reach_h */
          VKT_I32(offset_w)                     /* tap s of pixel q reads source pixel q + offset_w + s */
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from one group, or one tile of MB rows, to the next */
-         VKT_U32(src_base) VKT_U32(dst_base)   /* start of the first group in its binding, in vec4s */
-         VKT_U32(bias_base)                    /* start of the first group in its binding, in floats */
+         VKT_U32(src_base) VKT_U32(dst_base)   /* index of the first group's first vec4 in each binding */
+         VKT_U32(bias_base)                    /* index of the first group's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define SPAN_A    0 /* weights, f32 */

@@ -1,6 +1,6 @@
-/* conv2d_tile.abi.h - see conv/tile.comp. "vec4s" count four neighbouring samples of an image, or four floats of A. For
- * each of its groups, a dispatch computes all channels from all source channels, or as many of both as fit in the
- * bindings. */
+/* conv2d_tile.abi.h - see conv/tile.comp. One vec4 has four neighbouring samples of an image, or four weights of A. A
+ * dispatch computes all channels of one or more groups. If one group is too large for a dispatch, the dispatch computes
+ * `rows` of its channels from `depth` of its source channels. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane that are computed: height * width * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
@@ -19,8 +19,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* vec4s of A from tap to tap */
          VKT_U32(a_pitch)                      /* vec4s of A from k to k; with M_MAJOR from m to m */
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of each part of TAPS */
-         VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* start of the first group in its binding, in vec4s */
-         VKT_U32(bias_base)                                  /* start of the first group in its binding, in floats */
+         VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* index of the first group's first vec4 in each binding */
+         VKT_U32(bias_base)                                  /* index of the first group's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define TILE_A    0 /* weights, f32 */

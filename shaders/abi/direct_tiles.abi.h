@@ -1,5 +1,5 @@
 /* direct_tiles.abi.h - the specialization constants of lib/direct_shared.glsl. They have the first ids in
- * conv/direct_shared.comp and conv/pool_shared.comp. "vec4s" count four neighbouring samples. */
+ * conv/direct_shared.comp and conv/pool_shared.comp. One vec4 has four neighbouring samples. */
 #define DIRECT_TILES_LANES  0
 #define DIRECT_TILES_ACROSS 1 /* lanes that compute the same output channels; a divisor of LANES */
 #define DIRECT_TILES_ROWS   2 /* output channels per lane */

@@ -1,5 +1,5 @@
 /* fft.abi.h - see fft_rows.comp, fft_columns.comp, and their inverses fft_inverse_columns.comp, fft_inverse_rows.comp.
- * "vec4s" count four neighbouring samples of an image, or four channels of weights. */
+ * One vec4 has four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
          VKT_U32(items)    /* number of transforms: channels * columns * (pairs of rows, or FFT_LINES) */
          VKT_U32(channels)

@@ -1,6 +1,6 @@
 /* hash_grid.abi.h - see hash_grid.comp, hash_grid_dx.comp, hash_grid_dw.comp and hash_grid_fixed.comp. A dispatch
- * computes the levels from `level` to level + levels - 1. table_base: index of the dispatch's first float of the table
- * in its binding. y_base: index of the dispatch's first vec4 of y in its binding. */
+ * computes the levels from `level` to level + levels - 1. table_base: index of the dispatch's first float of the table,
+ * in the table's binding. y_base: index of the dispatch's first vec4 of y, in y's binding. */
 VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(n4)            /* vec4s of a row of x, y, dx */
          VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first entry of `level` in the whole table */

@@ -1,4 +1,4 @@
-/* linear_xent.abi.h - see linear_xent.comp. */
+/* linear_xent.abi.h - see linear_xent.comp. A row counts if its label counts (label_rows.abi.h). */
 VKT_PUSH(vkt_linear_xent_push, VKT_U32(first) /* index of the slice's first row among the rows that count */
          VKT_U32(rows)                        /* rows of the slice */
          VKT_U32(classes)

@@ -28,4 +28,4 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */
 #define XENT_WEIGHT 5 /* f32 (K) */
-#define XENT_NORM   6 /* f32 (blocks): sum of the weights of the rows that count; XENT_DIVIDE_NOT or EACH: 1 */
+#define XENT_NORM   6 /* f32 (blocks): sum of w[t] over the rows that count (softmax_xent.comp); XENT_DIVIDE_NOT or EACH: 1 */

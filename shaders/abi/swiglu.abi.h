@@ -3,7 +3,7 @@ VKT_PUSH(vkt_swiglu_push,
          VKT_U32(n)
          VKT_U32(row4) /* halves: vec4s of a row of y; two tensors: not used */
          VKT_U32(b)    /* halves: vec4s from an element of a to that of b, equal to row4; two tensors: 0 */
-         VKT_U32(x) VKT_U32(y) VKT_U32(dx)) /* first vec4 in the binding of a, of y or dy, and of da */
+         VKT_U32(x) VKT_U32(y) VKT_U32(dx)) /* index of the first vec4 of a, of y or dy, and of da, each in its own binding */
 #define SWIGLU_A  0
 #define SWIGLU_B  1
 #define SWIGLU_Y  2

@@ -1,4 +1,4 @@
-/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. "vec4s" count four neighbouring samples. */
+/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. One vec4 has four neighbouring samples. */
 VKT_PUSH(vkt_winograd_push,
          VKT_U32(channels)                   /* channels of the image */
          VKT_U32(depth)                      /* channels per work group */

@@ -16,7 +16,7 @@ vec4 log_of_probability(vec4 p)
     return mix(log_1ulp(p), vec4(-100.0), lessThan(p, vec4(1.17549435e-38)));
 }
 
-// Returns log(1 - p), at least -100. The rounding error of 1 - p is added to the result, as in log1p_1ulp
+// Returns log(1 - p), at least -100. 1 - p is rounded, and the result is corrected by the rounding error, as in log1p_1ulp
 // (lib/explog.glsl names the source).
 vec4 log_of_complement(vec4 p)
 {

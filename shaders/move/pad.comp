@@ -1,9 +1,9 @@
 // pad.comp - y = x with a fill value around it and between its elements: constant padding, and the gradient of a slice with
 // steps.
-//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and x has no gaps. WIDTH 1:
-//   copies single 32-bit words of any type.
-// grid: x over the positions of y in contiguous shares; any group count is right.
-// Deterministic: a copy. A lane computes the source of each of its positions of y.
+//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and x has no gaps.
+//   WIDTH 1: copies single 32-bit words of any type.
+// grid: x over the positions of the tensor y in contiguous shares; any group count is right.
+// Deterministic: a copy. For each of its positions of the tensor y, a lane computes which position of x it copies.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -27,8 +27,8 @@ typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* The function that computes an output from its elements of x. `number` is its REDUCE_ number (reduce.abi.h). The
- * result is multiplied by `scale`, which is 1 unless the function is a sum. */
+/* A function that combines elements of x into one output. `number` is REDUCE_SUM, REDUCE_MAX or REDUCE_MIN
+ * (reduce.abi.h). The result is multiplied by `scale`, which is 1 unless the function is a sum. */
 typedef struct function {
     uint32_t number;
     float scale;

@@ -1,12 +1,12 @@
-/* ops/elementwise/reduce.h - reductions: over all elements (sum, mean), and over the dimensions that broadcasting
- * repeats (sum_to, max_to, min_to). */
+/* ops/elementwise/reduce.h - reductions over all elements (sum, mean), and to a given shape (sum_to, max_to,
+ * min_to). */
 #ifndef VKT_REDUCE_H
 #define VKT_REDUCE_H
 
 #include "ops/ops.h"
 
-/* Emits y = scale * f(x). f is the function REDUCE_ with the number `function` (reduce.abi.h), over the dimensions that
- * broadcasting y to x's shape repeats. y is ROWS. scale is 1 unless f is a sum. */
+/* Emits y = scale * f(x). `function` says what f is: REDUCE_SUM, REDUCE_MAX or REDUCE_MIN (reduce.abi.h). f reduces the
+ * dimensions of x that y lacks or has as 1. y is ROWS. scale is 1 unless f is a sum. */
 void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t function, float scale);
 
 /* Infers a reduction over all elements: x f32 -> scalar. */

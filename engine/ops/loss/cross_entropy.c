@@ -3,7 +3,8 @@
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and from cross_entropy stat (B,3)
  *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing;  0 where t[b] is `ignore`
- *   loss = sum_b l[b] / norm,  norm = sum_b w[t[b]] over the rows that count, or 1 for a sum
+ *   loss = sum_b l[b] / norm,  norm = sum_b w[t[b]] over the rows that count, or 1 for a sum. A row counts if it is
+ *          real, and its label is a class and not ignored
  *   `each`: loss[b] = l[b],  norm = 1
  *   dz[b,k] = dloss/norm (((1-s) w[t] + s/K sum_j w[j]) p[k] - (1-s) w[t] (k == t) - s/K w[k])
  *

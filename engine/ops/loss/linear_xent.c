@@ -2,7 +2,9 @@
  *
  *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count; linear_cross_entropy_dx also dx and dw
  *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
- *   norm = count, or 1 for a sum */
+ *   norm = count, or 1 for a sum
+ *
+ * A row counts if it is real, and its label is a class and not ignored. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/quantized.h"
 
@@ -182,7 +184,7 @@ static void dx_sample(vkt_rng *r, vkt_case *c)
     a->grads = a->format ? VKT_XENT_GRAD_X : vkt_rng_range(r, VKT_XENT_GRAD_X, VKT_XENT_GRAD_X | VKT_XENT_GRAD_W);
 }
 
-/* Counts a product and four operations for each logit. */
+/* Counts for each logit `columns` multiply-adds (its dot product) and four more operations. */
 static double flops(const vkt_node *n)
 {
     const vkt_linear_xent_attr *a = n->attr;

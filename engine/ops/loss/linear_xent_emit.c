@@ -172,7 +172,8 @@ static void find_rows(job *j)
                                           .groups = { 1, 1, 1 } });
 }
 
-/* Returns how many rows of t (rows,D) one binding holds, from any row on. */
+/* Returns how many rows of t (rows,D) one binding can hold, whichever row is the first: a row need not start at an
+ * aligned offset. At least 1. */
 static uint32_t bound_rows(const job *j, vkt_tensor t, uint32_t rows)
 {
     const uint64_t row = (uint64_t)j->D * vkt_element_bytes(vkt_lowered_value(j->e, t));

@@ -37,10 +37,10 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
+    /* With three passes: two loops over K, and one over the partial sums (SPAN terms each, softmax_xent.comp). */
     s.lanes = s.columns || s.by_lane ? vkt_subgroup(e->lim, VKT_K_SOFTMAX_XENT)
-              : K > most_classes
-                  ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_XENT, K, 3) /* two loops over K, one over spans of sums */
-                  : vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT, K);
+              : K > most_classes     ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_XENT, K, 3)
+                                     : vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT, K);
     if (z->bytes > most)
         s.range = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_bind_range_step(K) * vkt_bind_range_step(K));
     if (s.range == 0 || (s.columns && K > most_classes)) {

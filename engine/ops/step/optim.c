@@ -329,7 +329,7 @@ static double common_flops(const vkt_optimizer *o)
         VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0),      \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
-/* ---- sgd (moments: buf if there is momentum) ---- */
+/* ---- sgd (moments: with momentum `buf`, see sgd.comp; else none) ---- */
 
 static void sgd_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -447,7 +447,7 @@ const vkt_op vkt_op_adam = {
                "amsgrad: of the largest v",
 };
 
-/* ---- rmsprop (moments: mean square, buf if there is momentum, mean gradient if it is centered) ---- */
+/* ---- rmsprop (moments: mean square; with momentum `buf`, see rmsprop.comp; if centered, mean gradient) ---- */
 
 static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
 {
