@@ -16,6 +16,7 @@ VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
 #define GEMM_SPEC_BIAS       4 /* 1: sums start with bias[n] */
 #define GEMM_SPEC_A_ROWS     5
 #define GEMM_SPEC_B_ROWS     6
+#define GEMM_SPEC_ROWS_FIRST 7 /* 1: axis x of the grid counts tiles of rows, and axis y tiles of columns; 0: the other way */
 #define GEMM_A    0
 #define GEMM_B    1
 #define GEMM_C    2

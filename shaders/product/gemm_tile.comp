@@ -4,7 +4,8 @@
 // these shuffles stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
 // iteration to the next costs a mask operation. The four k share this cost.
-// grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch.
+// grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x over tiles of rows, y over
+// tiles of columns. CPU drivers run groups in the order of x. So all tiles that read a panel of B run one after the other.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
@@ -30,6 +31,7 @@ layout(constant_id = GEMM_SPEC_ACCUMULATE) const uint ACCUMULATE = 0;
 layout(constant_id = GEMM_SPEC_BIAS) const uint BIAS = 0;
 layout(constant_id = GEMM_SPEC_A_ROWS) const bool A_ROWS = false;
 layout(constant_id = GEMM_SPEC_B_ROWS) const bool B_ROWS = false;
+layout(constant_id = GEMM_SPEC_ROWS_FIRST) const bool ROWS_FIRST = false;
 VKT_IN4(GEMM_A, a4);
 VKT_IN4(GEMM_B, b4);
 layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
@@ -61,15 +63,16 @@ vec4 from_bias(uint n)
 
 void main()
 {
-    const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = gl_WorkGroupID.y * 4u * R;
-    const uint column = gl_WorkGroupID.x * SG, n = (column + lane) * 4u; // tile's first column / 4; lane's first column
+    const uvec2 tile = ROWS_FIRST ? gl_WorkGroupID.yx : gl_WorkGroupID.xy;
+    const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = tile.y * 4u * R;
+    const uint column = tile.x * SG, n = (column + lane) * 4u; // tile's first column / 4; lane's first column
     uint a_at[4], b_at[4]; // this lane's vec4s in the first iteration
     [[unroll]] for (uint i = 0; i < 4; i++)
-        a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + gl_WorkGroupID.y * pc.a_panel +
+        a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + tile.y * pc.a_panel +
                   (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step
                           : min(group, pc.a_last - row / 4u) + i * pc.a_step);
     [[unroll]] for (uint i = 0; i < 4; i++)
-        b_at[i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
+        b_at[i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + tile.x * pc.b_panel +
                   (B_ROWS ? min(4u * lane + i, pc.b_last - 4u * column) * pc.b_step
                           : min(lane, pc.b_last - column) + i * pc.b_step);
     const uint a_k_step = pc.a_k_step, b_k_step = pc.b_k_step;
@@ -97,7 +100,7 @@ void main()
     [[unroll]] for (uint i = 0; i < R * 4; i++) {
         const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
         if (m < pc.M && columns > 0u)
-            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.x * pc.c_panel + m * pc.ldc + 4u * lane, columns,
+            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + tile.x * pc.c_panel + m * pc.ldc + 4u * lane, columns,
                   sum[i]);
     }
 }

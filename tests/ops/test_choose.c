@@ -205,9 +205,10 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_pays = { VKT_CLASS_AMD, "coop2_pays=1", true, true };
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
-        { &cpu, 1024, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1024, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,024 times */
-        { &cpu, 256, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED_A },
+        { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,000 times */
+        { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
+        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B has two pages */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
         { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },
         { &gpu, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
@@ -411,12 +412,10 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
         uint32_t rows, columns;
         vkt_variant want;
     } cases[] = {
-        { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },
-        { &cpu, 9, 576, VKT_V_UNPACKED },        { &gpu, 1, 576, VKT_V_ROW_ACROSS },
-        { &gpu, 8, 576, VKT_V_ROW_ACROSS },      { &gpu, 9, 576, VKT_V_BLOCKS },
+        { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },  { &cpu, 9, 576, VKT_V_UNPACKED },
+        { &gpu, 1, 576, VKT_V_ROW_ACROSS },      { &gpu, 8, 576, VKT_V_ROW_ACROSS }, { &gpu, 9, 576, VKT_V_BLOCKS },
         { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks: too many for a loop of Mesa 22.3 */
-        { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS }, { &gpu, 512, 576, VKT_V_BLOCKS },
-        { &gpu, 1024, 576, VKT_V_UNPACKED },
+        { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS }, { &gpu, 192, 576, VKT_V_BLOCKS },   { &gpu, 512, 576, VKT_V_UNPACKED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_graph *g = harness_graph();

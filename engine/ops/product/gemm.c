@@ -199,17 +199,20 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o
     const vkt_bind bind[] = {
         [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
     };
+    const uint32_t across = vkt_div_up(g->n, o->nb), down = vkt_div_up(rows->xn, o->mb);
+    const bool rows_first = 4ull * g->n * rows->kn > (uint64_t)e->lim->traits->rows_first_kib << 10;
     const uint32_t spec[] = { o->sg,
                               [GEMM_SPEC_R] = o->mb / 4,
                               [GEMM_SPEC_VECTORS] = vectors,
                               [GEMM_SPEC_ACCUMULATE] = g->accumulate || rows->k0 > 0,
                               [GEMM_SPEC_BIAS] = bias,
                               [GEMM_SPEC_A_ROWS] = a->rows,
-                              [GEMM_SPEC_B_ROWS] = b->rows };
+                              [GEMM_SPEC_B_ROWS] = b->rows,
+                              [GEMM_SPEC_ROWS_FIRST] = rows_first };
     vkt_dispatch_add(
         e, &(vkt_launch){ .kernel = VKT_K_GEMM_TILE,
                           VKT_LAUNCH_BIND(bind),
                           VKT_LAUNCH_PUSH(push),
                           VKT_LAUNCH_SPEC(spec),
-                          .groups = { vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches } });
+                          .groups = { rows_first ? down : across, rows_first ? across : down, rows->batches } });
 }

@@ -41,9 +41,9 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 /* Returns true if vkt_gemm_emit can compute this product, whose B has blocks: tiles in shared memory can. */
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
 /* Returns the cost of unpacking the weights for a product with m rows, in multiply-adds for each number. With `blocks`,
- * the product unpacks a number again for each 64 rows, in about 5 instructions. Without, all numbers are written and
- * read once more: the 8 bytes cost a GPU about 64 multiply-adds, as long as they stay in its cache. CPU drivers are
- * slow with shared memory. */
+ * the product unpacks a number again for each 64 rows: 20 is the mean of the formats in what RADV computes for RDNA 3.
+ * Without, a number is written and read once more: 64 is an estimate, from 4 bytes each way in a GPU's cache. On CPU
+ * drivers, tiles in shared memory are slow. */
 double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */

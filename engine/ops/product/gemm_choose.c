@@ -79,12 +79,22 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 
 /* ---- the choice of a variant ---- */
 
+/* Returns the cost of reading one element of an operand where it is stored, for each tile that reads it. If rows run
+ * along x and have whole pages, all rows of a tile begin in the same cache lines of a CPU's first-level cache, and
+ * evict each other. */
+static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double others)
+{
+    const vkt_traits *t = e->lim->traits;
+    return others * (1 / (double)t->pack_reads + (!m->x_outer && m->ld % 1024 == 0 ? t->page_rows_cost : 0));
+}
+
 /* Returns the cost: the multiply-adds, plus one per copied element of A and B. A packed operand is copied once. An
- * operand that is not packed costs one copy for each `reads` rows or columns of the other operand. */
+ * operand that is not packed costs one copy for each `pack_reads` rows or columns of the other operand. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
-    const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = e->lim->traits->pack_reads;
-    return a * g->n + a * (a_packed ? 1 : g->n / reads) + b * (b_packed ? 1 : g->m / reads);
+    const double a = (double)g->m * g->k, b = (double)g->n * g->k;
+    return a * g->n + a * (a_packed ? 1 : unpacked_cost(e, &g->a, g->n)) +
+           b * (b_packed ? 1 : unpacked_cost(e, &g->b, g->m));
 }
 
 static double tiles_cost(const vkt_gemm *g, bool pays, double each)
@@ -185,7 +195,7 @@ double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks)
 {
     const bool gpu = e->lim->traits->shared_pays;
     if (!blocks) return gpu ? 64 : 20;
-    return gpu ? 5 * ceil(m / 64.0) : VKT_COST_NEVER;
+    return gpu ? 20 * ceil(m / 64.0) : VKT_COST_NEVER;
 }
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
