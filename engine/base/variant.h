@@ -38,7 +38,7 @@
     X(OWNED, "owned", "gradient of a hash grid: each lane owns a table for a level and a slice of the batch")     \
     X(ATOMIC, "atomic", "for GPUs: gradient of a hash grid by 64-bit fixed-point sums, with integer atomics")     \
     X(UNPACKED, "unpacked", "linear layer with quantized weights: they are unpacked to memory in front of it")    \
-    X(BLOCKS, "blocks", "for GPUs: the same, they are unpacked on their way to the tiles in shared memory")       \
+    X(BLOCKS, "blocks", "the same: the product unpacks them, to its tiles in shared memory or its panels")        \
     X(ROW_LANES, "row_lanes", "the same for few rows of x, without unpacking: a lane reads a row of the weights") \
     X(ROW_ACROSS, "row_across", "for GPUs: the same, all lanes of a subgroup read a row of the weights")
 

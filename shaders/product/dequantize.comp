@@ -3,6 +3,7 @@
 // dispatch per range. KEEP: y does not change for ids of other rows.
 // CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, lanes that write neighbouring
 // vec4s are better.
+// PANEL: with CHUNKS, y is an operand of gemm_tile in panels, as gemm_pack.comp writes them: k counts the rows of the weights.
 // grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
@@ -21,6 +22,7 @@ VKT_OUT4(DEQUANTIZE_Y, y4)
 #include "lib/quantized.glsl"
 #ifndef IDS
 layout(constant_id = DEQUANTIZE_SPEC_CHUNKS) const uint CHUNKS = 0;
+layout(constant_id = DEQUANTIZE_SPEC_PANEL) const uint PANEL = 0;
 #include "lib/quantized_chunk.glsl"
 #endif
 #ifdef IDS
@@ -28,17 +30,26 @@ layout(binding = DEQUANTIZE_IDS, std430) readonly buffer Ids { uint ids[]; };
 #endif
 
 #ifndef IDS
-// Writes a chunk of 32 numbers, or what is left of a row.
+// Returns the index in y of vec4 i of row r.
+uint place_of(uint r, uint i)
+{
+    const uint across = max(PANEL / 4, 1); // vec4s of a row of a panel
+    return PANEL == 0 ? r * pc.width4 + i : i / across * pc.panel + r * across + i % across;
+}
+
+// Writes a chunk of 32 numbers, or what is left of a row. Rows behind the last one of the weights are zero.
 void write_chunks()
 {
     const uint width4 = pc.width4, row_bytes = pc.row_bytes, base = pc.base, chunks = (width4 + CHUNK - 1) / CHUNK;
+    const uint rows = pc.row_end - pc.row_begin;
     const uvec2 share = share_of(pc.rows * chunks);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint r = i / chunks, c = i - r * chunks;
+        const bool inside = PANEL == 0 || r < rows;
         vec4 q[CHUNK];
-        const vec2 d = numbers_of(base + r * row_bytes, c, width4, q);
+        const vec2 d = numbers_of(base + (inside ? r : 0) * row_bytes, c, width4, q);
         [[unroll]] for (uint k = 0; k < CHUNK; k++)
-            if (CHUNK * c + k < width4) STORE4(y4, r * width4 + CHUNK * c + k, d.x * q[k] + d.y);
+            if (CHUNK * c + k < width4) STORE4(y4, place_of(r, CHUNK * c + k), inside ? d.x * q[k] + d.y : vec4(0.0));
     }
 }
 #endif

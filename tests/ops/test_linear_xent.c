@@ -363,8 +363,8 @@ static void no_value_holds_all_logits(void **state)
         }
 }
 
-/* All values that live at once are far smaller than the logits: a slice of logits, on CPUs a range of unpacked weights,
- * and some rows. Only the plan is made. */
+/* All values that live at once are far smaller than the logits: a slice of logits, some rows, and on CPUs a range of
+ * unpacked weights, once more in panels if their rows are whole pages. Only the plan is made. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void logits_are_never_stored(void **state)
             harness_ctx->limits = real;
             OK(made);
             vkt_program_plan(p, &plan);
-            assert_in_range(plan.total_bytes, 48u << 20, 112u << 20);
+            assert_in_range(plan.total_bytes, 48u << 20, 128u << 20);
             vkt_program_destroy(&p);
             vkt_graph_destroy(&g);
         }

@@ -182,6 +182,8 @@ typedef struct way {
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, VKT_PRECISION_F32, 0, false, false },
     { "blocks", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, false },
+    { "in panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, VKT_PRECISION_F32, 0, false, false },
+    { "in small panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, VKT_PRECISION_F32, 0, false, true },
     { "in slices", VKT_V(BLOCKS) | VKT_V(SPLIT_K), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, true, false },
     { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, true },
     { "f16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_COOP, VKT_PRECISION_F16, 0x1p-11, false, false },
@@ -238,7 +240,8 @@ static void layer_run(const layer *l, const way *o, float *y, float *dx)
         products += p->lowered.list[i].kernel == o->kernel;
         unpackings += p->lowered.list[i].kernel == VKT_K_DEQUANTIZE;
     }
-    assert_true(products >= 2 && (o->small || (unpackings != 0) == !(o->force & VKT_V(BLOCKS))));
+    assert_true(products >= (o->kernel == VKT_K_GEMM_TILE ? 1u : 2u)); /* dx only */
+    if (o->kernel != VKT_K_GEMM_TILE && !o->small) assert_true((unpackings != 0) == !(o->force & VKT_V(BLOCKS)));
     OK(vkt_program_write(p, w, l->words, 4ull * words));
     OK(vkt_program_write(p, x, l->x, 4ull * l->rows * l->in));
     OK(vkt_program_write(p, dy, l->dy, 4ull * l->rows * l->out));

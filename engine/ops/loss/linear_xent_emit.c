@@ -34,7 +34,6 @@ typedef struct job {
     uint32_t range, n_range;      /* most rows of w in a range; number of ranges */
     uint32_t at;                  /* number of the range that was used last */
     bool unpacked;                /* the weights of that range are in `range_w` */
-    bool blocks;                  /* BLOCKS: products unpack the weights */
     vkt_quantized_attr quantized; /* the weights, if they are quantized */
     vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
     vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
@@ -72,6 +71,15 @@ static uint32_t rows_of_range(const job *j, uint32_t r)
     return VKT_MIN(j->range, j->V - r * j->range);
 }
 
+/* Returns true if the weights of a product, which are quantized, are to be unpacked in front of it. */
+static bool is_unpacked(job *j, const vkt_gemm *product)
+{
+    vkt_variant_cost costs[2] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(j->e, product, false) } };
+    const bool can = vkt_gemm_reads_blocks(j->e, product);
+    if (can) costs[1] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(j->e, product, true) };
+    return vkt_pick(j->e, costs, can ? 2 : 1) == VKT_V_UNPACKED;
+}
+
 /* Emits a product whose B is range r of the weights. */
 static void multiply(job *j, vkt_gemm product, uint32_t r)
 {
@@ -80,7 +88,7 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     w->ld = j->D;
     w->first = (uint64_t)r * j->range * j->D;
     w->blocks = j->a.format ? &j->quantized : NULL;
-    const bool unpack = w->blocks && !(j->blocks && vkt_gemm_reads_blocks(j->e, &product));
+    const bool unpack = w->blocks && is_unpacked(j, &product);
     if (unpack) {
         if (!j->range_w.id) j->range_w = vkt_scratch(j->e, "weights", 4ull * j->range * j->D);
         if (!j->unpacked || j->at != r)
@@ -276,14 +284,6 @@ static void total(job *j)
 
 /* ---- emit ---- */
 
-/* Chooses whether products unpack the weights. */
-static bool reads_blocks(const job *j)
-{
-    const vkt_variant_cost costs[] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(j->e, j->slice, false) },
-                                       { VKT_V_BLOCKS, vkt_gemm_unpack_cost(j->e, j->slice, true) } };
-    return vkt_pick(j->e, costs, VKT_COUNT(costs)) == VKT_V_BLOCKS;
-}
-
 static void make_scratch(job *j)
 {
     vkt_emit *e = j->e;
@@ -305,7 +305,6 @@ void vkt_linear_xent_emit(const vkt_node *n, vkt_emit *e)
     j.dw = vkt_linear_xent_gradient(n, VKT_XENT_GRAD_W);
     if (!sizes_of(&j)) return;
     j.quantized = vkt_linear_xent_weights(a);
-    j.blocks = a->format && reads_blocks(&j);
     make_scratch(&j);
     find_rows(&j);
     if (j.dx.id) clear(&j, j.dx, j.R, false);

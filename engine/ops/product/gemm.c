@@ -1,6 +1,7 @@
 /* ops/product/gemm.c - see gemm.h and gemm_tile.h: splits a product, packs operands and multiplies by tiles in
  * registers. */
 #include "ops/product/gemm_tile.h"
+#include "ops/product/quantized.h"
 
 #include "kernel/ids.h"
 
@@ -130,7 +131,7 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b)
 {
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
-    return inner % 4 == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 && src->batch % 4 == 0 &&
+    return !src->blocks && inner % 4 == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 && src->batch % 4 == 0 &&
            vkt_gemm_start(src, b) % 4 == 0 && vkt_gemm_span(src, b->batches, outer, inner) <= vkt_gemm_capacity(e);
 }
 
@@ -157,7 +158,11 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
     vkt_gemm_part whole = *b;
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
-    emit_pack(e, g, src, &whole, *scratch, width);
+    if (src->blocks)
+        vkt_dequantize_panels_emit(e, src->blocks, src->t, (uint32_t)(src->first / src->ld) + b->k0, b->kn, width,
+                                   *scratch);
+    else
+        emit_pack(e, g, src, &whole, *scratch, width);
     const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);
     return (vkt_gemm_panels){ .bind = VKT_WHOLE(*scratch),
                               .step = src->x_outer ? 1 : width / 4,

@@ -3,10 +3,10 @@
  *
  * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
  * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
- * (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own memory, and B
- * may be quantized weights. If a product exceeds a binding or the device's
- * longest loop, it is split into blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so
- * the sum stays deterministic. */
+ * (gemm_pack.comp); quantized weights can be unpacked into panels of B (dequantize.comp). With tiles in shared memory
+ * (gemm_shared.comp), both operands are read from their own memory, and B may be quantized weights. If a product
+ * exceeds a binding or the device's longest loop, it is split into blocks of batches, rows and k. Blocks of k
+ * accumulate in ascending order in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
@@ -38,13 +38,14 @@ typedef struct vkt_gemm {
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
  * needs more work groups than the device can run. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks: tiles in shared memory can. */
+/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks: by tiles in shared memory, or by panels
+ * if rows of B run along n. */
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
-/* Returns the cost of unpacking the weights for a product with m rows, in multiply-adds for each number. With `blocks`,
- * the product unpacks a number again for each 64 rows: 20 is the mean of the formats in what RADV computes for RDNA 3.
- * Without, a number is written and read once more: 64 is an estimate, from 4 bytes each way in a GPU's cache. On CPU
- * drivers, tiles in shared memory are slow. */
-double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks);
+/* Returns the cost of unpacking the weights of a product, in multiply-adds for each number. Without `blocks`, numbers
+ * are written to memory and read once more. For GPUs, 64 is an estimate, from 4 bytes each way in the cache. With
+ * `blocks`, a GPU unpacks a number again for each 64 rows of A: 20 is the mean of the formats in what RADV computes for
+ * RDNA 3. CPU drivers are slow with tiles in shared memory. They unpack to the panels of B where they would pack B. */
+double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */
 typedef struct vkt_gemm_sum {

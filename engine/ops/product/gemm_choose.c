@@ -79,13 +79,18 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 
 /* ---- the choice of a variant ---- */
 
-/* Returns the cost of reading one element of an operand where it is stored, for each tile that reads it. If rows run
- * along x and have whole pages, all rows of a tile begin in the same cache lines of a CPU's first-level cache, and
- * evict each other. */
+/* Returns true if rows run along x and have whole pages. Then all rows of a tile begin in the same lines of a CPU's
+ * first-level cache, and evict each other. */
+static bool has_page_rows(const vkt_gemm_matrix *m)
+{
+    return !m->x_outer && m->ld % 1024 == 0;
+}
+
+/* Returns the cost of reading an element of an operand where it is stored, for all `others` that need it. */
 static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double others)
 {
     const vkt_traits *t = e->lim->traits;
-    return others * (1 / (double)t->pack_reads + (!m->x_outer && m->ld % 1024 == 0 ? t->page_rows_cost : 0));
+    return others * (1 / (double)t->pack_reads + (has_page_rows(m) ? t->page_rows_cost : 0));
 }
 
 /* Returns the cost: the multiply-adds, plus one per copied element of A and B. A packed operand is copied once. An
@@ -110,15 +115,15 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_traits *t = e->lim->traits;
-    const bool f32 = !g->b.blocks;
+    const bool f32 = !g->b.blocks, panels = f32 || !g->b.x_outer;
     const struct {
         vkt_variant variant;
         bool can;
         double cost;
     } variants[] = {
-        { VKT_V_PACKED, f32, panels_cost(e, g, true, true) },
+        { VKT_V_PACKED, panels, panels_cost(e, g, true, true) },
         { VKT_V_PACKED_A, f32 && b_unpacked, panels_cost(e, g, true, false) },
-        { VKT_V_PACKED_B, f32 && a_unpacked, panels_cost(e, g, false, true) },
+        { VKT_V_PACKED_B, panels && a_unpacked, panels_cost(e, g, false, true) },
         { VKT_V_PLACED, f32 && a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
         { VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost) },
         { VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost) },
@@ -188,14 +193,14 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g)
 {
     vkt_gemm_split o;
-    return vkt_gemm_split_of(e, g, &o) && tile_shared(e, g, &o).can_shared;
+    return vkt_gemm_split_of(e, g, &o) && (!g->b.x_outer || tile_shared(e, g, &o).can_shared);
 }
 
-double vkt_gemm_unpack_cost(const vkt_emit *e, uint32_t m, bool blocks)
+double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks)
 {
     const bool gpu = e->lim->traits->shared_pays;
     if (!blocks) return gpu ? 64 : 20;
-    return gpu ? 20 * ceil(m / 64.0) : VKT_COST_NEVER;
+    return gpu ? 20 * ceil(g->m / 64.0) : has_page_rows(&g->b) ? 10 : VKT_COST_NEVER;
 }
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)

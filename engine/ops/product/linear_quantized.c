@@ -3,8 +3,9 @@
  * UNPACKED: the weights are unpacked to scratch memory in front of each product. Then the product is that of `matmul`,
  * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it.
  *
- * BLOCKS: for GPUs. The product unpacks the weights on their way to its tiles in shared memory, so they are not written
- * to memory. A product of many rows unpacks them several times.
+ * BLOCKS: the product unpacks the weights. On GPUs it does so on their way to its tiles in shared memory, so they are
+ * not written to memory; a product of many rows unpacks them several times. On CPUs, a product for the gradient that
+ * would pack the weights into panels unpacks them into these panels.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * blocks itself. Then the weights are read once, and not written. */
@@ -142,10 +143,10 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const double m = product.m;
     const bool gpu = e->lim->traits->shared_pays;
     const double rows = fmax(m, gpu ? 32 : 4);
-    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, product.m, false) + rows } };
+    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, &product, false) + rows } };
     uint32_t count = 1;
     if (vkt_gemm_reads_blocks(e, &product))
-        costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, product.m, true) + rows };
+        costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, &product, true) + rows };
     if (lanes.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_LANES, gpu ? VKT_COST_NEVER : 4 + m };
     if (across.can) costs[count++] = (vkt_variant_cost){ VKT_V_ROW_ACROSS, gpu ? 4 + m : VKT_COST_NEVER };
     const vkt_variant v = vkt_pick(e, costs, count);

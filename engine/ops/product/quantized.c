@@ -69,6 +69,7 @@ typedef struct part {
     uint32_t row, rows; /* rows of the weights that the binding has */
     uint32_t first, n;  /* rows of y that are written */
     bool keep;          /* with ids: the dispatch before has written y */
+    uint32_t width;     /* of a panel; 0: y has rows */
 } part;
 
 static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y, part p)
@@ -80,21 +81,22 @@ static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
                                .row_bytes = (uint32_t)bytes,
                                .first = p.first,
                                .row_begin = p.row,
-                               .row_end = p.row + p.rows };
+                               .row_end = p.row + p.rows,
+                               .panel = p.n * (p.width / 4) };
     const uint64_t from = start / 4,
                    to = VKT_MIN((start + p.rows * bytes + 3) / 4, vkt_lowered_value(e, words)->shape.dim[0]);
     const vkt_bind bind[] = { [DEQUANTIZE_WORDS] = vkt_bind_range(e, words, from, to - from, &pc.base),
                               [DEQUANTIZE_Y] =
-                                  vkt_part(e, y, (uint64_t)p.first * a->columns, (uint64_t)p.n * a->columns),
+                                  p.width ? VKT_WHOLE(y)
+                                          : vkt_part(e, y, (uint64_t)p.first * a->columns, (uint64_t)p.n * a->columns),
                               [DEQUANTIZE_IDS] = VKT_WHOLE(ids) };
-    const bool chunks = !ids.id && !e->lim->traits->shared_pays;
+    const bool chunks = p.width || (!ids.id && !e->lim->traits->shared_pays);
     const uint64_t units = (uint64_t)p.n * (chunks ? vkt_div_up(pc.width4, QUANT_CHUNK) : pc.width4);
     const uint32_t each = VKT_MAX(e->lim->traits->items_gather / (chunks ? QUANT_CHUNK : 1), 1u);
     pc.last = pc.base + (uint32_t)(to - from) - 1;
     pc.base = 4 * pc.base + (uint32_t)(start % 4);
-    const uint32_t spec[] = {
-        lanes, [DEQUANTIZE_SPEC_FORMAT] = a->format, [DEQUANTIZE_SPEC_KEEP] = p.keep, [DEQUANTIZE_SPEC_CHUNKS] = chunks
-    };
+    const uint32_t spec[] = { lanes, [DEQUANTIZE_SPEC_FORMAT] = a->format, [DEQUANTIZE_SPEC_KEEP] = p.keep,
+                              [DEQUANTIZE_SPEC_CHUNKS] = chunks, [DEQUANTIZE_SPEC_PANEL] = p.width };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = ids.id ? VKT_K_DEQUANTIZE_IDS : VKT_K_DEQUANTIZE,
                                        .bind = bind,
                                        .n_bind = ids.id ? 3 : 2,
@@ -141,6 +143,13 @@ void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tens
                               vkt_tensor y)
 {
     emit_rows(e, a, words, (vkt_tensor){ 0 }, y, first, n);
+}
+
+void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
+                                uint32_t width, vkt_tensor y)
+{
+    emit_part(e, a, words, (vkt_tensor){ 0 }, y,
+              (part){ .row = first, .rows = n, .n = (uint32_t)vkt_round_up(n, 4), .width = width });
 }
 
 /* ---- random cases ---- */

@@ -14,6 +14,11 @@ void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor wo
 /* Emits the dispatches that write the rows first .. first + n - 1 of the weights to y. */
 void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                               vkt_tensor y);
+/* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y as an operand of gemm_tile: in
+ * panels of `width` columns, where k counts the rows, with zeros after the last row up to a multiple of 4. One binding
+ * must hold y. Then it also holds the words, which have half as many bytes, or fewer. */
+void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
+                                uint32_t width, vkt_tensor y);
 /* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
  * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
