@@ -249,7 +249,8 @@ def run_speed(a):
 def run_answers(a):
     tokenizer = tokenizer_of(a.model)
     tokenizer.padding_side = "left"
-    model = adapted(load(a.model))
+    model = load(a.model)
+    model = PeftModel.from_pretrained(model, a.adapter) if a.adapter else adapted(model)
     lines = examples(a.text)
     if a.epochs:
         ids, labels = batches(tokenizer, lines[:-a.answers], a.problems // a.batch, a.batch, a.context)
@@ -301,6 +302,7 @@ def main():
     s.set_defaults(run=run_answers)
     for name in ("model", "text", "out"):
         s.add_argument(name)
+    s.add_argument("--adapter", help="begin with this folder of PEFT; with --epochs 0, only answer")
     s.add_argument("--problems", type=int, default=1000)
     s.add_argument("--epochs", type=int, default=1)
     s.add_argument("--answers", type=int, default=200)
