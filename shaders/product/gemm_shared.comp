@@ -1,8 +1,7 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they are stored, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are
 // transposed in registers. With COOP the operands are rounded to f16 or bf16. The sums, their slices and the bias stay f32.
-// QUANTIZED: B is a matrix of quantized weights (lib/quantized.glsl), and it is unpacked on its way to shared memory. B_BY_K: its
-// rows run along k.
+// QUANTIZED: B has the blocks of quantized weights (lib/quantized.glsl), which are unpacked on their way to shared memory.
 // grid: x over tiles (stride loop), y over slices of k, z over the matrices of the batch.
 // source: see lib/blocks.glsl.
 // Deterministic: see lib/blocks.glsl.
