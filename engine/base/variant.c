@@ -57,13 +57,18 @@ vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key)
     return c->tile.m ? c->tile : vkt_tuned_for(c, key).tile;
 }
 
+uint64_t vkt_variant_open(const vkt_choices *c, uint64_t key, uint64_t usable)
+{
+    const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
+    const uint64_t requested = forced ? forced : left & vkt_tuned_for(c, key).variants;
+    return requested ? requested : left;
+}
+
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n)
 {
     uint64_t usable = 0;
     for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
-    const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
-    const uint64_t requested = forced ? forced : left & vkt_tuned_for(c, key).variants,
-                   open = requested ? requested : left;
+    const uint64_t open = vkt_variant_open(c, key, usable);
     const vkt_variant_cost *best = NULL;
     for (uint32_t i = 0; i < n; i++)
         if (open >> costs[i].variant & 1 && (!best || costs[i].cost < best->cost)) best = &costs[i];

@@ -99,9 +99,11 @@ vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns the cheapest of n >= 1 variants; if costs are equal, the first one. Chooses among the forced variants. If
- * none is forced, chooses among the variants that are tuned for `key`. If there are none, chooses among all. A variant
- * that is off is returned only if all are off. */
+/* Returns those of the usable variants (masks of VKT_V) that the user leaves open: the forced variants; if none is
+ * forced, the variants that are tuned for `key`; if there are none, all. Variants that are off are among them only if
+ * all are off. */
+uint64_t vkt_variant_open(const vkt_choices *c, uint64_t key, uint64_t usable);
+/* Returns the cheapest one of those of n >= 1 variants that are open; if costs are equal, the first one. */
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif

@@ -457,6 +457,9 @@ struct vkt_emit {
  * the calls are for different decisions, no variant may be in two of the sets. If the node has several products, each
  * call has the same set. A forced or tuned variant then applies to all products that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
+/* Returns those of the usable variants (masks of VKT_V) among which vkt_pick would choose by cost. For a choice that
+ * decides which variants a later choice has. */
+uint64_t vkt_open(const vkt_emit *e, uint64_t usable);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);
 /* Records the tile of the variant that vkt_pick has just returned. */

@@ -211,6 +211,12 @@ vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
     return v;
 }
 
+uint64_t vkt_open(const vkt_emit *e, uint64_t usable)
+{
+    const uint64_t built = usable & ~e->unbuilt;
+    return vkt_variant_open(&e->lim->choices, key_as_stored(e), built ? built : usable);
+}
+
 vkt_tile vkt_wanted_tile(const vkt_emit *e)
 {
     return vkt_tile_wanted(&e->lim->choices, key_as_stored(e));

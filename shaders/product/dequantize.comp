@@ -3,7 +3,8 @@
 // dispatch per range. KEEP: y does not change for ids of other rows.
 // CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, lanes that write neighbouring
 // vec4s are better.
-// PANEL: with CHUNKS, y is an operand of gemm_tile in panels, as gemm_pack.comp writes them: k counts the rows of the weights.
+// PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h): k counts the rows of the weights. Columns of the last
+// panel that the weights do not have are not written: sums of these columns are not stored.
 // grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
@@ -31,7 +32,7 @@ layout(binding = DEQUANTIZE_IDS, std430) readonly buffer Ids { uint ids[]; };
 
 #ifndef IDS
 // Returns the index in y of vec4 i of row r.
-uint place_of(uint r, uint i)
+uint index_of(uint r, uint i)
 {
     const uint across = max(PANEL / 4, 1); // vec4s of a row of a panel
     return PANEL == 0 ? r * pc.width4 + i : i / across * pc.panel + r * across + i % across;
@@ -49,7 +50,7 @@ void write_chunks()
         vec4 q[CHUNK];
         const vec2 d = numbers_of(base + (inside ? r : 0) * row_bytes, c, width4, q);
         [[unroll]] for (uint k = 0; k < CHUNK; k++)
-            if (CHUNK * c + k < width4) STORE4(y4, place_of(r, CHUNK * c + k), inside ? d.x * q[k] + d.y : vec4(0.0));
+            if (CHUNK * c + k < width4) STORE4(y4, index_of(r, CHUNK * c + k), inside ? d.x * q[k] + d.y : vec4(0.0));
     }
 }
 #endif

@@ -4,7 +4,7 @@
 // these shuffles stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
 // iteration to the next costs a mask operation. The four k share this cost.
-// grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y change places.
+// grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y are exchanged.
 // CPU drivers run groups in the order of x. With ROWS_FIRST, all tiles that read a panel of B run one after the other.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.

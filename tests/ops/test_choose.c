@@ -21,6 +21,7 @@ typedef struct device {
     vkt_device_class cls;
     const char *traits;
     bool coop, flexible, coop_bf16;
+    vkt_choices choices;
 } device;
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
@@ -55,6 +56,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
     vkt_traits traits = vkt_class_traits[d->cls];
     assert_int_equal(vkt_traits_parse(&host, "test", d->traits, 1024, &traits, NULL), VKT_OK);
     const vkt_limits lim = { .traits = &traits,
+                             .choices = d->choices,
                              .subgroup_size = d->cls == VKT_CLASS_CPU ? 8 : 32,
                              .max_workgroup_lanes = 1024,
                              .max_groups = 65535,
@@ -432,6 +434,43 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
     }
 }
 
+/* The product for dx has weights whose rows run along its columns. On a CPU it unpacks them to panels if their rows are
+ * whole pages. A product whose variant is forced does not unpack them if that variant cannot. */
+static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
+{
+    (void)state;
+    const struct {
+        const device *d;
+        uint32_t rows, columns;
+        uint64_t off, force;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, 512, 1024, 0, 0, VKT_V_BLOCKS },
+        { &cpu, 512, 576, 0, 0, VKT_V_UNPACKED },
+        { &gpu, 64, 576, 0, 0, VKT_V_BLOCKS },
+        { &gpu, 64, 576, VKT_V(BLOCKS), 0, VKT_V_UNPACKED },
+        { &gpu, 64, 576, VKT_V(SHARED) | VKT_V(SPLIT_K), 0, VKT_V_BLOCKS }, /* by panels */
+        { &gpu, 64, 576, 0, VKT_V(PLACED), VKT_V_UNPACKED },
+        { &coop, 64, 576, 0, VKT_V(PLACED) | VKT_V(BLOCKS), VKT_V_UNPACKED },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g = harness_graph();
+        const uint64_t words = vkt_quantized_bytes(VKT_QUANT_Q8_0, 64, cases[i].columns) / 4;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(cases[i].rows, cases[i].columns));
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(cases[i].rows, 64));
+        const vkt_tensor w = vkt_input(g, "w", VKT_U32, VKT_ROWS, vkt_shape1((uint32_t)words));
+        const vkt_tensor y = vkt_linear_quantized(g, x, w, (vkt_tensor){ 0 }, VKT_QUANT_Q8_0, 64);
+        vkt_tensor dx;
+        vkt_variant v[4];
+        device d = *cases[i].d;
+        d.choices = (vkt_choices){ .off = cases[i].off, .force = cases[i].force };
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, &x, 1, &dx), VKT_OK);
+        assert_int_equal(lower(&d, g, VKT_PRECISION_F32, v, 4), 4);
+        is_variant("dx of linear_quantized", i, v[2], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +483,7 @@ int main(void)
         cmocka_unit_test(kernels_are_planned_with_their_own_subgroups),
         cmocka_unit_test(hash_grids_use_the_cheapest_variant),
         cmocka_unit_test(quantized_layers_use_the_cheapest_variant),
+        cmocka_unit_test(gradients_of_quantized_layers_use_the_cheapest_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static vkt_program *make(vkt_graph *g, vkt_store *store, const way *o)
     const vkt_limits real = harness_ctx->limits;
     vkt_limits *lim = &harness_ctx->limits;
     vkt_traits traits = *real.traits;
-    traits.xent_logits_kib = o->force ? MORE_LOGITS_KIB : o->bound ? BOUND_KIB : LOGITS_KIB;
+    traits.xent_logits_kib = o->bound ? BOUND_KIB : o->force ? MORE_LOGITS_KIB : LOGITS_KIB;
     traits.xent_weights_kib = o->bound ? BOUND_KIB : WEIGHTS_KIB;
     traits.slice_shared = o->force ? 8 : traits.slice_shared;
     lim->traits = &traits;
@@ -146,13 +146,21 @@ static uint32_t dispatches_of(const vkt_emit *e, uint16_t kernel)
     return n;
 }
 
-/* Checks that the program is what the way wants. At least half of its products are by a forced variant, unless that is
- * a way to unpack weights. Rows are cleared in several ranges if they do not fit into one binding. */
+/* Checks that the program is what the way wants. At least half of its products are by a forced variant, and if BLOCKS
+ * is forced, at least half of them unpack the weights. Rows are cleared in several ranges if they do not fit into one
+ * binding. */
 static void check_way(const vkt_program *p, const way *o)
 {
-    size_t forced = 0;
-    for (size_t i = 0; i < p->lowered.n_picked; i++) forced += o->force >> p->lowered.picked[i].variant & 1;
-    assert_true(!o->force || (forced && (o->quantized || 2 * forced >= p->lowered.n_picked)));
+    size_t forced = 0, blocks = 0, unpacked = 0;
+    for (size_t i = 0; i < p->lowered.n_picked; i++) {
+        forced += o->force >> p->lowered.picked[i].variant & 1;
+        blocks += p->lowered.picked[i].variant == VKT_V_BLOCKS;
+        unpacked += p->lowered.picked[i].variant == VKT_V_UNPACKED;
+    }
+    if (o->force & VKT_V(BLOCKS))
+        assert_true(blocks > 0 && blocks >= unpacked);
+    else
+        assert_true(!o->force || (forced && 2 * forced >= p->lowered.n_picked));
     if (o->bound) assert_true(dispatches_of(&p->lowered, VKT_K_LABEL_CLEAR) >= (o->quantized ? 2 : 6));
 }
 
@@ -221,7 +229,9 @@ static void slices_and_ranges_add_up(void **state)
                                 { .rows = 5 },
                                 { .bound = true },
                                 { .bound = true, .quantized = true },
-                                { .quantized = true, .force = VKT_V(UNPACKED) },
+                                { .quantized = true, .force = VKT_V(BLOCKS) },
+                                { .quantized = true, .force = VKT_V(BLOCKS) | VKT_V(PACKED) },
+                                { .quantized = true, .bound = true, .force = VKT_V(BLOCKS) },
                                 { .force = VKT_V(SHARED) },
                                 { .force = VKT_V(SPLIT_K) },
                                 { .force = VKT_V(PLACED) },

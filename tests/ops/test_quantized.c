@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/half.h"
 #include "base/philox.h"
@@ -18,6 +19,10 @@
 #include "record/record.h"
 #include "support/host.h"
 #include "vktrain/gguf.h"
+
+#include "abi/abi.h"
+#include "abi/dequantize.abi.h"
+#include "abi/gemm_shared.abi.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { ROWS = 11, BATCH = 5, MOST_COLUMNS = 512 };
@@ -176,20 +181,23 @@ typedef struct way {
     uint16_t kernel; /* vkt_kernel_id of its products */
     vkt_precision precision;
     double rounding; /* of an operand and of a result, relative */
-    bool split, small;
+    bool slices;     /* sums are short enough for slices */
+    uint32_t fit;    /* rows of unpacked weights that a binding holds; 0: all */
 } way;
 
+/* With bindings for 76 rows, B of y is padded to more rows than fit, so its sums are split in the middle of rows. With
+ * 33, the sums of dx are split, and the weights of y are unpacked to memory unless their rows are short. */
 static const way ways[] = {
-    { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, VKT_PRECISION_F32, 0, false, false },
-    { "blocks", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, false },
-    { "in panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, VKT_PRECISION_F32, 0, false, false },
-    { "in small panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, VKT_PRECISION_F32, 0, false, true },
-    { "in slices", VKT_V(BLOCKS) | VKT_V(SPLIT_K), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, true, false },
-    { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, VKT_PRECISION_F32, 0, false, true },
-    { "f16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_COOP, VKT_PRECISION_F16, 0x1p-11, false, false },
-    { "bf16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_BFLOAT, VKT_PRECISION_BF16, 0x1p-8, false, false },
-    { "f32-split", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_SPLIT, VKT_PRECISION_F32_SPLIT, 0x1p-21, false,
-      false },
+    { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },
+    { "blocks", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 0 },
+    { "in slices", VKT_V(BLOCKS) | VKT_V(SPLIT_K), VKT_K_GEMM_QUANTIZED, .slices = true },
+    { "in parts of rows", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 76 },
+    { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 33 },
+    { "in panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, .fit = 0 },
+    { "in small panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, .fit = 33 },
+    { "f16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_COOP, VKT_PRECISION_F16, 0x1p-11 },
+    { "bf16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_BFLOAT, VKT_PRECISION_BF16, 0x1p-8 },
+    { "f32-split", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_SPLIT, VKT_PRECISION_F32_SPLIT, 0x1p-21 },
 };
 
 static bool can(const way *o)
@@ -199,8 +207,7 @@ static bool can(const way *o)
     return o->precision == VKT_PRECISION_BF16 ? lim->coop_bf16.m != 0 : harness_needed(lim->coop.m);
 }
 
-/* Makes the program. With `small`, bindings hold only 32 rows of unpacked weights, so rows of the products are split.
- */
+/* Makes the program. Products by gemm_tile have tiles of rows first. */
 static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -208,10 +215,11 @@ static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
     vkt_traits traits = *real.traits;
     vkt_program *p = NULL;
     lim->choices.force = o->force;
-    if (o->split) traits.slice_shared = 8, lim->cores = 64;
+    if (o->slices) traits.slice_shared = 8, lim->cores = 64;
+    traits.rows_first_kib = 1;
     lim->traits = &traits;
-    if (o->small) {
-        lim->max_storage_range_bytes = VKT_MAX(vkt_round_up(4 * 33 * l->in, 1024), 8192);
+    if (o->fit) {
+        lim->max_storage_range_bytes = VKT_MAX(4 * (uint64_t)o->fit * l->in + 256, o->fit == 76 ? 4096 : 12288);
         lim->max_texel_elements = VKT_MIN(real.max_texel_elements, (uint32_t)lim->max_storage_range_bytes / 16);
     }
     const vkt_result made =
@@ -219,6 +227,24 @@ static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
     harness_ctx->limits = real;
     OK(made);
     return p;
+}
+
+/* Checks that the products are those of the way. */
+static void check_dispatches(const vkt_program *p, const way *o)
+{
+    uint32_t products = 0, unpackings = 0, panels = 0, parts = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        vkt_gemm_shared_push push = { 0 };
+        if (d->kernel == VKT_K_GEMM_QUANTIZED) memcpy(&push, d->push, d->push_bytes);
+        products += d->kernel == o->kernel;
+        unpackings += d->kernel == VKT_K_DEQUANTIZE && !d->spec[DEQUANTIZE_SPEC_PANEL];
+        panels += d->kernel == VKT_K_DEQUANTIZE && d->spec[DEQUANTIZE_SPEC_PANEL];
+        parts += push.b_first > 0;
+    }
+    assert_true(products >= 2);
+    if (o->kernel != VKT_K_GEMM_TILE && o->fit != 33) assert_true((unpackings != 0) == !(o->force & VKT_V(BLOCKS)));
+    assert_true((panels != 0) == (o->kernel == VKT_K_GEMM_TILE) && (parts != 0 || o->fit != 76));
 }
 
 /* Computes y (rows,out) and dx (rows,in). */
@@ -235,13 +261,7 @@ static void layer_run(const layer *l, const way *o, float *y, float *dx)
     vkt_keep(g, out);
     vkt_keep(g, gradient);
     vkt_program *p = layer_program(l, o, g);
-    uint32_t products = 0, unpackings = 0;
-    for (size_t i = 0; i < p->lowered.n; i++) {
-        products += p->lowered.list[i].kernel == o->kernel;
-        unpackings += p->lowered.list[i].kernel == VKT_K_DEQUANTIZE;
-    }
-    assert_true(products >= (o->kernel == VKT_K_GEMM_TILE ? 1u : 2u)); /* dx only */
-    if (o->kernel != VKT_K_GEMM_TILE && !o->small) assert_true((unpackings != 0) == !(o->force & VKT_V(BLOCKS)));
+    check_dispatches(p, o);
     OK(vkt_program_write(p, w, l->words, 4ull * words));
     OK(vkt_program_write(p, x, l->x, 4ull * l->rows * l->in));
     OK(vkt_program_write(p, dy, l->dy, 4ull * l->rows * l->out));
@@ -271,7 +291,7 @@ static void products_unpack_every_format(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    enum { OUT = 71, COUNT = 19, MOST = OUT * MOST_COLUMNS };
+    enum { OUT = 71, COUNT = 37, MOST = OUT * MOST_COLUMNS };
     static float x[COUNT * MOST_COLUMNS], dy[COUNT * OUT], y[2][COUNT * OUT], dx[2][COUNT * MOST_COLUMNS], w[MOST];
     static uint32_t words[MOST / 2];
     for (size_t k = 0; k < VKT_COUNT(formats); k++) {

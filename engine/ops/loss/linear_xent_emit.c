@@ -9,7 +9,7 @@
  *
  * Weights are used in ranges of the vocabulary. Quantized weights are unpacked by the products (BLOCKS), or a range is
  * unpacked to scratch in front of its product (UNPACKED). Ranges are visited up and down in turn, so the range that was
- * visited last is not unpacked again. */
+ * unpacked last is not unpacked again. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
@@ -33,7 +33,7 @@ typedef struct job {
     uint32_t slice;               /* most rows of a slice */
     uint32_t range, n_range;      /* most rows of w in a range; number of ranges */
     uint32_t at;                  /* number of the range that was used last */
-    bool unpacked;                /* the weights of that range are in `range_w` */
+    uint32_t unpacked;            /* number of the range whose weights are in `range_w`; n_range: none */
     vkt_quantized_attr quantized; /* the weights, if they are quantized */
     vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
     vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
@@ -88,16 +88,15 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     w->ld = j->D;
     w->first = (uint64_t)r * j->range * j->D;
     w->blocks = j->a.format ? &j->quantized : NULL;
-    const bool unpack = w->blocks && is_unpacked(j, &product);
-    if (unpack) {
+    if (w->blocks && is_unpacked(j, &product)) {
         if (!j->range_w.id) j->range_w = vkt_scratch(j->e, "weights", 4ull * j->range * j->D);
-        if (!j->unpacked || j->at != r)
+        if (j->unpacked != r)
             vkt_dequantize_rows_emit(j->e, &j->quantized, w->t, r * j->range, rows_of_range(j, r), j->range_w);
+        j->unpacked = r;
         w->t = j->range_w;
         w->first = 0;
         w->blocks = NULL;
     }
-    j->unpacked = unpack;
     vkt_gemm_emit(j->e, &product);
 }
 
@@ -305,6 +304,7 @@ void vkt_linear_xent_emit(const vkt_node *n, vkt_emit *e)
     j.dw = vkt_linear_xent_gradient(n, VKT_XENT_GRAD_W);
     if (!sizes_of(&j)) return;
     j.quantized = vkt_linear_xent_weights(a);
+    j.unpacked = j.n_range;
     make_scratch(&j);
     find_rows(&j);
     if (j.dx.id) clear(&j, j.dx, j.R, false);

@@ -12,6 +12,14 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
     return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
+/* Returns true if a binding holds the quantized rows of B that a block needs: whole rows, also if it needs only some k
+ * of them. */
+static bool blocks_in_one_binding(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
+{
+    const uint64_t rows = g->b.x_outer ? g->n : o->k;
+    return rows * vkt_quantized_row(g->b.blocks->format, g->b.ld) + VKT_ALIGN_BYTES <= e->lim->max_storage_range_bytes;
+}
+
 /* The split of the largest block by each variant with shared memory. A split is valid if its `can_` is true. */
 typedef struct shared_tilings {
     vkt_blocks shared, split_k, coop, coop2;
@@ -22,7 +30,8 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
 {
     shared_tilings c = { .can_shared = false };
     const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
-                        in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+                        in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k }) &&
+                        (!g->b.blocks || blocks_in_one_binding(e, g, o));
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches, .tile = vkt_wanted_tile(e) };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
     const uint64_t most = dense ? vkt_gemm_capacity(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
@@ -94,7 +103,8 @@ static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double 
 }
 
 /* Returns the cost: the multiply-adds, plus one per copied element of A and B. A packed operand is copied once. An
- * operand that is not packed costs one copy for each `pack_reads` rows or columns of the other operand. */
+ * operand that is not packed costs one copy for each `pack_reads` rows or columns of the other operand, and more if its
+ * rows are whole pages. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
     const double a = (double)g->m * g->k, b = (double)g->n * g->k;
@@ -107,10 +117,18 @@ static double tiles_cost(const vkt_gemm *g, bool pays, double each)
     return pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* Chooses the variant. By default it is the one with the least cost; if costs are equal, the one that comes first in
- * the table. Only the first block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand
- * packs them. */
-static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared)
+/* The variants that can compute a product. By default it uses the one with the least cost; if costs are equal, the one
+ * that comes first. */
+typedef struct candidates {
+    vkt_variant_cost list[8];
+    uint32_t n;
+    uint64_t set; /* VKT_V of all of them */
+} candidates;
+
+/* Only the first block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand packs them.
+ */
+static candidates candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
+                                const shared_tilings *shared)
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
@@ -130,11 +148,14 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
         { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, vkt_blocks_coop_cost(t, &shared->coop)) },
         { VKT_V_COOP2, shared->can_coop2, tiles_cost(g, t->coop2_pays, t->coop2_cost) },
     };
-    vkt_variant_cost candidates[VKT_COUNT(variants)];
-    uint32_t n = 0;
-    for (size_t i = 0; i < VKT_COUNT(variants); i++)
-        if (variants[i].can) candidates[n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
-    return vkt_pick(e, candidates, n);
+    candidates c = { .n = 0 };
+    _Static_assert(VKT_COUNT(c.list) == VKT_COUNT(variants), "the list has room for all variants");
+    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
+        if (!variants[i].can) continue;
+        c.list[c.n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
+        c.set |= (uint64_t)1 << variants[i].variant;
+    }
+    return c;
 }
 
 /* ---- the parts ---- */
@@ -192,8 +213,14 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g)
 {
+    vkt_gemm f32 = *g;
     vkt_gemm_split o;
-    return vkt_gemm_split_of(e, g, &o) && (!g->b.x_outer || tile_shared(e, g, &o).can_shared);
+    f32.b.blocks = NULL;
+    if (!vkt_gemm_split_of(e, g, &o)) return false;
+    const shared_tilings shared = tile_shared(e, g, &o), f32_shared = tile_shared(e, &f32, &o);
+    const uint64_t reading = candidates_of(e, g, &o, &shared).set,
+                   all = reading | candidates_of(e, &f32, &o, &f32_shared).set;
+    return (vkt_open(e, all) & reading) != 0;
 }
 
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks)
@@ -211,7 +238,8 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
         return;
     }
     const shared_tilings shared = tile_shared(e, g, &o);
-    const vkt_variant v = pick(e, g, &o, &shared);
+    const candidates c = candidates_of(e, g, &o, &shared);
+    const vkt_variant v = vkt_pick(e, c.list, c.n);
     const vkt_blocks *tiling = tiling_of(&shared, v);
     if (tiling) vkt_pick_tile(e, vkt_blocks_tile(tiling));
     emit_blocks(e, g, &o, v, tiling);

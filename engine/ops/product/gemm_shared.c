@@ -44,9 +44,10 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
     spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, b->m, g->n, b->k);
     spec[GEMM_SHARED_SPEC_A_BY_K] = g->a.x_outer;
     spec[GEMM_SHARED_SPEC_B_BY_K] = g->b.x_outer;
-    spec[GEMM_SHARED_SPEC_VECTORS] = (in_vectors(&g->a, b->a_base, g->a.x_outer ? b->k : b->m) ? 1 : 0) |
-                                     (in_vectors(&g->b, b->b_base, g->b.x_outer ? b->k : g->n) ? 2 : 0) |
-                                     (in_vectors(c, base, g->n) ? 4 : 0);
+    spec[GEMM_SHARED_SPEC_VECTORS] =
+        (in_vectors(&g->a, b->a_base, g->a.x_outer ? b->k : b->m) ? 1 : 0) |
+        (!g->b.blocks && in_vectors(&g->b, b->b_base, g->b.x_outer ? b->k : g->n) ? 2 : 0) |
+        (in_vectors(c, base, g->n) ? 4 : 0);
     spec[GEMM_SHARED_SPEC_ACCUMULATE] = finish && b->accumulate;
     spec[GEMM_SHARED_SPEC_BIAS] = bias;
     spec[GEMM_SHARED_SPEC_FORMAT] = g->b.blocks ? g->b.blocks->format : 0;

@@ -46,12 +46,12 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if gemm_tile can read the block of `src` from its own memory: the block has whole vec4s only, and one
- * binding holds it. */
+/* Returns true if gemm_tile can read the block of `src` from its own memory: the block has f32 in whole vec4s only, and
+ * one binding holds it. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns block b of the operand `src` in panels of `width` rows or columns of C. If `placed` is true and gemm_tile can
- * read the block from its own memory, it is not packed. Otherwise this function emits its packing to `scratch`, which
- * is made at the first use, with `bytes` bytes: enough for every block. */
+ * read the block from its own memory, it is not packed. Otherwise this function emits its packing to `scratch`, or its
+ * unpacking if it is quantized. `scratch` is made at the first use, with `bytes` bytes: enough for every block. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
 /* Emits the dispatch that computes the part `rows` of C from the panels a and b. */

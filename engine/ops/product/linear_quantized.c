@@ -4,8 +4,8 @@
  * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it.
  *
  * BLOCKS: the product unpacks the weights. On GPUs it does so on their way to its tiles in shared memory, so they are
- * not written to memory; a product of many rows unpacks them several times. On CPUs, a product for the gradient that
- * would pack the weights into panels unpacks them into these panels.
+ * not written to memory; a product of many rows unpacks them several times. On CPUs, a product for the gradient whose
+ * weights have rows of whole pages unpacks them into the panels that its tiles read.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * blocks itself. Then the weights are read once, and not written. */
@@ -135,7 +135,8 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
     }
 }
 
-/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more, those of GPUs 32. */
+/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more, most of those of
+ * GPUs 32. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
