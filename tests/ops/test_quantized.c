@@ -185,16 +185,18 @@ typedef struct way {
     uint32_t fit;    /* rows of unpacked weights that a binding holds; 0: all */
 } way;
 
-/* With bindings for 76 rows, B of y is padded to more rows than fit, so its sums are split in the middle of rows. With
- * 33, the sums of dx are split, and the weights of y are unpacked to memory unless their rows are short. */
+/* PARTS: B of y is padded to more rows than fit in a binding, so its sums are split in the middle of rows. SMALL: the
+ * sums of dx are split, and the weights of y are unpacked to memory unless their rows are short. A binding holds the
+ * rows of a panel in any case. */
+enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },
     { "blocks", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 0 },
     { "in slices", VKT_V(BLOCKS) | VKT_V(SPLIT_K), VKT_K_GEMM_QUANTIZED, .slices = true },
-    { "in parts of rows", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 76 },
-    { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = 33 },
+    { "in parts of rows", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = PARTS },
+    { "in small bindings", VKT_V(BLOCKS) | VKT_V(SHARED), VKT_K_GEMM_QUANTIZED, .fit = SMALL },
     { "in panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, .fit = 0 },
-    { "in small panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, .fit = 33 },
+    { "in small panels", VKT_V(BLOCKS) | VKT_V(PACKED), VKT_K_GEMM_TILE, .fit = SMALL },
     { "f16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_COOP, VKT_PRECISION_F16, 0x1p-11 },
     { "bf16", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_BFLOAT, VKT_PRECISION_BF16, 0x1p-8 },
     { "f32-split", VKT_V(BLOCKS) | VKT_V(COOP), VKT_K_GEMM_QUANTIZED_SPLIT, VKT_PRECISION_F32_SPLIT, 0x1p-21 },
@@ -219,7 +221,8 @@ static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
     traits.rows_first_kib = 1;
     lim->traits = &traits;
     if (o->fit) {
-        lim->max_storage_range_bytes = VKT_MAX(4 * (uint64_t)o->fit * l->in + 256, o->fit == 76 ? 4096 : 12288);
+        const uint64_t rows = VKT_MAX(o->fit, o->fit == SMALL ? 4 * lim->subgroup_size + 1 : 0);
+        lim->max_storage_range_bytes = VKT_MAX(4 * rows * l->in + 256, o->fit == SMALL ? 12288 : 4096);
         lim->max_texel_elements = VKT_MIN(real.max_texel_elements, (uint32_t)lim->max_storage_range_bytes / 16);
     }
     const vkt_result made =
@@ -243,8 +246,8 @@ static void check_dispatches(const vkt_program *p, const way *o)
         parts += push.b_first > 0;
     }
     assert_true(products >= 2);
-    if (o->kernel != VKT_K_GEMM_TILE && o->fit != 33) assert_true((unpackings != 0) == !(o->force & VKT_V(BLOCKS)));
-    assert_true((panels != 0) == (o->kernel == VKT_K_GEMM_TILE) && (parts != 0 || o->fit != 76));
+    if (o->kernel != VKT_K_GEMM_TILE && o->fit != SMALL) assert_true((unpackings != 0) == !(o->force & VKT_V(BLOCKS)));
+    assert_true((panels != 0) == (o->kernel == VKT_K_GEMM_TILE) && (parts != 0 || o->fit != PARTS));
 }
 
 /* Computes y (rows,out) and dx (rows,in). */
