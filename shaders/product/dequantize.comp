@@ -3,8 +3,8 @@
 // dispatch per range. KEEP: y does not change for ids of other rows.
 // CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, lanes that write neighbouring
 // vec4s are better.
-// PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h): k counts the rows of the weights. Columns of the last
-// panel that the weights do not have are not written: sums of these columns are not stored.
+// PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h): k counts the rows of the weights. The last panel
+// may have more columns than the weights. These are not written, because sums of such columns are not stored.
 // grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
