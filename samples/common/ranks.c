@@ -139,15 +139,28 @@ uint32_t ranks_shards(const ranks *r, const train_options *o)
     return n > 8 ? n : 8; /* see vkt_dist_params.shards */
 }
 
-uint32_t ranks_step_rows(const ranks *r, const train_options *o)
+uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows)
 {
-    const bool split = ranks_shards(r, o) != 1;
-    return split && o->optimizer.micro_batches ? o->batch * o->optimizer.micro_batches : o->batch;
+    const uint32_t shards = ranks_shards(r, o), most = rows / shards * shards;
+    return o->batch < most ? o->batch : most;
+}
+
+uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows)
+{
+    const uint32_t batch = ranks_batch(r, o, rows), micro = o->optimizer.micro_batches;
+    return (batch ? batch : 1) * (ranks_shards(r, o) != 1 && micro ? micro : 1);
 }
 
 void ranks_fail(const ranks *r, vkt_result why)
 {
     if (r->mpi) r->transport.fault(r->transport.user, vkt_result_text(why));
+}
+
+void ranks_stop(const ranks *r, const char *why)
+{
+    char text[64];
+    snprintf(text, sizeof text, "ended by %s before the first step", why);
+    if (r->mpi) r->transport.fault(r->transport.user, text);
 }
 
 void ranks_close(ranks *r)

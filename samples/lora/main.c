@@ -98,8 +98,8 @@ static vkt_result make_sets(work *w)
 static vkt_schedule schedule(const session *s, uint32_t n)
 {
     const train_options *o = &s->o;
-    const uint32_t step = ranks_step_rows(&s->ranks, o);
-    const uint64_t steps = (uint64_t)o->epochs * ((n + step - 1) / step);
+    const uint32_t step = ranks_step_rows(&s->ranks, o, n);
+    const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
     const uint32_t warmup = (uint32_t)(steps / 20 < 1000 ? steps / 20 : 1000);
     return (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE,
                            .warmup = warmup,
@@ -164,7 +164,7 @@ static vkt_result train(work *w, vkt_trainer *t)
         TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     }
     s->unit = "tok";
-    const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o);
+    const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o, n);
     s->per_batch = (double)w->rows.tokens / w->rows.n * (step < n ? step : n);
     w->fitting = true;
     s->user = w;
@@ -231,7 +231,7 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
 {
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), want = s->o.batch;
-    *batch = (want < n ? want : n) / shards * shards;
+    *batch = ranks_batch(&s->ranks, &s->o, n);
     if (want % shards != 0) {
         complain("--batch: want a multiple of the %u shards, got %u: --batch %u would work, or another --shards",
                  shards, want, want / shards * shards + shards);

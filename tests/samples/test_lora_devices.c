@@ -11,6 +11,7 @@
 #define TINY                                                                                                         \
     "--model", MODEL, "--template", "chatml", "--context", "48", "--data", "data.jsonl", "--lr", "0.02", "--epochs", \
         "1", "--lora-dropout", "0.1"
+#define QUIET TINY, "-q", "--answer", "0"
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
@@ -91,11 +92,20 @@ static void devices_change_no_byte(void **state)
     run_forget(r, &two);
 }
 
+/* A batch larger than the training set becomes one of 16 of the 18 rows. The learning rates are those of this batch. */
+static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", QUIET, "--shards", "8", "--batch", "16", "--save-adapter", "a");
+    EXPECT(r, 0, "", QUIET, "--shards", "8", "--batch", "64", "--save-adapter", "b");
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+}
+
 static void numbers_that_do_not_fit_are_explained(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
-#define QUIET TINY, "-q", "--answer", "0"
     EXPECT(r, 1, "--batch: want a multiple of the 8 shards, got 4: --batch 8 would work, or another --shards", QUIET,
            "--devices", "0,0");
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
@@ -150,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(devices_change_no_byte),
+        rig_test(a_large_batch_has_the_schedule_of_the_batch_that_is_used),
         rig_test(numbers_that_do_not_fit_are_explained),
         rig_test(processes_change_no_byte),
     };
