@@ -141,11 +141,17 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
     return talk_answer(w->s, &w->m, o, store, &q);
 }
 
-/* Validates before the training, if the result is printed or written. */
+/* Returns whether this rank validates before the training: it prints or writes the result. */
+static bool validates_first(const work *w)
+{
+    const train_options *o = &w->s->o;
+    return w->check && !o->resume && !o->find_lr && (!o->quiet || o->json);
+}
+
 static vkt_result validate(work *w, vkt_trainer *t)
 {
     const session *s = w->s;
-    if (!w->check || (s->o.quiet && !s->o.json) || session_interrupted()) return VKT_OK;
+    if (!validates_first(w) || session_interrupted()) return VKT_OK;
     TRY(talk_without("validation before the training", vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL)));
     if (!s->o.quiet && !isnan(w->first_loss))
         terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
@@ -241,6 +247,18 @@ static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
     return *batch ? VKT_OK : VKT_E_ARG;
 }
 
+/* Plans a step. With several ranks, the trainer's program validates on a part of the rows; the validation before the
+ * training is on one rank and has a program and rows of its own. */
+static vkt_result plan(work *w, uint32_t batch)
+{
+    const session *s = w->s;
+    const uint32_t checked = w->check && !s->o.find_lr ? vkt_dataset_rows(w->check) : 0;
+    const uint32_t validators = ranks_count(&s->ranks) > 1 && validates_first(w) ? 2 : 1;
+    const uint64_t n = vkt_dataset_rows(w->train) + (uint64_t)checked * validators;
+    const beside with = { checked, validators, s->o.stream ? 0 : n * vkt_dataset_row_bytes(w->train) };
+    return model_plan(s, &w->m, batch, &with);
+}
+
 static vkt_result run_training(work *w)
 {
     session *s = w->s;
@@ -251,9 +269,7 @@ static vkt_result run_training(work *w)
     const uint32_t n = vkt_dataset_rows(w->train);
     uint32_t batch;
     TRY(choose_batch(s, n, &batch));
-    const uint32_t checked = w->check ? vkt_dataset_rows(w->check) : 0;
-    const uint64_t bytes = ((uint64_t)n + checked) * vkt_dataset_row_bytes(w->train);
-    TRY(model_plan(s, &w->m, batch, s->o.find_lr ? 0 : checked, s->o.stream ? 0 : bytes));
+    TRY(plan(w, batch));
     s->data = (session_data){ data, false, w->train, w->check, NULL };
     const vkt_trainer_params p = {
         .model = { .name = "adapters", .forward = model_forward, .user = &w->m, .loss = model_loss },
