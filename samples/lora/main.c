@@ -233,6 +233,16 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
     return r == VKT_OK ? saved : r;
 }
 
+/* Sets --shards for several ranks if it is not given: the largest power of two that divides the batch, at most 8. If
+ * this is less than the number of ranks, the trainer's default stays. */
+static void choose_shards(session *s)
+{
+    const uint32_t count = ranks_count(&s->ranks);
+    uint32_t shards = 8;
+    while (s->o.batch % shards != 0) shards /= 2;
+    if (count > 1 && !s->o.shards && shards >= count) s->o.shards = shards;
+}
+
 /* Computes the rows of a batch of the trainer, of which each shard has the same number. */
 static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
 {
@@ -303,6 +313,7 @@ static vkt_result run(work *w)
         return VKT_E_ARG;
     }
     if (!ranks_is_first(&w->s->ranks)) be_silent(w->o);
+    choose_shards(w->s);
     TRY(model_open(w->s, o, &w->m));
     TRY(model_try_outputs(w->s, o));
     if (!only_use) return run_training(w);
@@ -320,8 +331,9 @@ int main(int argc, char **argv)
     lora_options o = lora_defaults();
     const train_cli cli = { .doc =
                                 "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on one "
-                                "Vulkan device or several. Micro-batches and shards are weighted by their rows, not by "
-                                "their labels that count.",
+                                "Vulkan device or several. On several devices, a batch has the largest power of two of "
+                                "shards that divides it, at most 8, if there is no --shards. Micro-batches and shards "
+                                "are weighted by their rows, not by their labels that count.",
                             .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
                                     "plain text (gsm8k/train.jsonl)",
                             .more = &lora_parser,

@@ -305,14 +305,15 @@ static double mib(uint64_t bytes)
 
 static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sums, uint64_t validation, uint64_t data)
 {
-    char each[40] = "";
-    const uint32_t count = ranks_count(&s->ranks);
+    char parts[32] = "", each[40] = "";
+    const uint32_t count = ranks_count(&s->ranks), shards = ranks_shards(&s->ranks, &s->o);
+    if (shards > 1) snprintf(parts, sizeof parts, " of %u shards", shards);
     if (count > 1) snprintf(each, sizeof each, " on each of %u %s", count, s->ranks.mpi ? "ranks" : "devices");
     terminal_printf(
         stdout,
-        "memory  %.1f MiB for a step%s: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
+        "memory  %.1f MiB for a step%s%s: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
         "transfers %.1f; validation %.1f, data %.1f\n",
-        mib(n->total_bytes + n->array_bytes + sums + validation + data), each, mib(n->array_bytes),
+        mib(n->total_bytes + n->array_bytes + sums + validation + data), parts, each, mib(n->array_bytes),
         mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
