@@ -21,6 +21,12 @@ static bool open_mpi(ranks *r)
     return true;
 }
 
+void ranks_wait(ranks *r, double timeout_seconds)
+{
+    r->timeout_seconds = timeout_seconds;
+    if (r->mpi) (void)vkt_mpi_set_timeout(r->mpi, timeout_seconds); /* fails only if the number is wrong */
+}
+
 void ranks_leave(ranks *r, int status)
 {
     const bool failed = r->mpi && vkt_mpi_failed(r->mpi);
@@ -35,6 +41,11 @@ static bool open_mpi(ranks *r)
     complain("--mpi: this build has no MPI. Install libopenmpi-dev and openmpi-bin (or libmpich-dev and mpich), remove "
              "the build folder and build again");
     return false;
+}
+
+void ranks_wait(ranks *r, double timeout_seconds)
+{
+    r->timeout_seconds = timeout_seconds;
 }
 
 void ranks_leave(ranks *r, int status)

@@ -41,6 +41,8 @@ uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
+/* With --mpi, changes timeout_seconds; 0: that of vkt_mpi_open. All ranks call it at the same point. */
+void ranks_wait(ranks *r, double timeout_seconds);
 /* With --mpi, tells the other ranks that this one has failed, so that they do not wait for it. A second call does
  * nothing. */
 void ranks_fail(const ranks *r, vkt_result why);

@@ -22,7 +22,8 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
-/* With --mpi, the other ranks wait while rank 0 validates and answers before the training. */
+/* With --mpi, the other ranks wait while rank 0 validates and answers before the training, and while it writes the
+ * files after it. In between they wait as long as those of other samples. */
 static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
@@ -172,10 +173,14 @@ static vkt_result train(work *w, vkt_trainer *t)
     s->unit = "tok";
     const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o, n);
     s->per_batch = (double)w->rows.tokens / w->rows.n * (step < n ? step : n);
-    w->fitting = true;
     s->user = w;
     s->finish = finish;
-    return session_fit(s, NULL, t);
+    TRY(ranks_meet(&s->ranks));
+    ranks_wait(&s->ranks, 0);
+    w->fitting = true;
+    const vkt_result r = session_fit(s, NULL, t);
+    ranks_wait(&s->ranks, LONGEST_WAIT_SECONDS);
+    return r;
 }
 
 /* ---- use of the model ---- */
