@@ -149,6 +149,7 @@ static bool validates_first(const work *w)
     return w->check && !o->resume && !o->find_lr && (!o->quiet || o->json);
 }
 
+/* Validates before the training, and prints the result. */
 static vkt_result validate(work *w, vkt_trainer *t)
 {
     const session *s = w->s;

@@ -44,7 +44,7 @@ vkt_result model_try_outputs(const session *s, const lora_options *o);
 /* Writes these files. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
-/* The memory of a device that a training step does not use. */
+/* Describes what is in the memory of a device at the same time as a training step. */
 typedef struct beside {
     uint32_t checked;    /* rows on which the program validates; 0: none */
     uint32_t validators; /* number of these programs that exist at the same time */
