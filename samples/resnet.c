@@ -346,8 +346,8 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
-    const uint32_t rows = ranks_step_rows(&s->ranks, &s->o);
-    const uint64_t steps = (vkt_dataset_rows(data->train) + rows - 1) / rows;
+    const uint32_t rows = vkt_dataset_rows(data->train), step = ranks_step_rows(&s->ranks, &s->o, rows);
+    const uint64_t steps = ((uint64_t)rows + step - 1) / step;
     const vkt_trainer_params p = {
         .model = { .name = networks[o->network].name, .forward = forward, .user = &all },
         .train = data->train,

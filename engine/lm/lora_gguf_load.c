@@ -59,7 +59,8 @@ static vkt_result read_options(source *f)
     VKT_TRY(vkt_gguf_get_f64(f->g, alpha, VKT_GGUF_ONE, &x));
     f->lora.alpha = (float)x;
     if (!(fabs(x) <= 1e6) || f->lora.alpha == 0)
-        return vkt_fail(f->h, VKT_E_FORMAT, "%s: \"%s\": want a number other than 0, got %g", f->path, alpha, x);
+        return vkt_fail(f->h, VKT_E_FORMAT, "%s: \"%s\": want a number other than 0, at most 1e6 in magnitude, got %g",
+                        f->path, alpha, x);
     return VKT_OK;
 }
 

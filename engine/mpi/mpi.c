@@ -216,13 +216,24 @@ static vkt_result check_ranks(const vkt_host *h, uint32_t n)
                     below, 2 * below);
 }
 
+static vkt_result check_timeout(const vkt_host *h, const char *function, double seconds)
+{
+    if (seconds >= 0 && seconds <= LONGEST_TIMEOUT) return VKT_OK;
+    return vkt_fail(h, VKT_E_ARG, "%s: want a timeout of 0 to %g seconds, got %g", function, LONGEST_TIMEOUT, seconds);
+}
+
+static void set_timeout(vkt_mpi *m, double seconds)
+{
+    m->timeout_ns = (uint64_t)(vkt_or(seconds, USUAL_TIMEOUT) * 1e9);
+    m->grace_ns = VKT_MAX(MIN_GRACE_NS, VKT_MIN(m->timeout_ns / 4, MAX_GRACE_NS));
+}
+
 static vkt_result make(const vkt_host *h, double timeout_seconds, uint32_t rank, uint32_t n, vkt_mpi **out)
 {
     vkt_mpi *m = vkt_alloc(h, sizeof *m);
     if (!m) return vkt_fail_nomem(h, "a rank", sizeof *m);
     *m = (vkt_mpi){ .host = *h, .comm = MPI_COMM_NULL, .rank = rank, .n = n, .arriving_request = MPI_REQUEST_NULL };
-    m->timeout_ns = (uint64_t)(vkt_or(timeout_seconds, USUAL_TIMEOUT) * 1e9);
-    m->grace_ns = VKT_MAX(MIN_GRACE_NS, VKT_MIN(m->timeout_ns / 4, MAX_GRACE_NS));
+    set_timeout(m, timeout_seconds);
     m->n_slots = 2 * n + 16;
     m->slots = vkt_alloc_array(h, m->n_slots, sizeof *m->slots);
     m->answers = vkt_alloc_array(h, n, sizeof *m->answers);
@@ -269,9 +280,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     VKT_WANT(host, out);
     *out = NULL;
     const vkt_host h = vkt_host_resolve(host);
-    if (!(timeout_seconds >= 0 && timeout_seconds <= LONGEST_TIMEOUT))
-        return vkt_fail(&h, VKT_E_ARG, "vkt_mpi_open: want a timeout of 0 to %g seconds, got %g", LONGEST_TIMEOUT,
-                        timeout_seconds);
+    VKT_TRY(check_timeout(&h, "vkt_mpi_open", timeout_seconds));
     bool owns, pending = false;
     int rank = 0, n = 0;
     vkt_mpi *m = NULL;
@@ -296,6 +305,14 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     else if (!pending)
         destroy(m);
     return connected;
+}
+
+vkt_result vkt_mpi_set_timeout(vkt_mpi *m, double timeout_seconds)
+{
+    VKT_WANT(NULL, m);
+    VKT_TRY(check_timeout(&m->host, "vkt_mpi_set_timeout", timeout_seconds));
+    set_timeout(m, timeout_seconds);
+    return VKT_OK;
 }
 
 /* ---- closing ---- */

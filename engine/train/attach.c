@@ -1,4 +1,6 @@
 /* train/attach.c - texts that checkpoints and weights files have as metadata "vktrain.text.<name>". */
+#include <inttypes.h>
+
 #include "train/trainer.h"
 
 #define PREFIX "vktrain.text."
@@ -77,6 +79,21 @@ void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st
         const char *was = vkt_safetensors_meta(st, a->items[i].key);
         if (was && strcmp(was, a->items[i].value) != 0)
             vkt_differences_add(d, "%.60s: not the same as in the checkpoint", a->items[i].key + sizeof PREFIX - 1);
+    }
+}
+
+void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x)
+{
+    const char *last = "";
+    for (;;) {
+        const vkt_meta *next = NULL; /* the first name after the last one */
+        for (size_t i = 0; i < a->n; i++)
+            if (strcmp(a->items[i].key, last) > 0 && (!next || strcmp(a->items[i].key, next->key) < 0))
+                next = &a->items[i];
+        if (!next) return;
+        last = next->key;
+        vkt_text_add(x, "attached text \"%s\"=#%016" PRIx64 "\n", last + sizeof PREFIX - 1,
+                     vkt_hash(VKT_HASH_START, next->value, strlen(next->value)));
     }
 }
 

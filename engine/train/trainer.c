@@ -124,6 +124,7 @@ static vkt_result make_replicas(vkt_trainer *t, const vkt_trainer_params *p)
         mine.more_devices = NULL;
         mine.n_more_devices = 0;
         VKT_TRY(vkt_trainer_create(p->more_devices[i], &mine, &t->replicas[i]));
+        t->replicas[i]->first = t;
         /* Rank 0 logs for all ranks; the other ranks log only errors from now on. */
         t->replicas[i]->host.log_level = VKT_MIN(t->replicas[i]->host.log_level, VKT_LOG_ERROR);
     }

@@ -79,6 +79,8 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
 /* Adds to *d each name under which trainer and checkpoint have different texts. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
+/* Adds a line with the hash of each attached text, in the order of their names. */
+void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x);
 
 struct vkt_trainer {
     vkt_ctx *ctx;
@@ -98,6 +100,7 @@ struct vkt_trainer {
     /* The trainers of the other ranks of this process (params.n_more_devices of them), and the connections of all
      * ranks. NULL: there are no other ranks. */
     vkt_trainer **replicas;
+    const vkt_trainer *first; /* rank 0, if this trainer is one of its replicas; else NULL */
     vkt_thread_group *group;
     vkt_transport *transports;
     bool store_given;          /* the caller has got the store, and may write to it at any time */

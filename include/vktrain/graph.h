@@ -187,8 +187,9 @@ VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *da
  * on several devices (vkt_trainer_params.more_devices). Later writes to one of the arrays do not change the others. The
  * bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. Each array may be
  * destroyed before the others. While this function or vkt_array_destroy works on one of them, no other thread may use
- * one. VKT_E_ARG: a NULL, or the context has `a` or a copy of it. VKT_E_STATE: `a` is adopted without TRANSFER_SRC
- * (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+ * one, or make a program of a graph that names one. VKT_E_ARG: a NULL, or the context has `a` or a copy of it.
+ * VKT_E_STATE: `a` is adopted without TRANSFER_SRC (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
+ * After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
 /* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);

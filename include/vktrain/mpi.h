@@ -33,6 +33,10 @@ typedef struct vkt_mpi vkt_mpi;
  * initialized or is finalized. VKT_E_PEER: not all processes call this function in time, or MPI does not connect them.
  * VKT_E_NOMEM: MPI stays initialized, because MPI_Finalize might wait for the other ranks. Owner: the caller. */
 VKT_API vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **out);
+/* Changes the timeout of this rank's later calls, for instance before a part of the program in which the ranks take
+ * more time than usual. All ranks call this function at the same point of the program. 0 means 60 seconds. VKT_E_ARG:
+ * NULL, or the timeout is negative or above 1e9 seconds. */
+VKT_API vkt_result vkt_mpi_set_timeout(vkt_mpi *m, double timeout_seconds);
 /* Waits for all ranks, and disconnects. Finalizes MPI if vkt_mpi_open has started it. If any rank has failed, this
  * function does not wait for the other ranks: it waits until the messages of this rank have left, but at most one
  * second. In this case it does not finalize MPI, and does not free memory of messages that MPI may still use. The

@@ -93,10 +93,11 @@ VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_st
  * "model.layers.3.self_attn.q_proj". Refused is what would make the adapter compute something else than this library
  * does. VKT_E_UNSUPPORTED: general.type is not "adapter", or adapter.type not "lora"; an architecture that is not the
  * model's; another option "adapter.*" (task_name and prompt_prefix have no effect); a tensor that is no half of an
- * adapter, or belongs to a layer that the model does not have; adapters of several ranks. VKT_E_FORMAT: alpha is
- * missing, 0, not finite or above 1e6 in magnitude; one half is missing; halves do not fit together; there are no
- * adapters. VKT_E_ARG: `model` has no architecture. Other errors as for vkt_gguf_open. After an error *out = NULL.
- * Owner: the caller (vkt_peft_config_destroy). */
+ * adapter, or belongs to a layer that the model does not have; adapters of several ranks, or of a rank above 65536.
+ * VKT_E_FORMAT: general.type, adapter.type or general.architecture is missing or no text; alpha is missing, 0, not
+ * finite or above 1e6 in magnitude; one half is missing; halves do not fit together; there are no adapters. VKT_E_ARG:
+ * `model` has no architecture. Other errors as for vkt_gguf_open. After an error *out = NULL. Owner: the caller
+ * (vkt_peft_config_destroy). */
 VKT_API vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_model *model, const char *path,
                                         vkt_peft_config **out);
 

@@ -197,10 +197,11 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
- * step. VKT_E_STATE also if the ranks do not have the same run, data and state. After VKT_E_IO, VKT_E_FORMAT or another
- * error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit
- * continues where this one failed. With several ranks such a failure ends the run: resume its checkpoint. After
- * VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file stays whole.
+ * step. VKT_E_STATE also if the ranks do not have the same run, data, state and attached texts. After VKT_E_IO,
+ * VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step,
+ * and another fit continues where this one failed. With several ranks such a failure ends the run: resume its
+ * checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file
+ * stays whole.
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
@@ -340,7 +341,8 @@ VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vk
  * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
  * mean and deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the
  * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name counts as
- * one of another run. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
+ * one of another run. All processes of a run attach the same texts; if not, vkt_trainer_fit returns VKT_E_STATE on all
+ * ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* Reads a text that was attached to a checkpoint or weights file. vkt_text_release frees *text. VKT_E_NOT_FOUND if
  * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if it is another kind of file, VKT_E_ARG, VKT_E_NOMEM. */

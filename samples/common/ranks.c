@@ -21,6 +21,12 @@ static bool open_mpi(ranks *r)
     return true;
 }
 
+void ranks_wait(ranks *r, double timeout_seconds)
+{
+    r->timeout_seconds = timeout_seconds;
+    if (r->mpi) (void)vkt_mpi_set_timeout(r->mpi, timeout_seconds); /* fails only if the number is wrong */
+}
+
 void ranks_leave(ranks *r, int status)
 {
     const bool failed = r->mpi && vkt_mpi_failed(r->mpi);
@@ -35,6 +41,11 @@ static bool open_mpi(ranks *r)
     complain("--mpi: this build has no MPI. Install libopenmpi-dev and openmpi-bin (or libmpich-dev and mpich), remove "
              "the build folder and build again");
     return false;
+}
+
+void ranks_wait(ranks *r, double timeout_seconds)
+{
+    r->timeout_seconds = timeout_seconds;
 }
 
 void ranks_leave(ranks *r, int status)
@@ -139,15 +150,28 @@ uint32_t ranks_shards(const ranks *r, const train_options *o)
     return n > 8 ? n : 8; /* see vkt_dist_params.shards */
 }
 
-uint32_t ranks_step_rows(const ranks *r, const train_options *o)
+uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows)
 {
-    const bool split = ranks_shards(r, o) != 1;
-    return split && o->optimizer.micro_batches ? o->batch * o->optimizer.micro_batches : o->batch;
+    const uint32_t shards = ranks_shards(r, o), most = rows / shards * shards;
+    return o->batch < most ? o->batch : most;
+}
+
+uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows)
+{
+    const uint32_t batch = ranks_batch(r, o, rows), micro = o->optimizer.micro_batches;
+    return (batch ? batch : 1) * (ranks_shards(r, o) != 1 && micro ? micro : 1);
 }
 
 void ranks_fail(const ranks *r, vkt_result why)
 {
     if (r->mpi) r->transport.fault(r->transport.user, vkt_result_text(why));
+}
+
+void ranks_stop(const ranks *r, const char *why)
+{
+    char text[64];
+    snprintf(text, sizeof text, "ended by %s before the first step", why);
+    if (r->mpi) r->transport.fault(r->transport.user, text);
 }
 
 void ranks_close(ranks *r)

@@ -31,15 +31,23 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
 uint32_t ranks_count(const ranks *r);
 /* Returns the number of shards of a batch; 1: a step is not split. */
 uint32_t ranks_shards(const ranks *r, const train_options *o);
-/* Returns the number of samples of a step on all ranks together. With shards, this is the batch times --micro-batches;
- * without shards, it is the batch. */
-uint32_t ranks_step_rows(const ranks *r, const train_options *o);
+/* Returns the batch of a trainer whose training set has `rows` samples: that of --batch, or less if there are fewer
+ * samples. With shards it is a multiple of them; 0: there are fewer samples than shards. */
+uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows);
+/* Returns the number of samples of a step of this trainer on all ranks together, at least 1. With shards, this is the
+ * batch times --micro-batches; without shards, it is the batch. */
+uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
-/* With --mpi, tells the other ranks that this one has failed, so that they do not wait for it. */
+/* With --mpi, changes timeout_seconds; 0: that of vkt_mpi_open. All ranks call it at the same point. */
+void ranks_wait(ranks *r, double timeout_seconds);
+/* With --mpi, tells the other ranks that this one has failed, so that they do not wait for it. A second call does
+ * nothing. */
 void ranks_fail(const ranks *r, vkt_result why);
+/* As ranks_fail, for a signal; `why` is its name. */
+void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
 /* Waits for the other processes and disconnects from them. If a rank has failed, ends all processes with `status`, or

@@ -179,6 +179,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) {
+        ranks_fail(&s->ranks, VKT_E_IO); /* of files, because the options were read before */
         ranks_leave(&s->ranks, status);
         exit(status);
     }
@@ -352,7 +353,10 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
     vkt_progress *progress = NULL;
     vkt_fit_params p = *params;
     vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
-    if (r != VKT_OK) return r;
+    if (r != VKT_OK) {
+        ranks_fail(&s->ranks, r);
+        return r;
+    }
     if (progress && s->unit) vkt_progress_set_unit(progress, s->unit, s->per_batch);
     if (progress) p.callbacks = vkt_progress_callbacks(progress);
     p.callbacks.stop = was_interrupted;
@@ -360,6 +364,8 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
         char *options = options_text(s, t);
         r = options ? vkt_run_dir_fit(s->folder, t, &p, options) : VKT_E_NOMEM;
         free(options);
+        /* Before the fit, the trainer cannot tell the other ranks. */
+        if (r != VKT_OK && r != VKT_E_CHECKPOINT && !vkt_trainer_first_step_ns(t)) ranks_fail(&s->ranks, r);
     } else {
         r = vkt_trainer_fit(t, &p);
     }
@@ -429,9 +435,9 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;
-    const uint32_t rows = ranks_step_rows(&run->ranks, o);
+    const uint32_t n = vkt_dataset_rows(p->train), step = ranks_step_rows(&run->ranks, o, n);
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
-    const uint64_t steps = ((uint64_t)vkt_dataset_rows(p->train) + rows - 1) / rows * o->epochs;
+    const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
     if (o->warmup) s.warmup = o->warmup;
     if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
         s.total = steps > s.warmup ? steps - s.warmup : 1;
@@ -542,6 +548,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
     if (session_interrupted()) { /* nothing is trained yet, so older files are kept */
         remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
+        ranks_stop(&s->ranks, stop_name(stop_signal()));
         return VKT_OK;
     }
     if (s->o.find_lr) {
@@ -556,7 +563,10 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
     vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
-    if (r != VKT_OK) return r;
+    if (r != VKT_OK) {
+        ranks_fail(&s->ranks, r);
+        return r;
+    }
     print_summary(s, t);
     s->in_folder = s->folder != NULL;
     r = session_follow(s, &f, t);

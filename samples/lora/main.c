@@ -22,7 +22,8 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
-/* With --mpi, the other ranks wait while rank 0 validates and answers before the training. */
+/* With --mpi, the other ranks wait while rank 0 validates and answers before the training, and while it writes the
+ * files after it. In between they wait as long as those of other samples. */
 static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
@@ -98,8 +99,8 @@ static vkt_result make_sets(work *w)
 static vkt_schedule schedule(const session *s, uint32_t n)
 {
     const train_options *o = &s->o;
-    const uint32_t step = ranks_step_rows(&s->ranks, o);
-    const uint64_t steps = (uint64_t)o->epochs * ((n + step - 1) / step);
+    const uint32_t step = ranks_step_rows(&s->ranks, o, n);
+    const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
     const uint32_t warmup = (uint32_t)(steps / 20 < 1000 ? steps / 20 : 1000);
     return (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE,
                            .warmup = warmup,
@@ -141,11 +142,18 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
     return talk_answer(w->s, &w->m, o, store, &q);
 }
 
-/* Validates before the training, if the result is printed or written. */
+/* Returns whether this rank validates before the training: it prints or writes the result. */
+static bool validates_first(const work *w)
+{
+    const train_options *o = &w->s->o;
+    return w->check && !o->resume && !o->find_lr && (!o->quiet || o->json);
+}
+
+/* Validates before the training, and prints the result. */
 static vkt_result validate(work *w, vkt_trainer *t)
 {
     const session *s = w->s;
-    if (!w->check || (s->o.quiet && !s->o.json) || session_interrupted()) return VKT_OK;
+    if (!validates_first(w) || session_interrupted()) return VKT_OK;
     TRY(talk_without("validation before the training", vkt_trainer_evaluate(t, w->check, &w->first_loss, NULL)));
     if (!s->o.quiet && !isnan(w->first_loss))
         terminal_printf(stdout, "before  validation loss %.4f, perplexity %.3f\n", w->first_loss, exp(w->first_loss));
@@ -164,12 +172,16 @@ static vkt_result train(work *w, vkt_trainer *t)
         TRY(sample(w, vkt_trainer_store(t), "answer before the training"));
     }
     s->unit = "tok";
-    const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o);
+    const uint32_t n = vkt_dataset_rows(w->train), step = ranks_step_rows(&s->ranks, &s->o, n);
     s->per_batch = (double)w->rows.tokens / w->rows.n * (step < n ? step : n);
-    w->fitting = true;
     s->user = w;
     s->finish = finish;
-    return session_fit(s, NULL, t);
+    TRY(ranks_meet(&s->ranks));
+    ranks_wait(&s->ranks, 0);
+    w->fitting = true;
+    const vkt_result r = session_fit(s, NULL, t);
+    ranks_wait(&s->ranks, LONGEST_WAIT_SECONDS);
+    return r;
 }
 
 /* ---- use of the model ---- */
@@ -227,11 +239,21 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
     return r == VKT_OK ? saved : r;
 }
 
+/* Sets --shards for several ranks if it is not given: the largest power of two that divides the batch, at most 8. If
+ * this is less than the number of ranks, the trainer's default stays. */
+static void choose_shards(session *s)
+{
+    const uint32_t count = ranks_count(&s->ranks);
+    uint32_t shards = 8;
+    while (s->o.batch % shards != 0) shards /= 2;
+    if (count > 1 && !s->o.shards && shards >= count) s->o.shards = shards;
+}
+
 /* Computes the rows of a batch of the trainer, of which each shard has the same number. */
 static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
 {
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), want = s->o.batch;
-    *batch = (want < n ? want : n) / shards * shards;
+    *batch = ranks_batch(&s->ranks, &s->o, n);
     if (want % shards != 0) {
         complain("--batch: want a multiple of the %u shards, got %u: --batch %u would work, or another --shards",
                  shards, want, want / shards * shards + shards);
@@ -239,6 +261,18 @@ static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
     }
     if (*batch == 0) complain("--shards: want at most the %u rows to train on, got %u", n, shards);
     return *batch ? VKT_OK : VKT_E_ARG;
+}
+
+/* Plans a step. With several ranks, the trainer's program validates on a part of the rows; the validation before the
+ * training is on one rank and has a program and rows of its own. */
+static vkt_result plan(work *w, uint32_t batch)
+{
+    const session *s = w->s;
+    const uint32_t checked = w->check && !s->o.find_lr ? vkt_dataset_rows(w->check) : 0;
+    const uint32_t validators = ranks_count(&s->ranks) > 1 && validates_first(w) ? 2 : 1;
+    const uint64_t n = vkt_dataset_rows(w->train) + (uint64_t)checked * validators;
+    const beside with = { checked, validators, s->o.stream ? 0 : n * vkt_dataset_row_bytes(w->train) };
+    return model_plan(s, &w->m, batch, &with);
 }
 
 static vkt_result run_training(work *w)
@@ -251,9 +285,7 @@ static vkt_result run_training(work *w)
     const uint32_t n = vkt_dataset_rows(w->train);
     uint32_t batch;
     TRY(choose_batch(s, n, &batch));
-    const uint32_t checked = w->check ? vkt_dataset_rows(w->check) : 0;
-    const uint64_t bytes = ((uint64_t)n + checked) * vkt_dataset_row_bytes(w->train);
-    TRY(model_plan(s, &w->m, batch, s->o.find_lr ? 0 : checked, s->o.stream ? 0 : bytes));
+    TRY(plan(w, batch));
     s->data = (session_data){ data, false, w->train, w->check, NULL };
     const vkt_trainer_params p = {
         .model = { .name = "adapters", .forward = model_forward, .user = &w->m, .loss = model_loss },
@@ -287,6 +319,7 @@ static vkt_result run(work *w)
         return VKT_E_ARG;
     }
     if (!ranks_is_first(&w->s->ranks)) be_silent(w->o);
+    choose_shards(w->s);
     TRY(model_open(w->s, o, &w->m));
     TRY(model_try_outputs(w->s, o));
     if (!only_use) return run_training(w);
@@ -304,8 +337,9 @@ int main(int argc, char **argv)
     lora_options o = lora_defaults();
     const train_cli cli = { .doc =
                                 "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on one "
-                                "Vulkan device or several. Micro-batches and shards are weighted by their rows, not by "
-                                "their labels that count.",
+                                "Vulkan device or several. On several devices, a batch has the largest power of two of "
+                                "shards that divides it, at most 8, if there is no --shards. Micro-batches and shards "
+                                "are weighted by their rows, not by their labels that count.",
                             .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
                                     "plain text (gsm8k/train.jsonl)",
                             .more = &lora_parser,

@@ -42,12 +42,11 @@ static vkt_result read_form(model *m)
     return VKT_OK;
 }
 
-/* Returns whether --adapter names a GGUF file, not a folder of PEFT. */
-static bool is_gguf(const char *path)
+/* Returns whether --adapter names a folder, which is one of PEFT. A file is one of GGUF. */
+static bool is_folder(const char *path)
 {
     struct stat is;
-    const size_t n = strlen(path), end = strlen(".gguf");
-    return n >= end && strcmp(path + n - end, ".gguf") == 0 && !(stat(path, &is) == 0 && S_ISDIR(is.st_mode));
+    return stat(path, &is) == 0 && S_ISDIR(is.st_mode);
 }
 
 static vkt_result read_adapter(const session *s, const lora_options *o, model *m)
@@ -55,12 +54,16 @@ static vkt_result read_adapter(const session *s, const lora_options *o, model *m
     m->lora = o->lora;
     m->lora.targets = o->targets;
     if (!o->adapter) return VKT_OK;
-    if (is_gguf(o->adapter)) {
+    if (!is_there(o->adapter)) {
+        complain("--adapter: want a folder of PEFT or a GGUF file; there is no %s", o->adapter);
+        return VKT_E_NOT_FOUND;
+    }
+    if (is_folder(o->adapter)) {
+        TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
+    } else {
         vkt_gguf_model of;
         TRY(vkt_gguf_read_model(m->gguf, &of));
         TRY(vkt_lora_gguf_config(&s->host, &of, o->adapter, &m->config));
-    } else {
-        TRY(vkt_peft_config_open(&s->host, o->adapter, &m->config));
     }
     m->lora = *vkt_peft_config_lora(m->config);
     m->lora.dropout = o->lora.dropout;
@@ -156,8 +159,8 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store)
 {
     if (!o->adapter) return VKT_OK;
-    return is_gguf(o->adapter) ? vkt_lora_load_gguf(&s->host, store, vkt_lm_model(m->lm), &m->lora, o->adapter)
-                               : vkt_peft_load(&s->host, store, &m->lora, o->adapter);
+    return is_folder(o->adapter) ? vkt_peft_load(&s->host, store, &m->lora, o->adapter)
+                                 : vkt_lora_load_gguf(&s->host, store, vkt_lm_model(m->lm), &m->lora, o->adapter);
 }
 
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out)
@@ -302,14 +305,15 @@ static double mib(uint64_t bytes)
 
 static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sums, uint64_t validation, uint64_t data)
 {
-    char each[40] = "";
-    const uint32_t count = ranks_count(&s->ranks);
+    char parts[32] = "", each[40] = "";
+    const uint32_t count = ranks_count(&s->ranks), shards = ranks_shards(&s->ranks, &s->o);
+    if (shards > 1) snprintf(parts, sizeof parts, " of %u shards", shards);
     if (count > 1) snprintf(each, sizeof each, " on each of %u %s", count, s->ranks.mpi ? "ranks" : "devices");
     terminal_printf(
         stdout,
-        "memory  %.1f MiB for a step%s: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
+        "memory  %.1f MiB for a step%s%s: model %.1f, adapters with gradients and moments %.1f, activations %.1f, "
         "transfers %.1f; validation %.1f, data %.1f\n",
-        mib(n->total_bytes + n->array_bytes + sums + validation + data), each, mib(n->array_bytes),
+        mib(n->total_bytes + n->array_bytes + sums + validation + data), parts, each, mib(n->array_bytes),
         mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
@@ -343,14 +347,15 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
         complain("--recompute needs %.1f MiB", mib(less.need_bytes));
 }
 
-vkt_result model_plan(const session *s, model *m, uint32_t batch, uint32_t checked, uint64_t data)
+vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with)
 {
     enum { LEAST_VALIDATED = 128 }; /* with shards, the trainer validates on so many rows at once, or on a batch */
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
     const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;
     const uint32_t at_once = most < batch ? most : batch;
-    const uint64_t validation = checked ? validation_bytes(s, m, at_once < checked ? at_once : checked) : 0;
+    const uint32_t validated = at_once < with->checked ? at_once : with->checked;
+    const uint64_t validation = validated ? with->validators * validation_bytes(s, m, validated) : 0;
     const vkt_program_params program = { .precision = s->o.precision, .recompute = s->o.recompute };
     const vkt_size_params p = { .build = build_step,
                                 .user = &(step){ s, m },
@@ -358,11 +363,11 @@ vkt_result model_plan(const session *s, model *m, uint32_t batch, uint32_t check
                                 .context = m->context,
                                 .context_step = 16,
                                 .max_bytes = s->o.memory_limit_bytes ? s->o.memory_limit_bytes : device,
-                                .other_bytes = sums + validation + data,
+                                .other_bytes = sums + validation + with->data,
                                 .program = &program };
     vkt_sizes found;
     TRY(vkt_find_sizes(s->ctx, &p, &found));
-    if (found.planned && !s->o.quiet) print_plan(s, &found.needs, sums, validation, data);
+    if (found.planned && !s->o.quiet) print_plan(s, &found.needs, sums, validation, with->data);
     if (found.fits) return VKT_OK;
     if (found.planned)
         complain("too little memory: a step with --batch %u --context %u needs %.1f MiB, the limit is %.1f MiB", batch,

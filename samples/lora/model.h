@@ -44,11 +44,16 @@ vkt_result model_try_outputs(const session *s, const lora_options *o);
 /* Writes these files. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
+/* Describes what is in the memory of a device at the same time as a training step. */
+typedef struct beside {
+    uint32_t checked;    /* rows on which the program validates; 0: none */
+    uint32_t validators; /* number of these programs that exist at the same time */
+    uint64_t data;       /* bytes of the data sets */
+} beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
- * of the shards. Counts the program that validates on
- * `checked` rows (0: none), which exists at the same time. `data`: bytes of the data sets on the device.
- * VKT_E_MEMORY_CAP: all this needs more than --memory-limit or the device has, or the device cannot run the step; the
- * message says which batch or context would fit. VKT_E_UNSUPPORTED: the device cannot run the step, and none fits. */
-vkt_result model_plan(const session *s, model *m, uint32_t batch, uint32_t checked, uint64_t data);
+ * of the shards. VKT_E_MEMORY_CAP: all this needs more than --memory-limit or the device has, or the device cannot run
+ * the step; the message says which batch or context would fit. VKT_E_UNSUPPORTED: the device cannot run the step, and
+ * none fits. */
+vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

@@ -55,7 +55,7 @@ static const struct argp_option table[] = {
       "layers with an adapter (q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj)", 6 },
     { "lora-dropout", OPT_DROPOUT, "P", 0, "dropout of the adapters' input in training (0)", 6 },
     { "adapter", OPT_ADAPTER, "PATH", 0,
-      "begin with this adapter: a folder of PEFT, or a file .gguf of llama.cpp; rank, alpha and targets are its own",
+      "begin with this adapter: a folder of PEFT, or a GGUF file of llama.cpp; rank, alpha and targets are its own",
       6 },
     { "save-adapter", OPT_SAVE_ADAPTER, "FOLDER", 0, "write the adapter for PEFT", 6 },
     { "save-gguf", OPT_SAVE_GGUF, "FILE.gguf", 0, "write the adapter for llama.cpp", 6 },

@@ -161,6 +161,12 @@ static void a_rank_that_comes_late_gets_the_message_too(void **state)
     one_message(-1, "rank 2 does not answer: rank ");
 }
 
+static void a_timeout_that_is_changed_holds(void **state)
+{
+    run(installed(state), 4, "", "late 1000 2");
+    one_message(-1, "rank 2 does not answer: rank ");
+}
+
 static void calls_that_do_not_match_are_found(void **state)
 {
     const mpi *m = installed(state);
@@ -181,7 +187,7 @@ static void calls_that_do_not_match_are_found(void **state)
     TEST(ranks_exchange_and_add, m), TEST(three_ranks_are_refused, m), TEST(mpi_without_threads_is_refused, m),    \
         TEST(a_fault_ends_all_ranks, m), TEST(a_killed_rank_is_named, m), TEST(the_launcher_ends_a_killed_run, m), \
         TEST(a_stopped_rank_is_named, m), TEST(a_rank_that_comes_late_gets_the_message_too, m),                    \
-        TEST(calls_that_do_not_match_are_found, m)
+        TEST(a_timeout_that_is_changed_holds, m), TEST(calls_that_do_not_match_are_found, m)
 
 int main(void)
 {

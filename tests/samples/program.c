@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-enum { MAX_ARGS = 32 };
+enum { MAX_ARGS = 64 };
 
 pid_t program_start(const rig *r, const char *program, const char *const *env, const char *const *args)
 {

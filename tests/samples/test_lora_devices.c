@@ -11,6 +11,7 @@
 #define TINY                                                                                                         \
     "--model", MODEL, "--template", "chatml", "--context", "48", "--data", "data.jsonl", "--lr", "0.02", "--epochs", \
         "1", "--lora-dropout", "0.1"
+#define QUIET TINY, "-q", "--answer", "0"
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
@@ -78,7 +79,7 @@ static void devices_change_no_byte(void **state)
     same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
     same(r, "c", "d");
     assert_non_null(strstr(two.out, "MiB on each device\n"));
-    assert_non_null(strstr(two.out, "MiB for a step on each of 2 devices: model "));
+    assert_non_null(strstr(two.out, "MiB for a step of 2 shards on each of 2 devices: model "));
     assert_int_equal(count(two.out, "answer before the training\n"), 1);
     assert_int_equal(count(two.out, "answer after the training\n"), 1);
     /* The plan counts the model of one device. The first run has sums of two shards and of all, the other one only that
@@ -87,17 +88,52 @@ static void devices_change_no_byte(void **state)
     assert_true(planned(&one, ": model") == planned(&two, ": model"));
     const double saved = planned(&one, adapters) - planned(&two, adapters), all = planned(&two, adapters);
     if (!(saved > all / 5 - 0.15 && saved < all / 5 + 0.15)) fail_msg("want %g less, got %g", all / 5, saved);
+    /* On several devices, the validation before the training has a program of its own. */
+    const double each = planned(&one, "validation"), both = planned(&two, "validation");
+    if (!(both > 2 * each - 0.15 && both < 2 * each + 0.15)) fail_msg("want %g for validation, got %g", 2 * each, both);
     run_forget(r, &one);
     run_forget(r, &two);
+}
+
+/* A batch larger than the training set becomes one of 16 of the 18 rows. The learning rates are those of this batch. */
+static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", QUIET, "--shards", "8", "--batch", "16", "--save-adapter", "a");
+    EXPECT(r, 0, "", QUIET, "--shards", "8", "--batch", "64", "--save-adapter", "b");
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+}
+
+/* Without --shards, two devices with the batch of 4 have 4 shards. */
+static void the_shards_divide_the_batch(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", QUIET, "--shards", "4", "--save-adapter", "a");
+    EXPECT(r, 0, "", QUIET, "--devices", "0,0", "--save-adapter", "b");
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+}
+
+static void a_run_of_one_device_goes_on_with_two(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+#define STEADY QUIET, "--shards", "2", "--schedule", "constant"
+    EXPECT(r, 0, "", STEADY, "--epochs", "2", "--save-adapter", "a", "--checkpoint", "c");
+    EXPECT(r, 0, "", STEADY, "--checkpoint", "d");
+    EXPECT(r, 0, "", STEADY, "--epochs", "2", "--devices", "0,0", "--resume", "d", "--checkpoint", "d",
+           "--save-adapter", "b");
+    same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
+    same(r, "c", "d");
 }
 
 static void numbers_that_do_not_fit_are_explained(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
-#define QUIET TINY, "-q", "--answer", "0"
-    EXPECT(r, 1, "--batch: want a multiple of the 8 shards, got 4: --batch 8 would work, or another --shards", QUIET,
-           "--devices", "0,0");
+    EXPECT(r, 1, "--batch: want a multiple of the 8 shards, got 3: --batch 8 would work, or another --shards", QUIET,
+           "--devices", "0,0", "--batch", "3");
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
     EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
@@ -118,7 +154,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
     run_forget(r, &done);
 }
 
-/* Rank 0 answers, computes the perplexity and writes the adapter. Its error ends the other rank. */
+/* Rank 0 answers, computes the perplexity and writes the adapter. */
 static void processes_change_no_byte(void **state)
 {
     rig *r = rig_of(state);
@@ -139,19 +175,46 @@ static void processes_change_no_byte(void **state)
     assert_int_equal(count(done.out, "\nperplexity "), 1);
     assert_int_equal(count(done.out, "wrote   b\n"), 1);
     run_forget(r, &done);
-    done = program_finish(
-        r, program_start(r, mpirun, mpi_env, (const char *const[]){ MPI, "-q", "--save-adapter", "none/deep", NULL }));
+}
+
+/* Runs two processes, of which one fails. `says`: what the failed process prints; `also`: what is printed, too. MPI may
+ * end the other process before it prints anything. */
+static void fails(const rig *r, const char *says, const char *also, const char *const *args)
+{
+    run done = program_finish(r, program_start(r, mpirun, mpi_env, args));
     assert_int_not_equal(done.status, 0);
-    assert_non_null(strstr(done.err, "--save-adapter: none/deep cannot be made"));
+    if (!strstr(done.err, says) || !strstr(done.err, also) || strstr(done.err, "do not match"))
+        fail_msg("want '%s' and '%s', got: %s", says, also, done.err);
     run_forget(r, &done);
+}
+
+static void an_error_of_a_process_ends_the_other_one(void **state)
+{
+    rig *r = rig_of(state);
+    if (!mpirun) {
+        puts("SKIPPED: vkt-lora over MPI: it was not found when the build was configured");
+        skip();
+    }
+    write_data(r);
+#define FAIL(says, also, ...) fails(r, says, also, (const char *const[]){ __VA_ARGS__, NULL })
+#define ONE "-n", "1", VKT_LORA_PROGRAM, "--mpi", QUIET, "--shards", "2"
+    FAIL("--save-adapter: none/deep cannot be made", "rank 0 has failed", MPI, "-q", "--save-adapter", "none/deep");
+    FAIL("none/deep/h", "rank 0 has failed", MPI, "-q", "--history", "none/deep/h");
+    FAIL("rank 1: no.jsonl", "", ONE, ":", ONE, "--data", "no.jsonl");
+    EXPECT(r, 0, "", QUIET, "--shards", "2", "--checkpoint", "c");
+    FAIL("rank 1: c is of another run", "", ONE, "--resume", "c", ":", ONE, "--resume", "c", "--rank", "4");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(devices_change_no_byte),
+        rig_test(a_large_batch_has_the_schedule_of_the_batch_that_is_used),
+        rig_test(the_shards_divide_the_batch),
+        rig_test(a_run_of_one_device_goes_on_with_two),
         rig_test(numbers_that_do_not_fit_are_explained),
         rig_test(processes_change_no_byte),
+        rig_test(an_error_of_a_process_ends_the_other_one),
     };
     return cmocka_run_group_tests_name("vkt-lora on several devices", tests, NULL, NULL);
 }

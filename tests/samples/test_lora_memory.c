@@ -30,14 +30,15 @@ static void a_step_that_no_device_runs_is_explained(void **state)
 {
     rig *r = rig_of(state);
     objects all = open_objects(r, r->ctx);
+    const beside with = { .checked = 10, .validators = 1 };
     vkt_test_expect_errors(true);
     all.s.o.memory_limit_bytes = 1 << 20; /* not even one row fits */
-    assert_int_equal(model_plan(&all.s, &all.m, 1 << 20, 10, 0), VKT_E_UNSUPPORTED);
+    assert_int_equal(model_plan(&all.s, &all.m, 1 << 20, &with), VKT_E_UNSUPPORTED);
     vkt_test_error_contains("2^32 ");
     all.s.o.memory_limit_bytes = 1 << 30; /* a smaller batch fits */
-    assert_int_equal(model_plan(&all.s, &all.m, 1 << 20, 10, 0), VKT_E_MEMORY_CAP);
+    assert_int_equal(model_plan(&all.s, &all.m, 1 << 20, &with), VKT_E_MEMORY_CAP);
     vkt_test_expect_errors(false);
-    assert_int_equal(model_plan(&all.s, &all.m, 1, 10, 0), VKT_OK);
+    assert_int_equal(model_plan(&all.s, &all.m, 1, &with), VKT_OK);
     model_close(&all.m);
 }
 

@@ -185,9 +185,10 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-adapter", "third");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "third/adapter_model.safetensors"));
-    /* From a folder to a GGUF file, and back. */
+    /* From a folder to a GGUF file, and back. The name of the file says nothing about its form. */
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-gguf", "first.gguf");
-    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first.gguf", "--save-adapter", "fourth");
+    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-gguf", "a.file");
+    EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "a.file", "--save-adapter", "fourth");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "fourth/adapter_model.safetensors"));
     EXPECT(r, 0, "", TRAIN, "-q", "--adapter", "first.gguf", "--epochs", "1", "--json", "report");
@@ -523,7 +524,8 @@ static void wrong_options_are_explained(void **state)
     write_data(r);
     EXPECT(r, 1, "z_proj", TRAIN, "--targets", "z_proj");
     EXPECT(r, 1, "none", TRAIN, "--adapter", "none");
-    EXPECT(r, 1, "none.gguf", TRAIN, "--adapter", "none.gguf");
+    EXPECT(r, 1, "--adapter: want a folder of PEFT or a GGUF file; there is no none.gguf", TRAIN, "--adapter",
+           "none.gguf");
     EXPECT(r, 1, "\"general.type\": want", TRAIN, "--adapter", MODEL);
     EXPECT(r, 1, "cannot be made", TRAIN, "--save-adapter", "none/deep");
     EXPECT(r, 1, "none/m.gguf", TRAIN, "--merge", "none/m.gguf");

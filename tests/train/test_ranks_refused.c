@@ -82,7 +82,9 @@ typedef struct own {
     float momentum;
     vkt_trainer_params p;
     vkt_fit_params fit;
-    float weight; /* not 0: replaces the first weight */
+    float weight;         /* not 0: replaces the first weight */
+    const char *texts[2]; /* attached under the names "model" and "words", in this order; NULL: not attached */
+    bool backwards;       /* the texts are attached in the other order */
 } own;
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -105,6 +107,11 @@ static void make(hands *h, uint32_t rank, own *o)
 {
     o->p.model.user = o;
     hands_train(h, rank, o->p, &o->fit);
+    for (int k = 0; k < 2; k++) {
+        const int i = o->backwards ? 1 - k : k;
+        if (o->texts[i])
+            assert_int_equal(vkt_trainer_attach(h->rank[rank].t, i ? "words" : "model", o->texts[i]), VKT_OK);
+    }
     if (o->weight == 0) return;
     vkt_store *s = vkt_trainer_store(h->rank[rank].t);
     float w[4 * 9];
@@ -114,11 +121,10 @@ static void make(hands *h, uint32_t rank, own *o)
 }
 
 /* Checks that both ranks refuse the fit, that one message has the difference, and that both trainers still work. */
-static void unlike(rig *r, own *other, const char *says)
+static void unlike_both(rig *r, own *first, own *other, const char *says)
 {
     hands h = hands_make(r, 2, 0);
-    own usual = own_of(r);
-    make(&h, 0, &usual);
+    make(&h, 0, first);
     make(&h, 1, other);
     const unsigned before = vkt_test_errors();
     vkt_test_expect_errors(true);
@@ -132,6 +138,12 @@ static void unlike(rig *r, own *other, const char *says)
     for (int i = 0; i < 2; i++)
         assert_int_equal(vkt_trainer_save(h.rank[i].t, vkt_temp_dir_file(&r->dir, "weights")), VKT_OK);
     hands_free(&h);
+}
+
+static void unlike(rig *r, own *other, const char *says)
+{
+    own usual = own_of(r);
+    unlike_both(r, &usual, other, says);
 }
 
 static void ranks_that_are_not_alike_are_refused(void **state)
@@ -169,6 +181,37 @@ static void ranks_that_are_not_alike_are_refused(void **state)
     o = own_of(r);
     o.p.dist.wire = VKT_WIRE_BF16;
     unlike(r, &o, "messages: rank 0 f32, rank 1 bf16");
+}
+
+/* The texts name what the trainer does not read itself, for instance the frozen weights of a model. */
+static void ranks_with_other_attached_texts_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    own a = own_of(r), b = own_of(r);
+    a.texts[0] = b.texts[0] = "model 1";
+    a.texts[1] = b.texts[1] = "words";
+    b.texts[0] = "model 2";
+    unlike_both(r, &a, &b, "differ: attached text \"model\": not the same as in rank 0");
+    b.texts[0] = NULL;
+    unlike_both(r, &a, &b, "differ: attached text \"model\": rank 0 #");
+    b.texts[0] = "model 1";
+    b.backwards = true;
+    hands h = hands_make(r, 2, 0);
+    make(&h, 0, &a);
+    make(&h, 1, &b);
+    hands_fit(&h);
+    for (int i = 0; i < 2; i++) assert_int_equal(h.rank[i].result, VKT_OK);
+    hands_free(&h);
+}
+
+/* Further contexts of one trainer train with its texts. */
+static void the_texts_of_a_trainer_are_those_of_its_devices(void **state)
+{
+    rig *r = rig_of(state);
+    group g = group_make(r, group_params(r), 2);
+    assert_int_equal(vkt_trainer_attach(g.t, "model", "model 1"), VKT_OK);
+    assert_int_equal(vkt_trainer_fit(g.t, &(vkt_fit_params){ .epochs = 1 }), VKT_OK);
+    group_free(&g);
 }
 
 /* After the ranks have loaded the same weights, the comparison succeeds, and both ranks train. */
@@ -224,6 +267,8 @@ int main(void)
         rig_test(numbers_that_do_not_fit_are_refused),
         rig_test(contexts_and_transports_that_do_not_fit_are_refused),
         rig_test(ranks_that_are_not_alike_are_refused),
+        rig_test(ranks_with_other_attached_texts_are_refused),
+        rig_test(the_texts_of_a_trainer_are_those_of_its_devices),
         rig_test(ranks_become_alike),
         rig_test(a_rank_is_replaced),
     };

@@ -1,8 +1,8 @@
-/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT]". Each
- * line that a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check
- * fails, and "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". Lines
- * go to the file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each
- * other by files in FOLDER, so that no test depends on the machine's speed. */
+/* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT [LATER]]".
+ * Each line that a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a
+ * check fails, and "ok" at the end if all its calls did what they must. After an expected failure it prints "closed".
+ * Lines go to the file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to
+ * each other by files in FOLDER, so that no test depends on the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>
@@ -278,9 +278,12 @@ int main(int argc, char **argv)
     }
     const vkt_transport t = vkt_mpi_transport(m);
     number = (int)t.rank;
+    if (argc > 4) WANT(vkt_mpi_set_timeout(m, atof(argv[4])) == VKT_OK); /* LATER */
     if (strcmp(mode, "all") == 0 || strcmp(mode, "app_threads") == 0) {
         check_all(&t);
         check_arguments(&h, &t);
+        WANT(vkt_mpi_set_timeout(m, -1) == VKT_E_ARG && vkt_mpi_set_timeout(m, 2e9) == VKT_E_ARG);
+        WANT(vkt_mpi_set_timeout(NULL, 1) == VKT_E_ARG && vkt_mpi_set_timeout(m, 0) == VKT_OK);
         WANT(!vkt_mpi_failed(m));
     } else {
         fail_together(m, mode);
