@@ -293,7 +293,7 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
  * two families. The application submits its half before vkt_texture_acquire, which then waits for it through `sync`. Or
  * it submits its half after vkt_texture_release; this half then waits for a semaphore that `sync` signals. With the
  * adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work on
- * the queue. If several vkt_textures share a level and layer, transfer only one of them. An image with the sharing mode
+ * the queue. If several textures share a level and layer, transfer only one of them. An image with the sharing mode
  * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of vkt_array_acquire, or a
  * `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,

@@ -70,8 +70,8 @@ if [ -f "$build/libvktrain.a" ] && grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CM
     step "size: link" "${CC:-cc}" -shared -s -o "$work/whole.so" -Wl,--whole-archive "$build/libvktrain.a" -Wl,--no-whole-archive
     bytes=$(wc -c <"$work/whole.so")
     echo "size: $bytes bytes with all shaders, stripped"
-    [ "$bytes" -lt 3600000 ] || {
-        echo "FAILED: the library is to stay below 3.6 MB"
+    [ "$bytes" -lt 3700000 ] || {
+        echo "FAILED: the library is to stay below 3.7 MB"
         exit 1
     }
     if grep -aqE 'PHILOX_TEST|BENCH_(COPY|FMA)' "$work/whole.so"; then
