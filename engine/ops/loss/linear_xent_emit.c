@@ -35,6 +35,7 @@ typedef struct job {
     uint32_t at;                  /* number of the range that was used last */
     uint32_t unpacked;            /* number of the range whose weights are in `range_w`; n_range: none */
     vkt_quantized_attr quantized; /* the weights, if they are quantized */
+    vkt_gemm_blocks blocks;       /* the same weights as an operand */
     vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
     vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
     vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of a slice, and unpacked weights of a range */
@@ -87,7 +88,7 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     w->t = j->n->in[VKT_XENT_W];
     w->ld = j->D;
     w->first = (uint64_t)r * j->range * j->D;
-    w->blocks = j->a.format ? &j->quantized : NULL;
+    w->blocks = j->a.format ? &j->blocks : NULL;
     if (w->blocks && is_unpacked(j, &product)) {
         if (!j->range_w.id) j->range_w = vkt_scratch(j->e, "weights", 4ull * j->range * j->D);
         if (j->unpacked != r)
@@ -304,6 +305,7 @@ void vkt_linear_xent_emit(const vkt_node *n, vkt_emit *e)
     j.dw = vkt_linear_xent_gradient(n, VKT_XENT_GRAD_W);
     if (!sizes_of(&j)) return;
     j.quantized = vkt_linear_xent_weights(a);
+    j.blocks = vkt_quantized_blocks(&j.quantized);
     j.unpacked = j.n_range;
     make_scratch(&j);
     find_rows(&j);

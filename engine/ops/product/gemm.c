@@ -1,7 +1,6 @@
 /* ops/product/gemm.c - see gemm.h and gemm_tile.h: splits a product, packs operands and multiplies by tiles in
  * registers. */
 #include "ops/product/gemm_tile.h"
-#include "ops/product/quantized.h"
 
 #include "kernel/ids.h"
 
@@ -159,8 +158,8 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
     if (src->blocks)
-        vkt_dequantize_panels_emit(e, src->blocks, src->t, (uint32_t)(src->first / src->ld) + b->k0, b->kn, width,
-                                   *scratch);
+        src->blocks->emit_panels(e, src->blocks->weights, src->t, (uint32_t)(src->first / src->ld) + b->k0, b->kn,
+                                 width, *scratch);
     else
         emit_pack(e, g, src, &whole, *scratch, width);
     const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);

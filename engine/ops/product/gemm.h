@@ -12,6 +12,16 @@
 
 #include "ops/ops.h"
 
+/* Quantized weights as operand B (vkt_quantized_blocks). Products know them by this struct alone, so a library without
+ * quantized ops has no code for them. */
+typedef struct vkt_gemm_blocks {
+    const vkt_quantized_attr *weights;
+    uint32_t format, row_bytes;
+    /* vkt_dequantize_panels_emit */
+    void (*emit_panels)(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
+                        uint32_t width, vkt_tensor y);
+} vkt_gemm_blocks;
+
 /* A matrix in a tensor of f32: rows of `ld` elements. If the tensor is stored in 16 bits, the matrix has whole vec4s,
  * `ld` and `batch` are multiples of 4, and C has no gaps between its rows. In an operand of a product, x is m or n.
  * x_outer: x is the slow dimension, so a row of the matrix runs along k (A of an untransposed product, B of a
@@ -23,8 +33,8 @@ typedef struct vkt_gemm_matrix {
     uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
     uint64_t first; /* index of its first element in the tensor */
     /* For B alone. NULL: the tensor has f32. Else it has the words of these weights, which are not batched; ld is their
-     * `columns`, and `first` is the first number of a row. See vkt_gemm_reads_blocks. */
-    const vkt_quantized_attr *blocks;
+     * number of columns, and `first` is the first number of a row. See vkt_gemm_reads_blocks. */
+    const vkt_gemm_blocks *blocks;
 } vkt_gemm_matrix;
 
 /* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: a row of C runs along n. */

@@ -1,7 +1,6 @@
 /* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits the product's parts with it. */
 #include "ops/product/gemm_shared.h"
 #include "ops/product/gemm_tile.h"
-#include "ops/product/quantized.h"
 
 #include <math.h>
 
@@ -17,7 +16,7 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
 static bool blocks_in_one_binding(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     const uint64_t rows = g->b.x_outer ? g->n : o->k;
-    return rows * vkt_quantized_row(g->b.blocks->format, g->b.ld) + VKT_ALIGN_BYTES <= e->lim->max_storage_range_bytes;
+    return rows * g->b.blocks->row_bytes + VKT_ALIGN_BYTES <= e->lim->max_storage_range_bytes;
 }
 
 /* The split of the largest block by each variant with shared memory. A split is valid if its `can_` is true. */
@@ -58,7 +57,7 @@ static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
 static void bind_blocks(const vkt_emit *e, const vkt_gemm_part *columns, vkt_gemm_block *b)
 {
     const vkt_gemm_matrix *w = &b->g->b;
-    const uint64_t bytes = vkt_quantized_row(w->blocks->format, w->ld);
+    const uint64_t bytes = w->blocks->row_bytes;
     const uint64_t row = w->first / w->ld + (w->x_outer ? 0 : columns->k0);
     const uint64_t start = row * bytes, end = start + (w->x_outer ? columns->xn : columns->kn) * bytes;
     b->b = vkt_bind_range(e, w->t, start / 4, (end + 3) / 4 - start / 4, &b->b_base);
@@ -125,37 +124,30 @@ typedef struct candidates {
     uint64_t set; /* VKT_V of all of them */
 } candidates;
 
+static void add(candidates *c, vkt_variant v, bool can, double cost)
+{
+    if (!can) return;
+    c->list[c->n++] = (vkt_variant_cost){ v, cost };
+    c->set |= (uint64_t)1 << v;
+}
+
 /* Only the first block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand packs them.
  */
-static candidates candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
-                                const shared_tilings *shared)
+static void candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared,
+                          candidates *c)
 {
     const bool a_unpacked = vkt_gemm_needs_no_packing(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_unpacked = vkt_gemm_needs_no_packing(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const bool panels = !g->b.blocks || !g->b.x_outer;
     const vkt_traits *t = e->lim->traits;
-    const bool f32 = !g->b.blocks, panels = f32 || !g->b.x_outer;
-    const struct {
-        vkt_variant variant;
-        bool can;
-        double cost;
-    } variants[] = {
-        { VKT_V_PACKED, panels, panels_cost(e, g, true, true) },
-        { VKT_V_PACKED_A, f32 && b_unpacked, panels_cost(e, g, true, false) },
-        { VKT_V_PACKED_B, panels && a_unpacked, panels_cost(e, g, false, true) },
-        { VKT_V_PLACED, f32 && a_unpacked && b_unpacked, panels_cost(e, g, false, false) },
-        { VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost) },
-        { VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost) },
-        { VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, vkt_blocks_coop_cost(t, &shared->coop)) },
-        { VKT_V_COOP2, shared->can_coop2, tiles_cost(g, t->coop2_pays, t->coop2_cost) },
-    };
-    candidates c = { .n = 0 };
-    _Static_assert(VKT_COUNT(c.list) == VKT_COUNT(variants), "the list has room for all variants");
-    for (size_t i = 0; i < VKT_COUNT(variants); i++) {
-        if (!variants[i].can) continue;
-        c.list[c.n++] = (vkt_variant_cost){ variants[i].variant, variants[i].cost };
-        c.set |= (uint64_t)1 << variants[i].variant;
-    }
-    return c;
+    add(c, VKT_V_PACKED, panels, panels_cost(e, g, true, true));
+    add(c, VKT_V_PACKED_A, b_unpacked, panels_cost(e, g, true, false));
+    add(c, VKT_V_PACKED_B, panels && a_unpacked, panels_cost(e, g, false, true));
+    add(c, VKT_V_PLACED, a_unpacked && b_unpacked, panels_cost(e, g, false, false));
+    add(c, VKT_V_SHARED, shared->can_shared, tiles_cost(g, t->shared_pays, t->shared_cost));
+    add(c, VKT_V_SPLIT_K, shared->can_split_k, tiles_cost(g, t->shared_pays, t->split_k_cost));
+    add(c, VKT_V_COOP, shared->can_coop, tiles_cost(g, t->shared_pays, vkt_blocks_coop_cost(t, &shared->coop)));
+    add(c, VKT_V_COOP2, shared->can_coop2, tiles_cost(g, t->coop2_pays, t->coop2_cost));
 }
 
 /* ---- the parts ---- */
@@ -218,9 +210,10 @@ bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g)
     f32.b.blocks = NULL;
     if (!vkt_gemm_split_of(e, g, &o)) return false;
     const shared_tilings shared = tile_shared(e, g, &o), f32_shared = tile_shared(e, &f32, &o);
-    const uint64_t reading = candidates_of(e, g, &o, &shared).set,
-                   all = reading | candidates_of(e, &f32, &o, &f32_shared).set;
-    return (vkt_open(e, all) & reading) != 0;
+    candidates reading = { .n = 0 }, all = { .n = 0 };
+    candidates_of(e, g, &o, &shared, &reading);
+    candidates_of(e, &f32, &o, &f32_shared, &all);
+    return (vkt_open(e, all.set | reading.set) & reading.set) != 0;
 }
 
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks)
@@ -238,7 +231,8 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
         return;
     }
     const shared_tilings shared = tile_shared(e, g, &o);
-    const candidates c = candidates_of(e, g, &o, &shared);
+    candidates c = { .n = 0 };
+    candidates_of(e, g, &o, &shared, &c);
     const vkt_variant v = vkt_pick(e, c.list, c.n);
     const vkt_blocks *tiling = tiling_of(&shared, v);
     if (tiling) vkt_pick_tile(e, vkt_blocks_tile(tiling));

@@ -1,6 +1,5 @@
 /* ops/product/gemm_shared.c - see gemm_shared.h, and shaders/product/gemm_shared.comp. */
 #include "ops/product/gemm_shared.h"
-#include "ops/product/quantized.h"
 
 #include "kernel/ids.h"
 
@@ -25,8 +24,7 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                         .a_ld = g->a.ld,
                                         .a_batch = (uint32_t)g->a.batch,
                                         .b_base = b->b_base,
-                                        .b_ld = g->b.blocks ? (uint32_t)vkt_quantized_row(g->b.blocks->format, g->b.ld)
-                                                            : g->b.ld,
+                                        .b_ld = g->b.blocks ? g->b.blocks->row_bytes : g->b.ld,
                                         .b_batch = (uint32_t)g->b.batch,
                                         .c_base = base,
                                         .c_ld = c->ld,

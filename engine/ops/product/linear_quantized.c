@@ -49,13 +49,13 @@ static void settle(void *attr, vkt_case_input *in)
 
 /* ---- dispatches ---- */
 
-/* Returns the product of x and the words of the weights. */
-static vkt_gemm product_of(const vkt_node *n)
+/* Returns the product of x and the words of the weights, whose blocks are `blocks`. */
+static vkt_gemm product_of(const vkt_node *n, const vkt_gemm_blocks *blocks)
 {
     const vkt_quantized_attr *a = n->attr;
     const uint32_t in = a->transposed ? a->rows : a->columns, out = a->transposed ? a->columns : a->rows;
     return (vkt_gemm){ .a = { .t = n->in[X], .x_outer = true, .ld = in },
-                       .b = { .t = n->in[WORDS], .x_outer = !a->transposed, .ld = a->columns, .blocks = a },
+                       .b = { .t = n->in[WORDS], .x_outer = !a->transposed, .ld = a->columns, .blocks = blocks },
                        .c = { .t = n->out[0], .ld = out },
                        .bias = n->in[BIAS],
                        .m = vkt_node_in(n, X)->shape.dim[0],
@@ -140,7 +140,8 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
-    const vkt_gemm product = product_of(n);
+    const vkt_gemm_blocks blocks = vkt_quantized_blocks(n->attr);
+    const vkt_gemm product = product_of(n, &blocks);
     const double m = product.m;
     const bool gpu = e->lim->traits->shared_pays;
     const double rows = fmax(m, gpu ? 32 : 4);

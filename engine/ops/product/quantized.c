@@ -152,6 +152,14 @@ void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_te
               (part){ .row = first, .rows = n, .n = (uint32_t)vkt_round_up(n, 4), .width = width });
 }
 
+vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a)
+{
+    return (vkt_gemm_blocks){ .weights = a,
+                              .format = a->format,
+                              .row_bytes = (uint32_t)vkt_quantized_row(a->format, a->columns),
+                              .emit_panels = vkt_dequantize_panels_emit };
+}
+
 /* ---- random cases ---- */
 
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows)

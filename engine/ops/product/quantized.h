@@ -2,7 +2,7 @@
 #ifndef VKT_QUANTIZED_H
 #define VKT_QUANTIZED_H
 
-#include "ops/ops.h"
+#include "ops/product/gemm.h"
 
 /* Returns the bytes of a row of `columns` numbers; 0: these are no whole blocks, or the format is unknown. */
 uint64_t vkt_quantized_row(uint32_t format, uint32_t columns);
@@ -19,6 +19,8 @@ void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tens
  * must hold y. Then it also holds the words, which have half as many bytes, or fewer. */
 void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                                 uint32_t width, vkt_tensor y);
+/* Returns the weights as an operand of a product. It is valid as long as `a`. */
+vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a);
 /* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
  * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
