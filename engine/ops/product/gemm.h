@@ -53,9 +53,9 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
 /* Returns the cost of unpacking the weights of a product, in multiply-adds for each number. Without `blocks`, numbers
  * are written to memory and read once more. For GPUs, 64 is an estimate, from 4 bytes each way in the cache. With
- * `blocks`, a GPU unpacks a number again for each 64 rows of A: 20 is the mean of the formats in what RADV computes for
- * RDNA 3. CPU drivers are slow with tiles in shared memory. They unpack to the panels of B if rows along n are whole
- * pages. */
+ * `blocks`, a GPU unpacks a number again for each 64 rows of A. 20 is in the range of RADV's estimates for RDNA 3: 15
+ * for Q8_0, 23 for Q4_1, 41 for Q4_K. CPU drivers are slow with tiles in shared memory. They unpack to the panels of B
+ * if rows along n are whole pages. */
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks);
 
 /* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */

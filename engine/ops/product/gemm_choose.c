@@ -11,8 +11,8 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
     return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
-/* Returns true if a binding holds the quantized rows of B that a block needs: whole rows, also if it needs only some k
- * of them. */
+/* Returns true if one binding holds the quantized rows of B that a block of the product needs. Whole rows are bound,
+ * even if the block needs only a part of their k. */
 static bool blocks_in_one_binding(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     const uint64_t rows = g->b.x_outer ? g->n : o->k;
@@ -52,8 +52,7 @@ static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
                                 : NULL;
 }
 
-/* Binds the rows of quantized weights that the part needs. They have half as many bytes as f32, or fewer, so one
- * binding holds them. */
+/* Binds the rows of quantized weights that the part needs. One binding holds them: see blocks_in_one_binding. */
 static void bind_blocks(const vkt_emit *e, const vkt_gemm_part *columns, vkt_gemm_block *b)
 {
     const vkt_gemm_matrix *w = &b->g->b;
@@ -131,8 +130,8 @@ static void add(candidates *c, vkt_variant v, bool can, double cost)
     c->set |= (uint64_t)1 << v;
 }
 
-/* Only the first block is checked for packing, because later blocks have its alignment, or vkt_gemm_operand packs them.
- */
+/* Adds the variants that can compute the product. Only the first block is checked for packing, because later blocks
+ * have its alignment, or vkt_gemm_operand packs them. */
 static void candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared,
                           candidates *c)
 {
