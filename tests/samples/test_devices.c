@@ -1,5 +1,6 @@
 /* Tests --devices and --mpi of vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a
  file. */
+#include "samples/mpi.h"
 #include "samples/program.h"
 
 #include <dirent.h>
@@ -16,16 +17,6 @@
     "--data", "text", "--context", "8", "--layers", "1", "--heads", "2", "--width", "16", "--sample", "0", "--batch", \
         "16", "--schedule", "constant"
 #define EPOCHS "--epochs", "4"
-
-#ifdef VKT_MPIRUN
-static const char *const mpirun = VKT_MPIRUN;
-#else
-static const char *const mpirun = NULL;
-#endif
-/* Lets OpenMPI run as root and with more ranks than cores. OpenMPI leaks memory of its own; LSAN_OPTIONS keeps a
- * sanitizer from reporting it. */
-static const char *const mpi_env[] = { "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                       "OMPI_MCA_rmaps_base_oversubscribe=1", "LSAN_OPTIONS=detect_leaks=0", NULL };
 
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_GPT_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })

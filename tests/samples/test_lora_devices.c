@@ -1,5 +1,6 @@
 /* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model: the number of ranks changes no byte of a
  * file, and one rank answers. */
+#include "samples/mpi.h"
 #include "samples/program.h"
 
 #include <stdio.h>
@@ -14,15 +15,6 @@
 #define QUIET TINY, "-q", "--answer", "0"
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
-
-#ifdef VKT_MPIRUN
-static const char *const mpirun = VKT_MPIRUN;
-#else
-static const char *const mpirun = NULL;
-#endif
-/* As in test_devices.c. */
-static const char *const mpi_env[] = { "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                       "OMPI_MCA_rmaps_base_oversubscribe=1", "LSAN_OPTIONS=detect_leaks=0", NULL };
 
 /* Writes 20 questions with answers of different lengths. */
 static void write_data(const rig *r)
