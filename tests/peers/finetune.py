@@ -257,7 +257,7 @@ def run_answers(a):
         trajectory(model, ids.repeat(a.epochs, 1, 1), labels.repeat(a.epochs, 1, 1), a.lr)
         model.save_pretrained(a.out)
     form = re.compile(r"#### (-?[\d,.]*\d)\s*$")
-    formed, right = 0, 0
+    formed, right, cut = 0, 0, 0
     model.eval()
     unseen = lines[-a.answers:]
     for i in range(0, len(unseen), 8):
@@ -268,8 +268,9 @@ def run_answers(a):
         for e, ids in zip(unseen[i:i + 8], y[:, x["input_ids"].shape[1]:]):
             found = form.search(tokenizer.decode(ids, skip_special_tokens=True))
             formed += found is not None
+            cut += tokenizer.eos_token_id not in ids
             right += found is not None and found[1].replace(",", "") == form.search(e["answer"])[1].replace(",", "")
-    print(f"answers {len(unseen)}  in the form {formed}  right {right}")
+    print(f"answers {len(unseen)}  in the form {formed}  right {right}  cut {cut}")
 
 
 def main():
