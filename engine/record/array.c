@@ -66,7 +66,7 @@ vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shap
     return VKT_OK;
 }
 
-/* ---- copies in other contexts ---- */
+/* ---- copies in other contexts, and hashes ---- */
 
 vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx)
 {
@@ -86,11 +86,11 @@ static void leave_ring(vkt_array *a)
     before->next = before == a->next ? NULL : a->next;
 }
 
-/* Copies the bytes of `from` to `to` in pieces, through host memory. */
-static vkt_result copy_bytes(const vkt_array *from, const vkt_array *to)
+/* Reads the bytes of `from` in pieces. Copies them to the array `to`, or if it is NULL, continues *hash with them. */
+static vkt_result read_bytes(const vkt_array *from, const vkt_array *to, uint64_t *hash)
 {
     enum { PIECE_BYTES = 1 << 20 };
-    const vkt_host *h = &to->ctx->host;
+    const vkt_host *h = &(to ? to : from)->ctx->host;
     const uint64_t bytes = vkt_round_up(from->bytes, 4), piece = VKT_MIN(bytes, (uint64_t)PIECE_BYTES);
     void *room = vkt_alloc(h, piece);
     if (!room) return vkt_fail_nomem(h, "a piece of an array", piece);
@@ -98,10 +98,16 @@ static vkt_result copy_bytes(const vkt_array *from, const vkt_array *to)
     for (uint64_t at = 0; at < bytes && r == VKT_OK; at += piece) {
         const uint64_t n = VKT_MIN(piece, bytes - at);
         r = vkt_readback(from->ctx, from->buffer, at, room, n);
-        if (r == VKT_OK) r = vkt_upload(to->ctx, to->buffer, at, room, n);
+        if (r == VKT_OK && to) r = vkt_upload(to->ctx, to->buffer, at, room, n);
+        if (r == VKT_OK && hash) *hash = vkt_hash(*hash, room, VKT_MIN(n, from->bytes - at));
     }
     vkt_free(h, room);
     return r;
+}
+
+vkt_result vkt_array_hash(const vkt_array *a, uint64_t *hash)
+{
+    return read_bytes(a, NULL, hash);
 }
 
 vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out)
@@ -116,7 +122,7 @@ vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out)
     vkt_array *copy;
     const vkt_array_params p = { .dtype = a->dtype, .shape = a->shape, .name = "copy of an array" };
     VKT_TRY(vkt_array_create(ctx, &p, &copy));
-    const vkt_result r = copy_bytes(a, copy);
+    const vkt_result r = read_bytes(a, copy, NULL);
     if (r == VKT_OK) {
         copy->next = a->next ? a->next : a;
         a->next = copy;

@@ -29,6 +29,9 @@ struct vkt_array {
 
 /* array.c: returns the array of `ctx` in a's ring of copies, which may be `a` itself; NULL: there is none. */
 vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx);
+/* array.c: continues *hash with the bytes of an array. Waits for all submitted work of its context. VKT_E_STATE: an
+ * adopted buffer without TRANSFER_SRC. VKT_E_NOMEM, and errors of the device. */
+vkt_result vkt_array_hash(const vkt_array *a, uint64_t *hash);
 /* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared), of the
  * class VKT_MEM_STAGING. vkt_array_map returns its memory. name NULL: "shared". Errors are those of vkt_array_create.
  */

@@ -29,14 +29,38 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
     return VKT_OK;
 }
 
+/* Returns the array of value i whose bytes the ranks compare, or NULL. Memory that the program, the application or the
+ * host may write is not compared. */
+static const vkt_array *constant_array(const vkt_trainer *t, uint32_t i)
+{
+    const vkt_value *v = &t->g->values[i];
+    if (v->role != VKT_ROLE_EXTERNAL || v->alias || v->written || !v->array) return NULL;
+    const vkt_array *a = vkt_array_in(v->array, t->ctx);
+    return a && !a->buffer->lent && !a->buffer->mapped ? a : NULL;
+}
+
+/* Computes the hash of the arrays that the graph names (vkt_external_array), for instance a model's frozen weights. */
+static vkt_result hash_arrays(const vkt_trainer *t, uint64_t *hash)
+{
+    *hash = VKT_HASH_START;
+    for (uint32_t i = 1; i < t->g->n_values; i++) {
+        const vkt_array *a = constant_array(t, i);
+        uint32_t k = 1;
+        while (a && k < i && constant_array(t, k) != a) k++;
+        if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* the first value that has this array */
+    }
+    return VKT_OK;
+}
+
 /* Adds this rank's facts, as lines "name=value" (like the settings in identity.h). */
 static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x)
 {
     const vkt_device_info *device = vkt_ctx_device(t->ctx);
     const vkt_position *at = &t->at;
-    uint64_t weights, kernels = hash_kernels(VKT_HASH_START, t->program);
+    uint64_t weights, arrays, kernels = hash_kernels(VKT_HASH_START, t->program);
     VKT_TRY(vkt_identity_compute(t));
     VKT_TRY(hash_weights(t, &weights));
+    VKT_TRY(hash_arrays(t, &arrays));
     kernels = hash_kernels(kernels, t->shards.update);
     vkt_text_add(x, "library=%d.%d.%d\ndevice=%s\ndriver=%s\nsubgroup size=%u\nranks=%u\nbuckets=%u\ncheck_every=%u\n",
                  VKT_VERSION_MAJOR, VKT_VERSION_MINOR, VKT_VERSION_PATCH, device->name, device->driver,
@@ -45,6 +69,7 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     vkt_text_add(x, "network=#%016" PRIx64 "\n", vkt_hash(VKT_HASH_START, t->graph_lines, strlen(t->graph_lines)));
     vkt_text_add(x, "seed=%" PRIu64 "\nstep=%" PRIu64 "\nepoch=%u\nbatch of the epoch=%u\nweights=#%016" PRIx64 "\n",
                  t->params.seed, at->t, at->epoch, at->batch, weights);
+    vkt_text_add(x, "arrays of the model=#%016" PRIx64 "\n", arrays);
     vkt_text_add(x, "epochs=%u\npatience=%u\nmonitor=%d\nmin_delta=%a\ncheckpoint=%d\ncheckpoint_every=%" PRIu64 "\n",
                  p->epochs, p->patience, (int)p->monitor, p->min_delta, p->checkpoint != NULL, p->checkpoint_every);
     vkt_text_add(x, "allow_nonfinite=%d\n", p->allow_nonfinite);

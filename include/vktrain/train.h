@@ -197,7 +197,7 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
- * step. VKT_E_STATE also if the ranks do not have the same run, data, state and attached texts. After VKT_E_IO,
+ * step. VKT_E_STATE also if the ranks do not have the same run, data, state, arrays and attached texts. After VKT_E_IO,
  * VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step,
  * and another fit continues where this one failed. With several ranks such a failure ends the run: resume its
  * checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file

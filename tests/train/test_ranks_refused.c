@@ -85,15 +85,21 @@ typedef struct own {
     float weight;         /* not 0: replaces the first weight */
     const char *texts[2]; /* attached under the names "model" and "words", in this order; NULL: not attached */
     bool backwards;       /* the texts are attached in the other order */
+    float scale;          /* not 0: the model multiplies its result by an array; its last number is this one */
+    bool visible;         /* the host may write the array */
+    vkt_array *array;
 } own;
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     const own *o = user;
     const vkt_nn_batch_norm_params norm = { .momentum = o->momentum };
+    vkt_graph *g = vkt_builder_graph(b);
     x = vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 4, .kernel = { 3 } });
     x = vkt_nn_max_pool2d(b, vkt_nn_batch_norm(b, "norm", x, &norm), 2);
-    return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+    x = vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+    if (!o->array) return x;
+    return vkt_mul(g, x, vkt_external_array(g, "scale", o->array, VKT_F32, vkt_shape1(RIG_CLASSES)));
 }
 
 static own own_of(const rig *r)
@@ -106,6 +112,11 @@ static own own_of(const rig *r)
 static void make(hands *h, uint32_t rank, own *o)
 {
     o->p.model.user = o;
+    const float scales[RIG_CLASSES] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, o->scale };
+    const vkt_array_params array = {
+        .dtype = VKT_F32, .shape = vkt_shape1(RIG_CLASSES), .data = scales, .host_visible = o->visible
+    };
+    if (o->scale != 0) assert_int_equal(vkt_array_create(h->rank[rank].ctx, &array, &o->array), VKT_OK);
     hands_train(h, rank, o->p, &o->fit);
     for (int k = 0; k < 2; k++) {
         const int i = o->backwards ? 1 - k : k;
@@ -204,6 +215,39 @@ static void ranks_with_other_attached_texts_are_refused(void **state)
     hands_free(&h);
 }
 
+/* Fits two ranks. Returns whether both succeed. A rank's array is destroyed after its trainer, before its context. */
+static bool fit_both(rig *r, own *a, own *b)
+{
+    hands h = hands_make(r, 2, 0);
+    own *const both[] = { a, b };
+    for (uint32_t i = 0; i < 2; i++) make(&h, i, both[i]);
+    vkt_test_expect_errors(true);
+    hands_fit(&h);
+    vkt_test_expect_errors(false);
+    assert_int_equal(h.rank[0].result, h.rank[1].result);
+    const bool fit = h.rank[0].result == VKT_OK;
+    for (int i = 0; i < 2; i++) {
+        vkt_trainer_destroy(&h.rank[i].t);
+        vkt_array_destroy(&both[i]->array);
+    }
+    hands_free(&h);
+    return fit;
+}
+
+/* Arrays that the host may write can have other bytes in each rank: they are no constants of the model. */
+static void ranks_with_other_arrays_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    own a = own_of(r), b = own_of(r);
+    a.scale = b.scale = 2;
+    assert_true(fit_both(r, &a, &b));
+    b.scale = 3;
+    assert_false(fit_both(r, &a, &b));
+    vkt_test_error_contains("differ: arrays of the model: not the same as in rank 0");
+    a.visible = b.visible = true;
+    assert_true(fit_both(r, &a, &b));
+}
+
 /* Further contexts of one trainer train with its texts. */
 static void the_texts_of_a_trainer_are_those_of_its_devices(void **state)
 {
@@ -268,6 +312,7 @@ int main(void)
         rig_test(contexts_and_transports_that_do_not_fit_are_refused),
         rig_test(ranks_that_are_not_alike_are_refused),
         rig_test(ranks_with_other_attached_texts_are_refused),
+        rig_test(ranks_with_other_arrays_are_refused),
         rig_test(the_texts_of_a_trainer_are_those_of_its_devices),
         rig_test(ranks_become_alike),
         rig_test(a_rank_is_replaced),
