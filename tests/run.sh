@@ -36,10 +36,20 @@ touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
 title=
 
-phase() { # phase TITLE: ends the phase before, prints its time, and begins a new phase
-    [ -z "$title" ] || echo "---- $(($(date +%s) - phase_start)) s"
+cpu_seconds() { # sets $cpu to the CPU time of all children that have ended
+    times >"$out/times"
+    cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] } printf "%d", s }' "$out/times")
+}
+
+phase() { # phase TITLE: ends the phase before, prints its time and how many cores it kept busy, and begins a new phase
+    cpu_seconds
+    if [ -n "$title" ]; then
+        seconds=$(($(date +%s) - phase_start))
+        echo "---- $seconds s, $(awk "BEGIN { printf \"%.1f\", ($cpu - $phase_cpu) / ($seconds + 0.5) }") cores busy"
+    fi
     title=$1
     phase_start=$(date +%s)
+    phase_cpu=$cpu
     printf '\n==== %s\n' "$title"
 }
 
@@ -142,8 +152,8 @@ if [ "$mode" = full ]; then
     phase "more drivers, and a shader compiler that knows cooperative matrices"
     sh tests/drivers.sh "$drivers"
     [ ! -f "$drivers/swiftshader.json" ] || export VKT_OTHER_DRIVER="$drivers/swiftshader.json"
-    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # if empty, the build uses shaders/coop or the system's
-    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # compiler
+    # If it is empty, the build uses shaders/coop or the system's compiler.
+    coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null)
 fi
 
 phase "build"

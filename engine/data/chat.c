@@ -273,8 +273,10 @@ vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt
     writer w = { .h = &h };
     vkt_text out = { .h = &h };
     vkt_result r = write_chat(&w, form, messages, n, flags);
+    if (r == VKT_OK && w.n > INT32_MAX)
+        r = vkt_fail(&h, VKT_E_ARG, "chat: want a text below 2 GiB, got %zu bytes", w.n);
     if (r == VKT_OK) {
-        vkt_text_add(&out, "%.*s", (int)VKT_MIN(w.n, INT32_MAX), w.text);
+        vkt_text_add(&out, "%.*s", (int)w.n, w.text);
         r = vkt_text_detach(&out, text);
     }
     vkt_text_free(&out);

@@ -168,10 +168,11 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
         else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
             ctx->has_coop = vkt_features_have_coop(a->features);
         else if (strcmp(a->extensions[i], VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME) == 0)
-            ctx->has_coop2 = vkt_features_have_coop(a->features) && vkt_features_have_coop2(a->features);
+            ctx->has_coop2 = vkt_features_have_coop2(a->features);
         else if (strcmp(a->extensions[i], VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME) == 0)
             ctx->has_bfloat = vkt_features_have_bfloat(a->features);
     ctx->has_bfloat = ctx->has_bfloat && ctx->has_coop;
+    ctx->has_coop2 = ctx->has_coop2 && ctx->has_coop;
     ctx->has_int64 = vkt_features_have_int64(a->features);
     ctx->capabilities = vkt_capabilities_of(a->features);
     ctx->info = c.info;
