@@ -18,8 +18,9 @@ typedef struct table {
     const uint32_t *labels;
     const float *targets; /* (rows, target_width) */
     uint32_t target_width;
-    double *norm; /* C means, then C standard deviations */
-    char **names; /* `classes` of them, or NULL */
+    uint32_t *terms; /* see vkt_dataset_params.terms; NULL: 1 each. Owned */
+    double *norm;    /* C means, then C standard deviations */
+    char **names;    /* `classes` of them, or NULL */
     bool own_features, own_labels, own_targets;
     pthread_mutex_t lock; /* guards `busy` */
     pthread_cond_t given; /* signalled when a worker number is free again */
@@ -51,6 +52,7 @@ static void table_free(table *t)
     if (t->own_targets) vkt_free(&h, (void *)(uintptr_t)t->targets);
     for (uint32_t i = 0; t->names && i < t->classes; i++) vkt_free(&h, t->names[i]);
     vkt_free(&h, t->names);
+    vkt_free(&h, t->terms);
     vkt_free(&h, t->norm);
     pthread_cond_destroy(&t->given);
     pthread_mutex_destroy(&t->lock);
@@ -123,6 +125,24 @@ static vkt_result set_targets(table *t, const vkt_dataset_params *p)
     return VKT_OK;
 }
 
+static vkt_result set_terms(table *t, const vkt_dataset_params *p)
+{
+    if (!p->terms) return VKT_OK;
+    const vkt_host *h = &t->host;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < p->rows; i++) {
+        sum += p->terms[i];
+        if (p->terms[i] == 0) return vkt_fail(h, VKT_E_ARG, "data set: row %u: want 1 term or more, got 0", i);
+    }
+    if (sum > UINT32_MAX)
+        return vkt_fail(h, VKT_E_ARG, "data set: want fewer than 2^32 terms in all rows, got %llu",
+                        (unsigned long long)sum);
+    t->terms = vkt_alloc_array(h, p->rows, sizeof *t->terms);
+    if (!t->terms) return vkt_fail_nomem(h, "terms of rows", p->rows * sizeof *t->terms);
+    memcpy(t->terms, p->terms, p->rows * sizeof *t->terms);
+    return VKT_OK;
+}
+
 /* Sets the mean and the standard deviation of each of the C channels. `mean` NULL: 0. `std` NULL: 1. Nothing changes on
  * failure. */
 static vkt_result set_norm(table *t, const double *mean, const double *std)
@@ -161,6 +181,7 @@ static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_datas
     vkt_result r = set_shape(t, p);
     if (r == VKT_OK) r = set_classes(t, p);
     if (r == VKT_OK) r = set_targets(t, p);
+    if (r == VKT_OK) r = set_terms(t, p);
     if (r == VKT_OK) {
         t->norm = vkt_alloc_array(h, t->shape[0], 2 * sizeof *t->norm);
         r = t->norm ? set_norm(t, p->mean, p->std)
@@ -369,6 +390,12 @@ const float *vkt_dataset_targets(const vkt_dataset *ds)
 {
     if (!ds) return NULL;
     return ds->t->targets ? ds->t->targets + (size_t)ds->first * ds->t->target_width : NULL;
+}
+
+const uint32_t *vkt_dataset_terms(const vkt_dataset *ds)
+{
+    if (!ds) return NULL;
+    return ds->t->terms ? ds->t->terms + ds->first : NULL;
 }
 
 uint32_t vkt_dataset_target_width(const vkt_dataset *ds)

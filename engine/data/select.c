@@ -8,6 +8,7 @@ typedef struct description {
     vkt_dataset_params p;
     uint32_t *labels;
     float *targets;
+    uint32_t *terms;
     const char **names;
 } description;
 
@@ -15,6 +16,7 @@ static void forget(const vkt_host *h, description *d)
 {
     vkt_free(h, d->labels);
     vkt_free(h, d->targets);
+    vkt_free(h, d->terms);
     vkt_free(h, d->names);
 }
 
@@ -22,7 +24,8 @@ static void forget(const vkt_host *h, description *d)
 static vkt_result describe(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, description *d)
 {
     const vkt_host *h = vkt_dataset_host(ds);
-    const uint32_t *labels = vkt_dataset_labels(ds), width = vkt_dataset_target_width(ds);
+    const uint32_t *labels = vkt_dataset_labels(ds), *terms = vkt_dataset_terms(ds);
+    const uint32_t width = vkt_dataset_target_width(ds);
     const float *targets = vkt_dataset_targets(ds);
     const bool named = vkt_dataset_class_name(ds, 0), sequence = vkt_is_sequence(vkt_dataset_type(ds));
     const bool vector = vkt_dataset_sample_rank(ds) == 1;
@@ -39,19 +42,23 @@ static vkt_result describe(const vkt_dataset *ds, const uint32_t *rows, uint32_t
                                .std = sequence ? NULL : vkt_dataset_std(ds) } };
     if (labels) d->labels = vkt_alloc_array(h, n, sizeof *labels);
     if (targets) d->targets = vkt_alloc_array(h, (size_t)n * width, sizeof *targets);
+    if (terms) d->terms = vkt_alloc_array(h, n, sizeof *terms);
     if (named) d->names = vkt_alloc_array(h, d->p.classes, sizeof *d->names);
-    if ((labels && !d->labels) || (targets && !d->targets) || (named && !d->names)) {
+    if ((labels && !d->labels) || (targets && !d->targets) || (terms && !d->terms) || (named && !d->names)) {
         forget(h, d);
-        return vkt_fail_nomem(h, "labels and targets", (size_t)n * (sizeof *labels + width * sizeof *targets));
+        return vkt_fail_nomem(h, "labels, targets and terms",
+                              (size_t)n * (2 * sizeof *labels + width * sizeof *targets));
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = rows ? rows[i] : i;
         if (labels) d->labels[i] = labels[row];
+        if (terms) d->terms[i] = terms[row];
         if (targets) memcpy(d->targets + (size_t)i * width, targets + (size_t)row * width, width * sizeof *targets);
     }
     for (uint32_t i = 0; named && i < d->p.classes; i++) d->names[i] = vkt_dataset_class_name(ds, i);
     d->p.labels = d->labels;
     d->p.targets = d->targets;
+    d->p.terms = d->terms;
     d->p.class_names = d->names;
     return VKT_OK;
 }

@@ -19,10 +19,12 @@ vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *wor
     const float lr = run ? run->lr : 0.0f;
     memset(words, 0, RING_WORDS * sizeof *words);
     words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_ALL;
+    words[RING_WEIGHT] = run && run->terms ? run->terms : words[RING_ROWS] == ROWS_ALL ? 1 : words[RING_ROWS];
     words[RING_FIRST] = run ? run->first : 0;
     memcpy(&words[RING_LR], &lr, sizeof lr);
     if (!s) return VKT_OK;
     words[RING_ROWS] = run ? run->rows : 0;
+    if (!words[RING_ROWS] || !run->terms) words[RING_WEIGHT] = words[RING_ROWS];
     words[RING_SHARD] = s->shard;
     words[RING_PART] = s->part;
     words[RING_DRAW] = s->draw;

@@ -95,9 +95,10 @@ void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
 
 static void add_result(vkt_sums *s, const vkt_batch_result *r)
 {
-    s->loss += (double)r->loss * r->rows;
+    s->loss += (double)r->loss * r->terms;
     s->correct += (double)r->correct;
     s->rows += r->rows;
+    s->terms += r->terms;
 }
 
 /* Waits for `run`, which computes batch number `batch` of this rank, and adds its result to *s. */
@@ -105,7 +106,7 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_su
 {
     vkt_metrics m;
     VKT_TRY(vkt_program_metrics(e->program, run, &m));
-    const vkt_batch_result result = { m.loss, m.correct, m.rows };
+    const vkt_batch_result result = { m.loss, m.correct, m.rows, m.terms };
     if (e->results) e->results[e->first_batch + batch] = result;
     add_result(s, &result);
     return VKT_OK;
@@ -148,7 +149,8 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
         if (b.rows) {
-            VKT_TRY(vkt_program_run(e->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &run));
+            const vkt_run batch = { .rows = b.rows, .first = b.first, .terms = b.terms };
+            VKT_TRY(vkt_program_run(e->program, &batch, &run));
             vkt_feed_used(&e->feed, run);
             submitted++;
         }

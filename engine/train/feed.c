@@ -300,6 +300,14 @@ static vkt_result free_slots(vkt_feed *f, vkt_program *p)
     }
 }
 
+uint32_t vkt_feed_terms(const vkt_feed *f, uint64_t first, uint32_t n)
+{
+    const uint32_t *terms = vkt_dataset_terms(f->data);
+    uint32_t sum = 0;
+    for (uint32_t i = 0; terms && i < n; i++) sum += terms[f->host_order[first + i]];
+    return sum;
+}
+
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
 {
     *out = (vkt_batch){ .rows = VKT_MIN(f->batch, f->length - f->at), .first = f->at };
@@ -311,6 +319,7 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
         f->busy[f->slot] = true;
         f->run[f->slot] = UINT64_MAX;
     }
+    out->terms = vkt_feed_terms(f, f->at, out->rows);
     f->at += out->rows;
     return VKT_OK;
 }

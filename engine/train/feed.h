@@ -39,6 +39,7 @@ typedef struct vkt_feed {
 
 typedef struct vkt_batch {
     uint32_t rows, first; /* rows 0: the epoch is over */
+    uint32_t terms;       /* terms of the rows together (vkt_dataset_terms); 0: the data set has none */
 } vkt_batch;
 
 typedef struct vkt_feed_params {
@@ -70,6 +71,8 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
+/* Returns the terms of samples `first` to first + n - 1 of host_order together; 0: the data set has none. */
+uint32_t vkt_feed_terms(const vkt_feed *f, uint64_t first, uint32_t n);
 /* Begins the epoch of `pass` at batch `skip`. Before, the caller writes the epoch's order to f->host_order. The caller
  * may also change f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
  * finished, waits for its runs and frees its slots first. */

@@ -15,12 +15,13 @@ enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
  * step that has the batch. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
-    uint32_t per_step; /* batches per step */
-    uint64_t begun;    /* number of batches that were submitted */
-    uint32_t rows, batch;
-    double before;      /* sum of the losses of this epoch's samples before the newest result */
-    double sums[STEPS]; /* sum of the losses of a step's samples */
-    double seen[STEPS]; /* number of samples of a step whose losses are in the sum */
+    uint32_t per_step;     /* batches per step */
+    uint64_t begun;        /* number of batches that were submitted */
+    const vkt_sums *epoch; /* sums of the trainer's epoch */
+    double before;         /* epoch->loss before the newest result */
+    uint64_t terms_before; /* epoch->terms before the newest result */
+    double sums[STEPS];    /* sum of the losses of a step's terms */
+    double seen[STEPS];    /* number of terms of a step whose losses are in the sum */
     bool ended, stopped;
     double lowest;
     uint32_t n; /* number of complete steps with a finite loss */
@@ -49,15 +50,13 @@ static double mean(const test *x, uint32_t from, uint32_t to)
 static void add_batch(test *x, const vkt_fit_progress *p)
 {
     const uint64_t at = (uint64_t)(p->epoch - 1) * p->batches + p->batch - 1, step = at / x->per_step;
-    const uint64_t first = (uint64_t)(p->batch - 1) * x->batch;
-    const double rows = first + x->batch <= x->rows ? x->batch : (double)(x->rows - first);
     if (x->ended || step >= STEPS) return;
-    if (p->batch == 1) x->before = 0;
-    const double sum = p->loss * ((double)first + rows); /* p->loss is the mean over the epoch so far */
-    x->sums[step] += sum - x->before;
-    x->seen[step] += rows;
-    x->before = sum;
-    x->ended = !isfinite(sum);
+    if (p->batch == 1) x->before = 0, x->terms_before = 0;
+    x->sums[step] += x->epoch->loss - x->before;
+    x->seen[step] += (double)(x->epoch->terms - x->terms_before);
+    x->before = x->epoch->loss;
+    x->terms_before = x->epoch->terms;
+    x->ended = !isfinite(x->before);
     if (x->ended || (at + 1) % x->per_step) return;
     x->n = (uint32_t)step + 1;
     const double now = mean(x, x->n > NEIGHBOURS ? x->n - 1 - NEIGHBOURS : 0, x->n - 1);
@@ -126,7 +125,7 @@ static vkt_result run(vkt_trainer *t, test *x, float *best)
 {
     const saved s = { t->params.schedule, t->validation, t->history, t->at,
                       t->owes_checkpoint, t->diverged,   t->n_steps, t->best };
-    const uint32_t batches = vkt_div_up(x->rows, x->batch);
+    const uint32_t batches = vkt_steps_of_epoch(t);
     const vkt_fit_params fit = { .epochs = STEPS * x->per_step / batches + 1,
                                  .allow_nonfinite = true,
                                  .callbacks = { .user = x, .on_batch = on_batch, .stop = is_over } };
@@ -157,9 +156,8 @@ vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callback
     const uint32_t micro = t->params.optimizer.micro_batches;
     test x = { .caller = callbacks ? callbacks : &none,
                .per_step = micro && !t->shards.count ? micro : 1,
+               .epoch = &t->at.sums,
                .lowest = INFINITY };
-    x.rows = t->feed.n;
-    x.batch = vkt_steps_rows(t);
     *out = (vkt_lr_test){ .suggested = NAN };
     if (t->shards.ranks > 1)
         return vkt_fail(&t->host, VKT_E_UNSUPPORTED,

@@ -131,6 +131,7 @@ static vkt_result await_step(fit *f)
     t->at.sums.loss += r.loss;
     t->at.sums.correct += r.correct;
     t->at.sums.rows += r.rows;
+    t->at.sums.terms += r.terms;
     t->at.batch++;
     t->at.t = r.t; /* a skipped step does not count */
     note_time(f);

@@ -83,7 +83,7 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
 
 double vkt_sums_loss(const vkt_sums *s)
 {
-    return s->loss / (double)s->rows;
+    return s->loss / (double)s->terms;
 }
 
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head)

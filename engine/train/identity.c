@@ -49,6 +49,12 @@ static uint64_t hash_targets(const vkt_dataset *d)
     return vkt_hash(VKT_HASH_START, targets, n * sizeof *targets);
 }
 
+static uint64_t hash_terms(const vkt_dataset *d)
+{
+    const uint32_t *terms = vkt_dataset_terms(d);
+    return vkt_hash(VKT_HASH_START, terms, terms ? vkt_dataset_rows(d) * sizeof *terms : 0);
+}
+
 static uint64_t hash_class_names(const vkt_dataset *d)
 {
     uint64_t h = VKT_HASH_START;
@@ -74,6 +80,8 @@ static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_da
     vkt_dataset_sample_shape(d, shape);
     const uint64_t parts[] = { hash_labels(d), hash_targets(d) };
     *hash = vkt_hash(vkt_hash(VKT_HASH_START, shape, sizeof shape), parts, sizeof parts);
+    const uint64_t terms = hash_terms(d);
+    if (vkt_dataset_terms(d)) *hash = vkt_hash(*hash, &terms, sizeof terms);
     const uint64_t rest[] = { hash_numbers(d, shape[0]), hash_class_names(d) };
     if (rest[0] != hash_numbers(train, shape[0]) || rest[1] != hash_class_names(train))
         *hash = vkt_hash(*hash, rest, sizeof rest);
@@ -117,6 +125,7 @@ static vkt_result add_data(const vkt_trainer *t, vkt_text *x)
     add_hash(x, "data", hash);
     add_hash(x, "labels", hash_labels(d));
     add_hash(x, "values of targets", hash_targets(d));
+    if (vkt_dataset_terms(d)) add_hash(x, "terms", hash_terms(d));
     add_hash(x, "class names", hash_class_names(d));
     add_list(x, "mean", vkt_dataset_mean(d), chw[0]);
     add_list(x, "std", vkt_dataset_std(d), chw[0]);

@@ -106,7 +106,10 @@ vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_bind
     if (s->saved) arrays[(*n)++] = (vkt_binding){ v->saved, s->saved };
     const size_t results = VKT_STEPS_PENDING * s->ranks * (1 + (size_t)s->own * s->parts);
     s->results = vkt_alloc_array(&t->host, results, sizeof *s->results);
-    return s->results ? VKT_OK : vkt_fail_nomem(&t->host, "results of shards", results * sizeof *s->results);
+    if (!s->results) return vkt_fail_nomem(&t->host, "results of shards", results * sizeof *s->results);
+    const uint32_t steps = vkt_dataset_terms(t->params.train) ? vkt_steps_of_epoch(t) : 0;
+    if (steps) s->terms = vkt_alloc_array(&t->host, steps, sizeof *s->terms);
+    return s->terms || !steps ? VKT_OK : vkt_fail_nomem(&t->host, "terms of steps", steps * sizeof *s->terms);
 }
 
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
@@ -143,4 +146,6 @@ void vkt_shards_destroy(vkt_trainer *t)
     vkt_graph_destroy(&s->g);
     vkt_free(&t->host, s->results);
     s->results = NULL;
+    vkt_free(&t->host, s->terms);
+    s->terms = NULL;
 }

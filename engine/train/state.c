@@ -115,11 +115,13 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     const vkt_position *p = &t->at;
     const vkt_numbers locale = vkt_numbers_begin();
     const vkt_plateau_state *l = &p->plateau;
-    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
-             t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
-             isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling, (int)p->monitor); /* the monitor is stored as a number: see vkt_monitor in
-                                                    * vktrain/train.h */
+    const int n =
+        snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
+                 t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
+                 isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best,
+                 l->seen, l->bad, l->cooling, (int)p->monitor); /* the monitor is stored as a number: see vkt_monitor in
+                                                                 * vktrain/train.h */
+    if (vkt_dataset_terms(t->params.train)) snprintf(out + n, TEXT_ROOM - (size_t)n, " %" PRIu64, p->sums.terms);
     vkt_numbers_end(locale);
 }
 
@@ -173,17 +175,18 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
     const vkt_numbers locale = vkt_numbers_begin();
     const int n = text ? sscanf(text,
                                 "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
-                                " %" SCNu32 " %d %la %la %d %" SCNu32 " %" SCNu32 " %d",
+                                " %" SCNu32 " %d %la %la %d %" SCNu32 " %" SCNu32 " %d %" SCNu64,
                                 seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
                                 &p->best, &p->best_epoch, &p->since_best, &stopped, &l->scale, &l->best, &seen, &l->bad,
-                                &l->cooling, &monitor)
+                                &l->cooling, &monitor, &p->sums.terms)
                        : 0;
     vkt_numbers_end(locale);
+    if (n == 17) p->sums.terms = p->sums.rows; /* the data set has no terms */
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
     if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf */
-    return n == 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
+    return n >= 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
            monitor <= VKT_MONITOR_METRIC;
 }
 

@@ -60,6 +60,13 @@ static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32
     *count = (uint32_t)VKT_MIN((s->first + s->own) * shard, (uint64_t)rows) - *first;
 }
 
+/* Stores the terms of each step of the epoch, on all ranks together. */
+static void sum_terms(vkt_trainer *t)
+{
+    for (uint32_t b = 0, rows; t->shards.terms && (rows = rows_of_step(t, b)) != 0; b++)
+        t->shards.terms[b] = vkt_feed_terms(&t->feed, (uint64_t)b * vkt_steps_rows(t), rows);
+}
+
 /* Moves this rank's samples to the front of the epoch's order, and sets the length of the feed, so that it uses only
  * these samples. */
 static void keep_own_rows(vkt_trainer *t)
@@ -83,7 +90,10 @@ vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip)
     else
         vkt_shuffle(f->host_order, f->n, t->params.seed, epoch);
     f->length = f->n;
-    if (s->count) keep_own_rows(t);
+    if (s->count) {
+        sum_terms(t);
+        keep_own_rows(t);
+    }
     t->steps.batch = skip;
     return vkt_feed_start(f, s->count ? skip * runs_of(s) : skip, (vkt_pass){ t->params.seed, epoch });
 }
@@ -96,7 +106,7 @@ static vkt_result submit_plain(vkt_trainer *t, double lr, bool *submitted)
     VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
     *submitted = b.rows != 0;
     if (b.rows == 0) return VKT_OK;
-    const vkt_run run = { .lr = (float)lr, .rows = b.rows, .first = b.first };
+    const vkt_run run = { .lr = (float)lr, .rows = b.rows, .first = b.first, .terms = b.terms };
     VKT_TRY(vkt_program_run(t->program, &run, &t->steps.run));
     vkt_feed_used(&t->feed, t->steps.run);
     return VKT_OK;
@@ -107,9 +117,10 @@ static vkt_result take_plain(vkt_trainer *t, vkt_step_result *out)
     vkt_metrics m;
     const vkt_steps *s = &t->steps;
     VKT_TRY(vkt_program_metrics(t->program, s->run - (s->submitted - s->arrived - 1), &m));
-    *out = (vkt_step_result){ .loss = (double)m.loss * m.rows,
+    *out = (vkt_step_result){ .loss = (double)m.loss * m.terms,
                               .correct = (double)m.correct,
                               .rows = m.rows,
+                              .terms = m.terms,
                               .t = m.t,
                               .finite = isfinite(m.loss) };
     return VKT_OK;
@@ -131,7 +142,7 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
     vkt_metrics m;
     VKT_TRY(vkt_program_metrics(t->program, p->run + p->collected, &m));
     block_of(&t->shards, step, t->shards.rank)[1 + p->collected] =
-        (vkt_shard_result){ .loss = m.loss, .correct = m.correct, .rows = m.rows };
+        (vkt_shard_result){ .loss = m.loss, .correct = m.correct, .rows = m.rows, .terms = m.terms };
     p->collected++;
     return VKT_OK;
 }
@@ -168,8 +179,8 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
                                       .part = i % s->parts,
                                       .draw = s->first * s->parts + i + 1 };
         const bool last = i + 1 == runs_of(s);
-        VKT_TRY(vkt_program_run_sections(t->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &words, NULL,
-                                         last ? values : NULL, &run));
+        const vkt_run shard = { .rows = b.rows, .first = b.first, .terms = b.terms };
+        VKT_TRY(vkt_program_run_sections(t->program, &shard, &words, NULL, last ? values : NULL, &run));
         s->torn = true;
         if (i == 0) p->run = run;
         if (left) vkt_feed_used(&t->feed, run);
@@ -191,8 +202,8 @@ static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
     if (runs_of(s) > VKT_MIN(VKT_FEED_SLOTS, VKT_RUN_RING / 2) || !measured) VKT_TRY(exchange_all(s));
     const uint64_t before = s->x.begun;
     VKT_TRY(submit_shards(t, rows, vkt_exchange_values(&s->x)));
-    VKT_TRY(vkt_exchange_update(&s->x, s->update, &(vkt_run){ .lr = (float)lr, .rows = rows },
-                                &s->pending[t->steps.submitted % VKT_STEPS_PENDING].update));
+    const vkt_run run = { .lr = (float)lr, .rows = rows, .terms = s->terms ? s->terms[t->steps.batch] : 0 };
+    VKT_TRY(vkt_exchange_update(&s->x, s->update, &run, &s->pending[t->steps.submitted % VKT_STEPS_PENDING].update));
     s->torn = false;
     return s->x.done < before ? vkt_exchange_step(&s->x) : VKT_OK;
 }
@@ -206,9 +217,10 @@ static void add_results(const vkt_trainer *t, uint64_t step, vkt_step_result *ou
         for (uint32_t i = 0; i < runs_of(s); i++) {
             const vkt_shard_result *r = &block_of(s, step, rank)[1 + i];
             if (r->rows == 0) continue; /* a run without samples has no loss */
-            out->loss += (double)r->loss * r->rows;
+            out->loss += (double)r->loss * r->terms;
             out->correct += (double)r->correct;
             out->rows += r->rows;
+            out->terms += r->terms;
             out->finite = out->finite && isfinite(r->loss);
         }
 }

@@ -17,16 +17,16 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* loss: sum of the losses of all samples; correct: number of correct predictions */
-    uint64_t rows;
-    uint32_t t;  /* the optimizer's completed steps */
-    bool finite; /* the loss is finite */
+    double loss, correct; /* loss: sum over the runs of mean loss * terms; correct: number of correct predictions */
+    uint64_t rows, terms; /* terms: see vkt_sums */
+    uint32_t t;           /* the optimizer's completed steps */
+    bool finite;          /* the loss is finite */
 } vkt_step_result;
 
 /* The result of one run of a program of shards. `loss` is the mean over its samples. */
 typedef struct vkt_shard_result {
     float loss, correct;
-    uint32_t rows, unused;
+    uint32_t rows, terms;
 } vkt_shard_result;
 
 /* A step that is submitted. */
@@ -46,6 +46,7 @@ typedef struct vkt_shards {
     vkt_array *planes, *saved; /* see vkt_shard_values; NULL: not needed */
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring: step i is at index i % VKT_STEPS_PENDING */
+    uint32_t *terms;           /* terms of each step of the epoch, of all ranks together; NULL: the data set has none */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
     bool wants_stop, all_stop; /* wants_stop: this rank's caller wants to stop; all_stop: the caller of some rank does,
                                 * and all ranks have got this fact */

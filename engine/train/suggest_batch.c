@@ -129,7 +129,7 @@ void vkt_trainer_suggest_batch(vkt_trainer *t)
             &h, VKT_LOG_ERROR,
             "trainer: a batch of %u takes up to %llu MiB of device memory (activations and scratch, parameters, data), "
             "and the limit is %llu MiB: %s",
-            batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
+            batch, (unsigned long long)((n.program + VKT_MAX(n.data, n.data_streamed) + SLACK_BYTES) >> 20) + 1,
             (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)
         vkt_log_line(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",

@@ -259,7 +259,7 @@ vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
     return (vkt_fit_progress){ .epoch = t->at.epoch,
                                .batch = t->at.batch,
                                .batches = vkt_steps_of_epoch(t),
-                               .loss = s->rows ? vkt_sums_loss(s) : NAN,
+                               .loss = s->terms ? vkt_sums_loss(s) : NAN,
                                .accuracy = s->rows ? vkt_sums_accuracy(s, &t->head) : NAN };
 }
 

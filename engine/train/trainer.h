@@ -41,13 +41,13 @@ typedef struct vkt_evaluator {
 /* The result of one batch of an evaluation. */
 typedef struct vkt_batch_result {
     float loss, correct;
-    uint32_t rows;
+    uint32_t rows, terms;
 } vkt_batch_result;
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss: sum over the batches of mean loss * rows */
-    uint64_t rows;
+    double loss, correct; /* loss: sum over the batches of mean loss * terms */
+    uint64_t rows, terms; /* terms: vkt_dataset_terms of the rows; the number of rows if the data set has none */
 } vkt_sums;
 
 /* The position of a run between two steps. Every checkpoint contains it. */

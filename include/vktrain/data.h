@@ -47,6 +47,10 @@ typedef struct vkt_dataset_params {
     const float *targets;             /* (N,K) numbers to predict; NULL: the rows have none */
     uint32_t target_width;            /* K; 0 counts as 1 */
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
+    const uint32_t *terms;            /* N numbers, copied: how many terms of the loss each row has, at least 1. NULL: 1
+                                       * each. For a loss that is a mean over terms, for instance over the labels of a
+                                       * row that count. A trainer weights batches and shards by their terms. All terms
+                                       * together are fewer than 2^32 */
     bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies; the arrays must
                   * outlive the data set and all its slices, unchanged */
 } vkt_dataset_params;
@@ -210,9 +214,10 @@ VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                
 VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */
 VKT_API const float *vkt_dataset_targets(const vkt_dataset *ds);                    /* (N,K); NULL: no targets */
 VKT_API uint32_t vkt_dataset_target_width(const vkt_dataset *ds);                   /* K; 0: no targets */
-VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                      /* (C) */
-VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
-VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
+VKT_API const uint32_t *vkt_dataset_terms(const vkt_dataset *ds); /* (N) vkt_dataset_params.terms; NULL: 1 each */
+VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);    /* (C) */
+VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);     /* (C) */
+VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);           /* see vkt_data_source */
 
 /* Writes row `row` (row_bytes) to `out`, without random changes, as in epoch 0 of vkt_pass. A source gets the worker
  * number 0. If several threads call this function on the same data set or its slices, the calls wait for each other.

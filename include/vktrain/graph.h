@@ -263,7 +263,7 @@ VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
  * without that part, members that are not zero are VKT_E_STATE. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* micro-batches that the sum of gradients contains */
-    uint32_t rows;    /* rows of these micro-batches */
+    uint32_t rows;    /* rows of these micro-batches, or terms of their losses (vkt_run.terms) */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
@@ -428,6 +428,8 @@ typedef struct vkt_run {
     uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros, with the
                      * label 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
+    uint32_t terms; /* number of terms of which the loss of this run is the mean; 0: `rows`. It weights the run's
+                     * gradients in a step of several runs: see vkt_update */
 } vkt_run;
 /* The first `rows` rows of a batch are real. Some ops use only these rows: losses, their gradients, counts of correct
  * rows, and the statistics of batch norms. Their means are divided by `rows`. A gather fills all other rows with zeros:
@@ -459,6 +461,8 @@ typedef struct vkt_metrics {
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
     uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */
     float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm or without update */
+    uint32_t terms;   /* vkt_run.terms; if that is 0, rows of the run, or 1 if the graph has no gather. Above 2^24 it is
+                       * rounded to a float */
 } vkt_metrics;
 /* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: the run is none of the last VKT_RUN_RING runs.
  * VKT_E_STATE: the graph has no vkt_report. */

@@ -80,7 +80,8 @@ typedef struct vkt_optimizer {
  * With micro_batches = k, a run multiplies its gradients by its number of rows and adds them to VKT_PART_GRADIENT_SUM.
  * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. If
  * the loss is a mean over rows, and no op mixes rows as a batch norm does, such a step equals the step of one batch
- * with all these rows, except for rounding. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k
+ * with all these rows, except for rounding. If the loss is a mean over other terms, for instance over the labels that
+ * count in a language model, vkt_run.terms is their number in a run, and takes the place of the number of rows. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k
  * runs is checked for overflow. If it overflows, the step is skipped, and the gradients of all k runs are dropped.
  *
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these

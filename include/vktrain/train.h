@@ -4,8 +4,8 @@
  *   vkt_trainer_fit      trains epochs, with validation, early stopping and checkpoints, and restores the best weights
  *   vkt_trainer_save     writes the weights as safetensors, under PyTorch's names
  *
- * The loss of an epoch is the mean over its samples: the losses of batches are weighted by their real rows. An accuracy
- * is the fraction of the samples whose class is correct. The same seed, data, device and settings give the same bits,
+ * The loss of an epoch is the mean over its samples, or over the terms of its samples (vkt_dataset_params.terms). An
+ * accuracy is the fraction of the samples whose class is correct. The same seed, data, device and settings give the same bits,
  * also if a run was killed and resumed.
  *
  * Threads: one at a time per trainer. The library prints nothing: callbacks report the progress. vkt_progress has

@@ -338,8 +338,7 @@ int main(int argc, char **argv)
     const train_cli cli = { .doc =
                                 "Fine-tunes a quantized language model (a GGUF file) with low-rank adapters on one "
                                 "Vulkan device or several. On several devices, a batch has the largest power of two of "
-                                "shards that divides it, at most 8, if there is no --shards. Micro-batches and shards "
-                                "are weighted by their rows, not by their labels that count.",
+                                "shards that divides it, at most 8, if there is no --shards.",
                             .data = "JSON lines of messages, of question and answer, or of prompt and completion, or a "
                                     "plain text (gsm8k/train.jsonl)",
                             .more = &lora_parser,

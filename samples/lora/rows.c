@@ -329,8 +329,18 @@ void rows_free(rows *r)
 vkt_result rows_dataset(const vkt_host *host, const rows *r, uint32_t context, uint32_t first, uint32_t n,
                         vkt_dataset **out)
 {
-    const vkt_dataset_params p = { .rows = n, .width = 2 * context, .type = VKT_ROW_U32 };
-    return vkt_dataset_from_arrays(host, &p, r->ids + (size_t)first * 2 * context, out);
+    const uint32_t *ids = r->ids + (size_t)first * 2 * context;
+    uint32_t *terms = calloc(n, sizeof *terms); /* labels of each row that count */
+    if (!terms) {
+        complain("not enough memory for %u rows", n);
+        return VKT_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t t = 0; t < context; t++) terms[i] += ids[(2 * i + 1) * context + t] != IGNORED;
+    const vkt_dataset_params p = { .rows = n, .width = 2 * context, .type = VKT_ROW_U32, .terms = terms };
+    const vkt_result result = vkt_dataset_from_arrays(host, &p, ids, out);
+    free(terms);
+    return result;
 }
 
 uint32_t rows_split(const rows *r, uint32_t examples)

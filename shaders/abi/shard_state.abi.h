@@ -4,7 +4,7 @@ VKT_PUSH(vkt_shard_state_push, VKT_U32(n4) /* vec4s of the range */
 #define SHARD_STATE_SPEC_WAY 1 /* SHARD_STATE_BEGIN, SHARD_STATE_GIVE or SHARD_STATE_TAKE */
 #define SHARD_STATE_BEGIN 0 /* before a run: a rank's first run of a step saves the states, its later runs restore them */
 #define SHARD_STATE_GIVE  1 /* after the forward pass: copies the states to the gradient */
-#define SHARD_STATE_TAKE  2 /* with the update: state = sum / STEP_ROWS */
+#define SHARD_STATE_TAKE  2 /* with the update: state = sum / STEP_WEIGHT */
 #define SHARD_STATE_STATE 0 /* vec4: the states, read; SHARD_STATE_STATE_OUT is the same memory, written */
 #define SHARD_STATE_COPY  1 /* vec4: saved states, the gradient or the sum; read */
 #define SHARD_STATE_STEP  2 /* u32 (STEP_WORDS) */

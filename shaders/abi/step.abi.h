@@ -26,7 +26,7 @@
                         * without micro-batches. In a graph of shards: number of this run among those of all steps
                         * and ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
-#define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients: its number of rows, or 1 with ROWS_ALL */
+#define STEP_WEIGHT 20 /* f32: weight of this run's gradients, RING_WEIGHT */
 #define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. For a sum of gradients, it is also divided by the
                         * sum of their weights. clip_norm.comp may lower it */
 #define STEP_NORM  22  /* f32: norm of the gradients before clipping; 0 if not computed */
@@ -57,6 +57,7 @@
 #define RING_SHARD 4 /* graph of shards: see STEP_SHARD and STEP_PART */
 #define RING_PART  5
 #define RING_DRAW  6 /* graph of shards: number of this run among all runs of the step on all ranks, from 1 */
+#define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms; if that is 0, the number of rows, or 1 with ROWS_ALL */
 #define RING_WORDS 8
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */
@@ -67,7 +68,8 @@
 #define METRIC_SCALE   4 /* f32 */
 #define METRIC_SKIPPED 5
 #define METRIC_NORM    6 /* f32 */
-#define METRIC_WORDS   7
+#define METRIC_WEIGHT  7 /* RING_WEIGHT of the run */
+#define METRIC_WORDS   8
 
 /* The store's clock (VKT_ROLE_CLOCK). Powers and products are 0.64 fixed point, low word first. They have the
  * same bits on every device. */

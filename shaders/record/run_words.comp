@@ -19,5 +19,6 @@ void main()
     const uint rows = min(values[VALUES_ROWS], pc.most_rows);
     words[slot + RING_LR] = rows != 0u ? values[VALUES_LR] : 0u;
     words[slot + RING_ROWS] = rows;
+    words[slot + RING_WEIGHT] = rows != ROWS_ALL ? rows : 1u;
     words[slot + RING_FIRST] = values[VALUES_FIRST];
 }

@@ -28,5 +28,6 @@ void main()
     metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
     metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED] + skipped;
     metrics[slot + METRIC_NORM] = step[STEP_NORM];
+    metrics[slot + METRIC_WEIGHT] = uint(uintBitsToFloat(step[STEP_WEIGHT]));
     run[0] = step[STEP_NEXT];
 }

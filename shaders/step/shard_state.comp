@@ -1,6 +1,6 @@
 // shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step. Every run
 //   begins with the same states (BEGIN). After its forward pass, the states are copied to the gradient (GIVE), so shard_sum
-//   weights them by rows and adds them up. With the update, the state becomes the sum divided by the rows of the step (TAKE).
+//   weights them and adds them up. With the update, the state becomes the sum divided by the weight of the step (TAKE).
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460
@@ -22,10 +22,10 @@ void main()
 {
     const uint n4 = pc.n4, first = pc.first;
     const bool saves = step[STEP_SHARD] == 0u && step[STEP_PART] == 0u;
-    const float rows = float(step[STEP_ROWS]);
+    const float weight = uintBitsToFloat(step[STEP_WEIGHT]);
     const uvec2 share = share_of(n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        if (WAY == SHARD_STATE_TAKE) STORE4(state_out, i, LOAD4(copy, first + i) / rows);
+        if (WAY == SHARD_STATE_TAKE) STORE4(state_out, i, LOAD4(copy, first + i) / weight);
         else if (WAY == SHARD_STATE_GIVE || saves) STORE4(copy_out, first + i, LOAD4(state, i));
         else STORE4(state_out, i, LOAD4(copy, first + i));
     }

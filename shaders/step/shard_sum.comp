@@ -1,5 +1,5 @@
 // shard_sum.comp - adds the gradients of this rank's shards by a binary tree, one shard after the other.
-//   g = rows * gradient, added up over the runs of a shard. If a shard has several runs, the sum of its runs so far is
+//   g = STEP_WEIGHT * gradient, added up over the runs of a shard. If a shard has several runs, the sum of its runs so far is
 //   in the last plane.
 //   Shard s adds the planes of its lowest set bits to g: plane 0 if bit 0 is set, then plane 1 if bit 1 is set too, and so
 //   on up to the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary

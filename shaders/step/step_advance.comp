@@ -64,13 +64,12 @@ void main()
     if (gl_GlobalInvocationID.x != 0u) return;
     const uint run = state[STEP_NEXT], recorded = words[RING_SLOTS * RING_WORDS + RING_RECORDED];
     const uint index = recorded != 0u ? RING_SLOTS : run % RING_SLOTS, slot = index * RING_WORDS;
-    const uint rows = words[slot + RING_ROWS];
-    const uint weight = rows == ROWS_ALL ? 1u : rows, t = clock[CLOCK_T];
+    const uint weight = words[slot + RING_WEIGHT], t = clock[CLOCK_T];
     const uint micro = clock[CLOCK_MICRO] + 1u, weights = clock[CLOCK_ROWS] + weight;
     const bool last = micro >= pc.micro;
     state[STEP_SLOT] = index;
     state[STEP_NEXT] = recorded != 0u ? run : run + 1u;
-    state[STEP_ROWS] = rows;
+    state[STEP_ROWS] = words[slot + RING_ROWS];
     state[STEP_FIRST] = words[slot + RING_FIRST];
     state[STEP_LR] = words[slot + RING_LR];
     state[STEP_KEY0] = clock[CLOCK_KEY0];

@@ -248,6 +248,39 @@ static void targets_go_with_their_rows(void **state)
     vkt_dataset_destroy(&ds);
 }
 
+static void terms_go_with_their_rows(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds, *slice, *chosen;
+    const uint32_t rows[] = { 5, 0, 5 };
+    uint32_t terms[N], mine[N];
+    for (uint32_t i = 0; i < N; i++) terms[i] = mine[i] = 3 * i + 1;
+    t->p.terms = terms;
+    t->p.borrow = true;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    memset(terms, 0, sizeof terms); /* they are copied, also with `borrow` */
+    assert_memory_equal(vkt_dataset_terms(ds), mine, sizeof mine);
+    assert_int_equal(vkt_dataset_slice(ds, 4, 2, &slice), VKT_OK);
+    assert_memory_equal(vkt_dataset_terms(slice), mine + 4, 2 * sizeof *mine);
+    assert_int_equal(vkt_dataset_select(ds, rows, VKT_COUNT(rows), &chosen), VKT_OK);
+    for (size_t i = 0; i < VKT_COUNT(rows); i++) assert_int_equal(vkt_dataset_terms(chosen)[i], mine[rows[i]]);
+    vkt_dataset_destroy(&chosen);
+    vkt_dataset_destroy(&slice);
+    vkt_dataset_destroy(&ds);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_E_ARG);
+    vkt_test_error_contains("row 0: want 1 term or more, got 0");
+    for (uint32_t i = 0; i < N; i++) terms[i] = UINT32_MAX / N + 1;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_E_ARG);
+    vkt_test_error_contains("want fewer than 2^32 terms");
+    vkt_test_expect_errors(false);
+    assert_null(ds);
+    t->p.terms = NULL;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_null(vkt_dataset_terms(ds));
+    vkt_dataset_destroy(&ds);
+}
+
 static void integers_are_stored_unchanged(void **state)
 {
     fixture *t = *state;
@@ -355,9 +388,11 @@ static void every_failed_allocation_is_a_status(void **state)
     fixture *t = *state;
     counter c = { 0 };
     const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
+    static const uint32_t terms[N] = { 1, 2, 3, 4, 5, 6 };
     t->p.classes = 3;
     t->p.class_names = names;
     t->p.targets = t->f32[0];
+    t->p.terms = terms;
     for (int kind = 0; kind < 2; kind++)
         for (unsigned n = 1;; n++) {
             vkt_dataset *ds, *slice = NULL;
@@ -373,7 +408,7 @@ static void every_failed_allocation_is_a_status(void **state)
             assert_int_equal(vkt_test_live_blocks(), 0);
             assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
             if (r == VKT_OK) {
-                assert_int_equal(n, kind ? 12 : 13); /* a source needs no copy of features */
+                assert_int_equal(n, kind ? 13 : 14); /* a source needs no copy of features */
                 break;
             }
         }
@@ -402,6 +437,7 @@ int main(void)
         TEST(wrong_descriptions_are_refused),
         TEST(slices_share_rows_and_outlive_their_parent),
         TEST(targets_go_with_their_rows),
+        TEST(terms_go_with_their_rows),
         TEST(integers_are_stored_unchanged),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),

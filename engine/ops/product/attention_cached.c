@@ -187,7 +187,7 @@ vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_te
         r = vkt_fail(&g->host, VKT_E_SHAPE,
                      "attention_cached: want q (..,H,T,D) and k (..,K,C,D), K divides H, got %s, %s and kv_heads = %u",
                      vkt_shape_text(s, qt), vkt_shape_text(ks, kt), p->kv_heads);
-    else if (p->dropout != 0 || p->mask.id)
+    else if (vkt_or_f32(p->dropout, 0) != 0 || p->mask.id)
         r = vkt_fail(&g->host, VKT_E_ARG, "attention_cached: want neither dropout nor mask");
     vkt_graph_error(g, r);
     if (r != VKT_OK) return (vkt_tensor){ 0 };
