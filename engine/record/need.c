@@ -50,12 +50,17 @@ static void add_store(const vkt_graph *g, vkt_memory_needs *n)
     add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
 }
 
-/* Returns the array of value i in `ctx`, or NULL if it is not known yet. */
-static const vkt_array *array_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i)
+/* Sets out[0] to the array of value i in `ctx`, or to NULL if it is not known yet, and out[1] to vkt_binding.other. */
+static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i,
+                      const vkt_array *out[2])
 {
+    out[0] = g->values[i].array ? vkt_array_in(g->values[i].array, ctx) : NULL;
+    out[1] = NULL;
     for (uint32_t k = 0; params && k < params->n_arrays; k++)
-        if (params->arrays[k].tensor.id == i) return params->arrays[k].array;
-    return g->values[i].array ? vkt_array_in(g->values[i].array, ctx) : NULL;
+        if (params->arrays[k].tensor.id == i) {
+            out[0] = params->arrays[k].array;
+            out[1] = params->arrays[k].other;
+        }
 }
 
 /* Adds the arrays of the graph. An array that several values use counts once, and memory of the application not at all.
@@ -63,20 +68,23 @@ static const vkt_array *array_at(const vkt_ctx *ctx, const vkt_graph *g, const v
 static vkt_result add_arrays(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params,
                              vkt_memory_needs *n)
 {
-    const vkt_array **seen = vkt_alloc_array(&g->host, g->n_values, sizeof(vkt_array *));
+    const vkt_array **seen = vkt_alloc_array(&g->host, 2 * g->n_values, sizeof(vkt_array *)), *a[2];
     size_t n_seen = 0;
-    if (!seen) return vkt_fail_nomem(&g->host, "a plan", g->n_values * sizeof(vkt_array *));
+    if (!seen) return vkt_fail_nomem(&g->host, "a plan", 2 * g->n_values * sizeof(vkt_array *));
     for (uint32_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &g->values[i];
         if (v->role != VKT_ROLE_EXTERNAL || v->alias) continue;
-        const vkt_array *a = array_at(ctx, g, params, i);
-        size_t k = 0;
-        while (a && k < n_seen && seen[k] != a) k++;
-        if (k < n_seen) continue;
-        if (a) seen[n_seen++] = a;
-        const uint64_t bytes = a ? a->buffer->block_bytes : vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
-        n->array_bytes += bytes;
-        n->cap_bytes += in_blocks(bytes);
+        arrays_at(ctx, g, params, i, a);
+        for (int side = 0; side < 2; side++) {
+            size_t k = 0;
+            if (side && !a[side]) continue;
+            while (a[side] && k < n_seen && seen[k] != a[side]) k++;
+            if (a[side] && k < n_seen) continue;
+            if (a[side]) seen[n_seen++] = a[side];
+            const uint64_t bytes = a[side] ? a[side]->buffer->block_bytes : vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
+            n->array_bytes += bytes;
+            n->cap_bytes += in_blocks(bytes);
+        }
     }
     vkt_free(&g->host, seen);
     return VKT_OK;

@@ -157,10 +157,13 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
             OK(vkt_program_needs(ctx, g, &params, &before));
             vkt_graph_destroy(&g);
             vkt_array *arrays[] = { array_of(ctx, VKT_U32, words), array_of(ctx, VKT_F32, 64),
-                                    array_of(ctx, VKT_F32, 90) };
+                                    array_of(ctx, VKT_F32, 90), array_of(ctx, VKT_F32, 130) };
             g = make_tuning(arrays[0], arrays[1], scale);
-            const vkt_binding bindings[] = { { scale[2], arrays[2] }, { scale[3], arrays[2] } };
+            const vkt_binding bindings[] = { { scale[2], arrays[2] }, { scale[3], arrays[2], arrays[3] } };
             params.arrays = bindings;
+            params.n_arrays = 1; /* scale[3] has no array yet */
+            OK(vkt_program_needs(ctx, g, &params, &needs));
+            assert_int_equal(needs.array_bytes, 4 * words + 256 + 512 + 256);
             params.n_arrays = 2;
             OK(vkt_program_needs(ctx, g, &params, &needs));
             OK(vkt_store_create(ctx, g, &s));
@@ -175,12 +178,13 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
                 assert_int_equal(before.bytes[c], needs.bytes[c]);
             }
             assert_int_equal(m.used_total_bytes, needs.total_bytes + needs.array_bytes);
-            assert_int_equal(needs.array_bytes, 4 * words + 256 + 512); /* 90 numbers take 360 bytes, rounded up */
-            assert_int_equal(before.array_bytes, 4 * words + 3 * 256);  /* each value counts as an array */
+            assert_int_equal(needs.array_bytes,
+                             4 * words + 256 + 512 + 768);             /* 90 numbers take 512 bytes, 130 take 768 */
+            assert_int_equal(before.array_bytes, 4 * words + 3 * 256); /* each value counts as an array */
             vkt_program_destroy(&p);
             vkt_store_destroy(&s);
             vkt_graph_destroy(&g);
-            for (int i = 0; i < 3; i++) vkt_array_destroy(&arrays[i]);
+            for (int i = 0; i < 4; i++) vkt_array_destroy(&arrays[i]);
             vkt_ctx_destroy(&ctx);
         }
 }
