@@ -509,7 +509,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     if (r != VKT_OK) return r;
     /* Here --seed is possible only with --run, because --resume refuses it. */
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
-        complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
+        complain("--seed: the run of %s has the seed %llu, got %llu: leave it out, or name another folder", path,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
         return VKT_E_STATE;
     }

@@ -86,11 +86,11 @@ static vkt_result choose_format(window *w)
     return VKT_OK;
 }
 
-vkt_result window_open(const device *d, uint32_t width, uint32_t height, window *w)
+vkt_result window_open(const device *d, const char *title, uint32_t width, uint32_t height, window *w)
 {
     *w = (window){ .d = d };
     glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
-    w->handle = glfwCreateWindow((int)width, (int)height, "vkt-view", NULL, NULL);
+    w->handle = glfwCreateWindow((int)width, (int)height, title, NULL, NULL);
     if (!w->handle) return VKT_E_NO_DEVICE;
     glfwSetWindowUserPointer(w->handle, w);
     glfwSetKeyCallback(w->handle, on_key);
@@ -139,7 +139,12 @@ static vkt_result list_images(window *w)
 {
     const VkSemaphoreCreateInfo semaphore = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO };
     VkImage images[WINDOW_MAX_IMAGES];
-    uint32_t n = WINDOW_MAX_IMAGES;
+    uint32_t n;
+    TRY_VK(&w->d->vk, GetSwapchainImagesKHR, w->d->handle, w->swapchain, &n, NULL);
+    if (n > WINDOW_MAX_IMAGES) {
+        complain("window: want at most %d images of a swapchain, got %u", WINDOW_MAX_IMAGES, n);
+        return VKT_E_UNSUPPORTED;
+    }
     TRY_VK(&w->d->vk, GetSwapchainImagesKHR, w->d->handle, w->swapchain, &n, images);
     for (w->n_images = 0; w->n_images < n; w->n_images++) w->images[w->n_images].handle = images[w->n_images];
     for (uint32_t i = 0; i < n; i++) {

@@ -37,7 +37,7 @@ bool window_system_begin(const char *const **extensions, uint32_t *n);
 void window_system_end(void);
 bool window_can_present(VkInstance instance, VkPhysicalDevice physical, uint32_t family);
 
-vkt_result window_open(const device *d, uint32_t width, uint32_t height, window *w);
+vkt_result window_open(const device *d, const char *title, uint32_t width, uint32_t height, window *w);
 void window_close(window *w); /* the device must be idle */
 bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);

@@ -58,7 +58,7 @@ static vkt_result open_renderer(app *a)
     vkt_vk_buffer parameters;
     network_at at;
     if (a->has_screen) {
-        TRY(window_open(&a->d, size.width, size.height, &a->w));
+        TRY(window_open(&a->d, "vkt-nrc", size.width, size.height, &a->w));
         format = a->w.format.format;
     } else
         TRY(sheet_create(&a->d, size, &a->sheet));

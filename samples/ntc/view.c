@@ -88,7 +88,7 @@ static vkt_result open_renderer(app *a)
     VkFormat format = VK_FORMAT_R8G8B8A8_UNORM;
     parameters p = { .buffer = { .bytes = 0 } };
     if (a->has_screen) {
-        TRY(window_open(&a->d, size.width, size.height, &a->w));
+        TRY(window_open(&a->d, "vkt-ntc", size.width, size.height, &a->w));
         format = a->w.format.format;
     } else
         TRY(sheet_create(&a->d, size, &a->sheet));

@@ -79,7 +79,7 @@ static vkt_result open_renderer(app *a)
     };
     TRY(learn_shown(&a->l, p.levels, p.parameters));
     if (a->has_screen) {
-        TRY(window_open(&a->d, size.width, size.height, &a->w));
+        TRY(window_open(&a->d, "vkt-view", size.width, size.height, &a->w));
         p.format = a->w.format.format;
     } else
         TRY(sheet_create(&a->d, size, &a->sheet));

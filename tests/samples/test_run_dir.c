@@ -279,7 +279,8 @@ static void another_run_is_refused(void **state)
     write_text(r);
     EXPECT(r, 0, "", TINY, "1", "--run", "run", "--seed", "3");
     EXPECT(r, 0, "", TINY, "1", "--run", "other");
-    EXPECT(r, 1, "--seed: the run in run has the seed 3, got 4", TINY, "2", "--run", "run", "--seed", "4");
+    EXPECT(r, 1, "--seed: the run of run/checkpoint.ckpt has the seed 3, got 4", TINY, "2", "--run", "run", "--seed",
+           "4");
     EXPECT(r, 2, "--checkpoint: --run keeps its checkpoint in new/checkpoint.ckpt: leave out --checkpoint", TINY, "2",
            "--run", "new", "--checkpoint", "other/checkpoint.ckpt");
     assert_false(is_there(r, "new"));
