@@ -180,8 +180,8 @@ static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* Returns how many bytes a binding can hold that may be a storage buffer or a texel buffer (mask `texels` in
- * kernels.def). The result is the larger limit of the two. */
+/* Returns the larger one of the size limits of a storage buffer and of a texel buffer, in bytes. This is the limit for
+ * a binding that may be either of them (mask `texels` in kernels.def). */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);

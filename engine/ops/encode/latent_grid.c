@@ -142,7 +142,7 @@ static void grid_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts three interpolations of three operations for each element of y. With corners, counts nothing. */
+/* With corners, counts nothing. Otherwise counts three interpolations of three operations for each element of y. */
 static double grid_flops(const vkt_node *n)
 {
     return ((const vkt_latent_grid_attr *)n->attr)->corners ? 0 : 9 * vkt_elements_out(n, 0);

@@ -340,9 +340,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- op descriptors ---- */
 
-/* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K. Cases with
- * an ignored label have many rows, so that some rows count. Each case has small logits or many rows, so that the loss
- * is not near 0: see xent_sample in loss.c. */
+/* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K, which is
+ * no class. Cases with an ignored label have many rows, so that some rows count. Each case has small logits or many
+ * rows, so that the loss is not near 0: see xent_sample in loss.c. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

@@ -152,7 +152,7 @@ static float largest_weight(uint32_t format)
 }
 
 /* Generates a case. Logits are of the order of 1, so that loss and gradients are not near 0. In some cases, rows with
- * the label `ignore` do not count. This label is a class, or V. */
+ * the label `ignore` do not count. This label is a class, or V, which is no class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);

@@ -29,7 +29,7 @@ static vkt_result xent_infer(vkt_infer *f)
 #define MOST_HELD 8u
 
 /* Returns whether the lanes of a work group share the classes of four samples. With fewer classes than lanes, some
- * lanes are idle. Idle lanes are accepted only if there are no more work groups than keep the device busy. */
+ * lanes are idle. Idle lanes are accepted only if the number of work groups is at most vkt_groups_wanted. */
 static bool is_spread(const vkt_emit *e, const vkt_value *z)
 {
     const uint32_t K = z->shape.dim[1], lanes = vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT_SPREAD, K);

@@ -38,9 +38,9 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A part of y. A dimension of y has `whole` elements, and n of them are elements of x: element i of x has the index
- * before + i * gap in y. The part has `size` elements of the dimension, from index `at` on. A frame has all dimensions
- * of y, from slow to fast. */
+/* One dimension of a part of y. y has `whole` elements along the dimension, and n of them are elements of x. Element i
+ * of x has the index before + i * gap in y. The part has the `size` elements from index `at` on. A frame has all
+ * dimensions of the part, from slow to fast. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;

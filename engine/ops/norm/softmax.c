@@ -1,6 +1,6 @@
-/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its inputs
- * and outputs are never stored in 16 bits. The gradient is a difference of numbers computed from y, and 16 bits would
- * lose the digits of this difference. (torch.autocast keeps softmax in f32, too.) */
+/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. The
+ * inputs and outputs are never stored in 16 bits. The gradient is a difference of numbers computed from y, and 16 bits
+ * would lose the digits of this difference. (torch.autocast keeps softmax in f32, too.) */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -67,7 +67,7 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     return w;
 }
 
-/* Returns the number of work groups. Each work group has about as many iterations as the trait iterations_group. */
+/* Returns the number of work groups. The trait iterations_group says about how many iterations a work group has. */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;

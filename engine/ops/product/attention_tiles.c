@@ -53,10 +53,10 @@ static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, 
 
 /* ---- by shuffles ---- */
 
-/* Returns the number of rows of a tile. With more rows, a tile needs fewer loads but more registers: for each row, a
- * lane has `sums` * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the
- * first-level cache. A head with few rows gets small tiles, because small tiles compute fewer of the scores that a
- * causal mask hides. */
+/* Returns the number of rows of a tile. With more rows, a tile needs fewer loads for each product, but more registers:
+ * for each row, a lane has `sums` * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums
+ * are in the first-level cache. A head with few rows gets small tiles, because small tiles compute fewer of the scores
+ * that a causal mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
@@ -102,7 +102,7 @@ static const shape long_rows[] = {
 
 /* Returns the number of rows of a lane: 4, or 2 if 4 rows need more vec4s than the trait attention_vec4s. For each row,
  * a lane has a vec4 of each product and of each sum. It also has `loaded` vec4s of the next slice. With cooperative
- * matrices (`coop`) a lane has 4 rows, because the sums of gradients are then in the matrices. */
+ * matrices (`coop`) a lane always has 4 rows. The sums of gradients are then in the matrices. */
 static uint32_t own_rows(const vkt_limits *lim, const struct pass *p, const shape *s, bool coop)
 {
     const uint32_t loaded = 1 + vkt_div_up(4 * s->chunks, s->lanes_m);
@@ -114,7 +114,7 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
     return s->lanes_m * ATTENTION_SHARED_LANES_N(d4);
 }
 
-/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices, each of the
+/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices, each with the
  * rows of both operands (shaders/lib/attention_lanes.glsl). With cooperative matrices (attention_coop.glsl) the slices
  * are of f16 with padding, and the f32 scores of the tile later use the same memory. These kernels also have a vec4 for
  * each lane. */
