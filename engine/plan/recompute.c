@@ -157,8 +157,8 @@ static vkt_result measure(recomputation *m)
 /* ---- nodes that may be computed again ---- */
 
 /* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory as `root`.
- * Inputs and constants share no memory with other values. Packed values share none either, because they are not packed
- * yet. A value of any other role may share memory with all values of that role. */
+ * Inputs and constants share no memory with other values. Activations and scratch values share none before the plan is
+ * made. A value of any other role may share memory with all values of that role. */
 static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;

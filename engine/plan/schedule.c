@@ -4,9 +4,9 @@
  *
  * A dispatch is ready if it depends on earlier stages only. A stage gets ready dispatches. First it gets those from
  * which the longest path of dependent dispatches starts, because the longest path determines the number of stages. Then
- * it gets other dispatches that free at least as much memory as they need. Both kinds must fit into the budget. All
- * other ready dispatches wait. Earlier runs of these would not reduce the number of stages, and their results would
- * occupy memory for a longer time. If no dispatch fits, the first ready dispatch in the graph's order runs alone. The
+ * it gets other dispatches that free at least as much memory as they need. Both kinds must fit into the budget. The
+ * remaining ready dispatches wait. If they ran now, there would not be fewer stages, and their results would occupy
+ * memory for a longer time. If no dispatch fits, the first ready dispatch in the graph's order runs alone, because the
  * graph's order keeps to the budget. */
 #include "plan/plan.h"
 
@@ -135,7 +135,7 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* `after` of the group of dispatches at d; the start of the group's edges */
+    uint32_t last = 0, from = NO_ACCESS; /* the newest `after`; the dispatch from which the edges for it start */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;

@@ -11,7 +11,7 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* Sets the pending time to 0 where the work is done. */
+/* Sets the pending time of earlier frames, and that of this frame, to 0 if the work is done. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };
@@ -52,7 +52,7 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return p->parts[0].n && !p->budget.slices.n ? vkt_slices_make(p, budget_ns, &p->budget.next) : VKT_OK;
 }
 
-/* Finds the slices, from p->budget.next on, that fit into the budget. Returns the index of the last of them, plus 1.
+/* Finds the slices, from p->budget.next on, that fit into the budget. Returns the index of the first slice behind them.
  * *cost_ns gets their expected time. If nothing is pending and the frame has submitted nothing yet, the next slice
  * counts as fitting even if it is longer than the budget. Otherwise this slice would never run, because it would be too
  * long in each later frame, too. */

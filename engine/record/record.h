@@ -95,8 +95,8 @@ typedef struct vkt_slices {
     uint64_t *kernel_ns; /* by dispatch: its expected time */
     uint64_t grain_ns;   /* limit of a slice's expected time when the slices were made. Only a slice of one kernel may
                           * exceed the limit */
-    double load;         /* how much slower slices are than at the time when they were made, because of other work on
-                          * the device; 1: equally fast */
+    double load;         /* time of the slices now, divided by their time when they were made. Other work on the device
+                          * makes the load larger than 1 */
     double last_load;    /* the load according to the newest measured frame alone */
     vkt_slice_set set[2];
     vkt_slice_set old[2];     /* sets of replaced slices; they may be pending */

@@ -63,7 +63,7 @@ static vkt_result plan_wanted(search *s)
  * bisects. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
-    uint64_t low = 0, high = 0; /* in steps. `low` fits or is 0. `high` is tried next while growing, else does not fit */
+    uint64_t low = 0, high = 0; /* in steps. `low` fits or is 0. `high` does not fit, or is tried next while growing */
     const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* in steps: end - 1 stands for `most` */
     bool fits;
     if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;

@@ -213,9 +213,9 @@ typedef struct vkt_ctx_params {
      * 64 MiB for device-local memory, and 16 MiB for other memory. */
     uint64_t block_bytes;
     /* The largest size of the ring through which data are uploaded. 0 means 8 MiB. Other sizes are rounded down to a
-     * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. The rings are
-     * small at first. If there is memory, the upload ring grows to four times the largest upload, and the ring for
-     * reading back grows to twice the largest readback. */
+     * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. Each ring is
+     * made at the first transfer. If there is memory, the upload ring grows to four times the largest upload, and the
+     * ring for reading back grows to twice the largest readback. */
     uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. These files are in $XDG_CACHE_HOME/vktrain,
      * or in ~/.cache/vktrain if XDG_CACHE_HOME is not an absolute path. */

@@ -7,24 +7,24 @@
  *     vkt_generator_destroy(&g);
  *
  * The ids are those of vktrain/tokenizer.h. When the generator is made, two programs are recorded: one for `chunk`
- * tokens and one for a single token. They read the number of tokens in the cache from the device, so no program is ever
- * recorded again.
+ * tokens and one for a single token. The number of tokens in the cache is an input of both programs, so no program is
+ * ever recorded again.
  *
- * The choice of the next token. The filters and their order are those of Hugging Face's transformers (temperature, then
- * top-k, then top-p). All numbers are double. The tokens are sorted by falling logit; tokens with equal logits are
- * sorted by rising id. "The order" below is this one.
+ * The next token is chosen in four steps. The filters and their order are those of Hugging Face's transformers
+ * (temperature, then top-k, then top-p). All numbers are double. The tokens are sorted by falling logit, and tokens
+ * with equal logits by rising id. The steps call this "the order".
  *   1. temperature: token i has the weight w_i = exp((logit_i - largest logit) / temperature). If the temperature is 0,
  *      the first token of the order is chosen, and steps 2 to 4 do not apply.
- *   2. top_k: the first k tokens of the order remain. (transformers also keeps later tokens whose logit equals the
- *      logit of token k.)
- *   3. top_p: let S be the sum of the weights of the tokens that remain after step 2. A token of these remains if the
- *      weights of all tokens before it add up to less than p S. So the first token always remains, and the weights of
- *      the tokens that remain add up to at least p S.
- *   4. Let T be the sum of the weights of the tokens that remain after step 3. In the order, these weights are added up
- *      one by one. The token at which the sum first exceeds u T is chosen. u is uniform in [0,1): the top 53 bits of
- *      word 0, then word 1, of Philox4x32-10. The key is `seed`. The counter is (n, 0, 0, 9), where n is the number of
- *      tokens that vkt_generator_next has returned since the generator was made or reset.
- * So the ids depend only on the parameters, the prompt, the model, the adapters, and the rounding errors of the device.
+ *   2. top_k: the first top_k tokens of the order remain. (In transformers, later tokens also remain if their logit
+ *      equals the logit of the last of these tokens.)
+ *   3. top_p: let S be the sum of the weights of the tokens that remain after step 2. One of these tokens remains if
+ *      the weights of all tokens before it in the order add up to less than top_p S. So the first token always remains,
+ *      and the weights of the tokens that remain add up to at least top_p S.
+ *   4. Let T be the sum of the weights of the tokens that remain after step 3. These weights are added up in the order,
+ *      until the sum exceeds u T. The token whose weight was added last is chosen. u is uniform in [0,1): the top 53
+ *      bits of words 0 and 1 of Philox4x32-10, word 0 first. The key is `seed`. The counter is (n, 0, 0, 9). n is the
+ *      number of tokens that vkt_generator_next has returned since the generator was made or reset.
+ * So the ids depend on the parameters, the prompt, the model, the adapters and the device's rounding errors alone.
  *
  * Precision: everything on the device is float32, except the weights. With a cache, sums are added up in another order
  * than by vkt_lm_hidden without a cache. docs/finetune.md says how far the logits differ.
@@ -44,16 +44,17 @@ typedef struct vkt_generator vkt_generator;
 
 /* The options of a generator. A member that is zero selects its default. */
 typedef struct vkt_generator_params {
-    vkt_store *store; /* has the adapters, for instance a trainer's store. It must outlive the generator, which always
-                       * reads the adapters as they are. NULL: no adapters */
-    const vkt_lora_params *lora; /* the adapters that the store has; dropout is not used. NULL: none. Copied */
+    vkt_store *store; /* has the adapters, for instance a trainer's store. It must outlive the generator. Each run reads
+                       * the current adapters. NULL: no adapters */
+    const vkt_lora_params *lora; /* describes the adapters in the store; dropout is not used. NULL: no adapters. The
+                                  * struct is copied */
     uint32_t context;  /* C, the most tokens of prompt and answer together, at most the context of the model. 0: the
                         * context of the model, but at most 2048. The cache has 8 C kv_heads head_width bytes for each
                         * block of the model */
     uint32_t chunk;    /* tokens of a prompt that are computed at once, at most C; a larger number means C. 0: 64 */
     float temperature; /* divides the logits; 0: the most probable token is always chosen */
     uint32_t top_k;    /* only the k most probable tokens may be chosen; 0: all tokens */
-    float top_p;       /* only the most probable tokens, whose probabilities add up to top_p, may be chosen; 0 or 1: all
+    float top_p;       /* only the most probable tokens whose probabilities add up to top_p may be chosen; 0 or 1: all
                         * tokens */
     uint64_t seed;     /* seed of the random numbers */
 } vkt_generator_params;
@@ -88,9 +89,9 @@ VKT_API uint64_t vkt_generator_bytes(const vkt_generator *g);   /* bytes of the 
 typedef struct vkt_generator_stats {
     uint64_t fed;                      /* tokens that vkt_generator_feed got */
     uint64_t made;                     /* tokens that vkt_generator_next returned */
-    double feed_seconds, make_seconds; /* time in vkt_generator_feed, and in vkt_generator_next. A token from
-                                        * vkt_generator_next gets into the cache at the next call that needs it, and
-                                        * that call has the time */
+    double feed_seconds, make_seconds; /* time in vkt_generator_feed and in vkt_generator_next. The token that
+                                        * vkt_generator_next returns is computed by the next call that needs it, so
+                                        * the time counts for that call */
 } vkt_generator_stats;
 VKT_API vkt_generator_stats vkt_generator_get_stats(const vkt_generator *g); /* zeros if g is NULL */
 

@@ -13,7 +13,7 @@
  *
  * Layers have the names of Hugging Face's transformers, for instance "model.layers.0.self_attn.q_proj" or
  * "model.layers.0.mlp.down_proj". For the architecture llama, llama.cpp's converter permutes the rows of query and key.
- * vkt_lm_create restores the order of transformers, so that adapters have the same rows as in PEFT. */
+ * vkt_lm_create restores the order of transformers, so that adapters can be exchanged with PEFT. */
 #ifndef VKTRAIN_LM_H
 #define VKTRAIN_LM_H
 
@@ -38,8 +38,8 @@ VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
  * copy in its own context. The functions below serve all contexts. The bytes come from the context of vkt_lm_create, so
  * the file is not needed. If the context of a program was not added, vkt_program_create returns VKT_E_ARG. VKT_E_ARG: a
  * NULL, or the context has the weights already. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the
- * message has their bytes. VKT_E_NOMEM. After an error, m is as before. At the same time no other thread may use m, or
- * a program with m's weights. */
+ * message has the bytes that they need. VKT_E_NOMEM. After an error, m is as before. During the call no other thread
+ * may use m, or a program with weights of m. */
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
@@ -51,10 +51,10 @@ VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* bytes of all weights; each co
 /* A cache for generating text (vktrain/generate.h): keys and values of the tokens that earlier runs of a program have
  * computed. */
 typedef struct vkt_lm_cache {
-    /* For each of the vkt_gguf_model.blocks blocks an array, f32 (B,kv_heads,context,head_width). A run writes the keys
-     * of its tokens to rows past .. past + T - 1. */
+    /* One array for each transformer block (vkt_gguf_model.blocks), f32 (B,kv_heads,context,head_width). A run writes
+     * the keys of its tokens to the rows past .. past + T - 1 of each head. */
     vkt_array *const *keys;
-    vkt_array *const *values; /* for the values: as many arrays, with the same shape and the same rows */
+    vkt_array *const *values; /* the values: as many arrays, with the same shape and the same rows as `keys` */
     uint32_t context;         /* rows of a head in these arrays, at most the model's context */
     vkt_tensor past;          /* u32 (1): number of tokens in the cache before the run */
 } vkt_lm_cache;

@@ -111,8 +111,8 @@ typedef struct vkt_conv1d_params {
     uint32_t dilation; /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;   /* 0 means 1 */
 } vkt_conv1d_params;
-/* Convolves sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over images of height
- * 1, so messages may name conv2d and shapes with this height. p may be NULL. */
+/* Convolves sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). The op is vkt_conv2d over images of
+ * height 1, so messages may name conv2d and shapes with this height. p may be NULL. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
 /* The options of a transposed convolution. A member that is 0 selects torch's default. */
@@ -163,11 +163,11 @@ typedef struct vkt_pool2d_params {
  * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
  * 40 products. The number of channels of a group is no multiple of 4, or the kernel is 1 x 1. The convolution's input
- * and the maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
- * dispatches. Nothing is fused if vkt_gradients has already computed a gradient of the maximum. The bits are the same
- * as without fusion, except in a program with 16 bits: a fused node does not round the values between the fused ops. If
- * rounding would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the
- * environment switches fusion off for a graph that is created afterwards.
+ * and the maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two
+ * or three dispatches. Nothing is fused if vkt_gradients has already computed a gradient of the maximum. The bits are
+ * the same as without fusion, except in a program with 16 bits: a fused node does not round the values between the
+ * fused ops. If rounding would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1
+ * in the environment switches fusion off for a graph that is created afterwards.
  *
  * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the rows of x that one window spans.
  * If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold only
@@ -371,9 +371,9 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
 
 /* ---- functions of two numbers ----
  *
- * They are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that are 1 or
- * missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the operand of
- * larger rank, or of `a` if the ranks are equal. */
+ * These functions are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that
+ * are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the
+ * operand of larger rank, or of `a` if the ranks are equal. */
 
 /* Computes a + b; da = dy, db = dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
@@ -388,7 +388,7 @@ VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a^b as C's pow: NaN where a < 0 and b is not an integer, if both are finite. da = b a^(b-1) dy, but 0 where
- * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is. */
+ * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is NaN. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition, which is then true for all tokens but those with the id 0, the usual id of padding. The condition has
@@ -451,7 +451,8 @@ typedef struct vkt_attention_params {
     float dropout;     /* dropout probability of the weights; 0: none */
     vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
                         * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
-    uint32_t kv_heads; /* number of heads of k and v. It divides that of q. 0: as many as q has (torch: enable_gqa) */
+    uint32_t kv_heads; /* number of heads of k and v, which divides the number of heads of q. 0: as many as q has
+                        * (torch: enable_gqa) */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
@@ -580,13 +581,13 @@ typedef struct vkt_hash_grid_level {
 VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
                                       vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
- * 2022, section 3, with its conventions; defaults are tiny-cuda-nn's):
+ * 2022, section 3). The conventions are those of the paper; the defaults are tiny-cuda-nn's:
  *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L * F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
  *   point outside counts as the nearest point inside. The table has the levels one after the other. The number of
  *   entries of a level is rounded up to a multiple of 8.
  *   y[n, l * F + f] = sum of w(c) * table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
- *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. A number less than 1e-9 below an integer
- *   counts as that integer.
+ *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. If N_min b^l is less than 1e-9 below an
+ *   integer, N is that integer.
  *   u = N x, without an offset (tiny-cuda-nn adds 1/2 and uses N_min b^l - 1 instead of N_min b^l). The cell is
  *   floor(u), at most N - 1, so that x = 1 is the last corner. w(c) is the product over the axes of 1 - |u - c|.
  *   entry(l, c) = c_0 + (N + 1) * (c_1 + (N + 1) * c_2) if the (N + 1)^D corners are no more than 2^T,
@@ -622,11 +623,12 @@ typedef struct vkt_latent_grid_params {
  *   section 4)
  * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
  * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
- * gets 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24 texels, or its
- * number of columns is no multiple of 4, or s H or s W is above 2^24. Limits: a binding must hold one feature of the
- * grid, and a binding must hold one feature of all texels (with corners: four). On CPU devices s is at most about 200
- * (with corners: 100) if tiles are large, because one invocation sums the gradient of a cell. With more than 16
- * features, this limit is lower. */
+ * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24
+ * texels, or its number of columns is no multiple of 4, or s H or s W is above 2^24.
+ *
+ * Limits: a binding must hold one feature of the grid, and a binding must hold one feature of all texels (with corners:
+ * four). On CPU devices s is at most about 200 (with corners: 100) if tiles are large, because one invocation sums the
+ * gradient of a cell. With more than 16 features, this limit is lower. */
 VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
 /* Encodes points with sines and cosines of rising frequencies, as NeRF does (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
@@ -634,7 +636,7 @@ VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor ori
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
  * The result is accurate to one or two units in the last place for every x, because 2^k x is reduced to one period
  * exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance, 10,000,000
- * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split more points into several batches. */
+ * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split so many points into several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* The reduction of a loss to a scalar. A loss counts only the real rows of the batch: the first vkt_run.rows indices of
@@ -680,8 +682,8 @@ typedef struct vkt_cross_entropy_params {
  *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
  *
  * If no label counts, the mean is NaN and its gradient is 0. A label that is neither a class nor the ignored value
- * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. It is 0
- * for labels that do not count, and after the real rows. `weight` has no gradient. */
+ * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. The
+ * losses of labels that do not count, and of labels after the real rows, are 0. `weight` has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 typedef struct vkt_linear_cross_entropy_params {
     bool has_ignore_index; /* use ignore_index instead of VKT_IGNORE_INDEX */
@@ -772,7 +774,7 @@ VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, boo
 /* Counts the real rows b with argmax(z[b]) == t[b] -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
-/* Gather samples from a table. In the formula, `first` and `rows` are the numbers of the vkt_run (graph.h):
+/* Gather samples from a table. In the formula, `first` is vkt_run.first. `rows` is the number of real rows (graph.h):
  *   out[b] = scale[c] table[order[first + b]] + shift[c] for channel c if b < rows, else 0
  *   table (M, pitch) u8 or f16, or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
  *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W) with at most 16
@@ -797,7 +799,7 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
 
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape. Its type is x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
+ * shape. `external` has x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
  * magnitudes from 65520 on become infinity. Every run of a program does the copy, even if no op reads x. When the run
  * is done, later submissions can read the array. The copy has no gradient. A graph writes an array once and reads it
  * nowhere, so no result depends on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses
