@@ -147,8 +147,8 @@ typedef struct vkt_trainer_params {
     bool no_shuffle;               /* use the order of the data set in every epoch */
     uint32_t workers;              /* number of threads that read the samples. 0 means 2 if the features are in memory,
                                     * else one per core, between 2 and 16. Results do not depend on this number */
-    bool recompute;          /* compute cheap activations again, to save memory: see vkt_program_params. For whole
-                              * blocks, model.forward may call vkt_recompute_begin */
+    bool recompute;          /* compute cheap activations again (vkt_program_params). For whole blocks, model.forward
+                              * may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss for labels. They apply to training only: the losses of validation and

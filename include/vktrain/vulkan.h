@@ -7,9 +7,9 @@
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
  * queue see what the context's submission wrote. A submission does not begin with a barrier. If the library reads what
- * the application wrote, or overwrites what the application reads, the application must order the two accesses. It uses
- * a semaphore (vkt_sync), or a barrier at the end of its own commands (vkt_program_barriers returns the stages and
- * accesses of this barrier). */
+ * the application wrote, or overwrites what the application reads, the application must order the two accesses: by a
+ * semaphore (vkt_sync), or by a barrier at the end of the application's commands (vkt_program_barriers returns the
+ * stages and accesses of this barrier). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -139,13 +139,13 @@ typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
     uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
     uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
-                             * runs, which have no measurements, it is the budget */
+                             * runs, which have no measurements, the budget of the call */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
     uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
                              * Calls with a budget of UINT64_MAX are not part of a frame */
     uint64_t measured_budget_ns; /* budget of the frame of measured_ns */
-    uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If it has not changed since the
-                               * last call, measured_ns is of the same frame as after that call */
+    uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If this number has not changed
+                               * since the last call, measured_ns is of the same frame as after that call */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the

@@ -22,7 +22,7 @@ typedef struct choice {
     uint32_t nodes; /* number of these nodes in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* by variant: the forced tile of the measurement of ns[]; all 0: no forced tile */
+    vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile that was forced for the time ns[]; all 0: none was forced */
     double now;                 /* the sum in the step being measured, whose nodes use `variant` and the tile `used` */
     vkt_variant variant;
     vkt_tile used;

@@ -373,7 +373,7 @@ static void finish_options(parse *p, struct argp_state *state)
     if (o->micro_batches) o->optimizer.micro_batches = o->micro_batches;
 }
 
-/* Returns the key of row i: 0 for a title, else the key in the table, or OPT_ROW + i if that is 0. */
+/* Returns the key of row i: 0 for a title, else the key in the table, or OPT_ROW + i if this key is 0. */
 static int key_of(size_t i)
 {
     return table[i].key || !table[i].name ? table[i].key : OPT_ROW + (int)i;

@@ -34,7 +34,7 @@ typedef struct train_options {
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
-    const char *find_lr; /* runs a learning rate test and draws its figure to this file; NULL: no test */
+    const char *find_lr; /* a learning rate test draws its figure to this file; NULL: no test */
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
@@ -55,7 +55,7 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* how --help names the arguments, which train_options.files gets; NULL: no arguments */
+    const char *arguments;   /* names of arguments in --help; NULL: none. The arguments go to train_options.files */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */

@@ -1,6 +1,6 @@
 /* nrc/main.c - vkt-nrc: a path tracer, and a network that learns the light of the scene at the same time (a neural
  * irradiance cache). The path tracer computes one random path for each pixel. The network learns from these noisy
- * images. It computes the light from a position and a normal, with a hash grid in three dimensions and a small MLP.
+ * images. It has a hash grid in three dimensions and a small MLP, and computes light from a position and a normal.
  * (Müller, Rousselle, Novák & Keller, "Real-time Neural Radiance Caching for Path Tracing", SIGGRAPH 2021. In the
  * paper, paths end in the network. In this sample none does: the image shows the network's light at the first surface.)
  *

@@ -1,7 +1,7 @@
-// accumulate.comp - multiplies a micro-batch's gradients by STEP_WEIGHT (its number of rows, or 1 with ROWS_ALL), and
-// adds them to a sum. The update divides the sum by the sum of the weights.
+// accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. STEP_WEIGHT is the number
+// of rows of the micro-batch, or 1 if STEP_ROWS is ROWS_ALL. The update divides the sum by the sum of the weights.
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
-// So k micro-batches give the gradient of one batch with all their rows, for a loss that is a mean over rows.
+// If the loss is a mean over rows, k micro-batches so give the gradient of one batch that has the rows of all k.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -40,8 +40,7 @@ vec3 cosine_direction(vec3 normal)
     return normalize(normal * 1.0001 + vec3(r * cos(turn), r * sin(turn), z));
 }
 
-// Returns an estimate of the light that a surface gets straight from the lamp. One random point of the lamp stands for
-// all of it.
+// Returns the light that a surface gets straight from the lamp, estimated from one random point of the lamp.
 vec3 lamp_light(vec3 from, vec3 normal)
 {
     const vec2 size = LAMP_TO - LAMP_FROM, point = LAMP_FROM + size * vec2(random(), random());
