@@ -4,7 +4,7 @@
 #define STORAGE_F32  0
 #define STORAGE_F16  1
 #define STORAGE_BF16 2
-/* If this bit of the constant is set, a texel variant stores whole vec4s, not 64-bit words. */
+/* If this bit of the constant is set, the texel variant of a kernel (lib/load.glsl) stores whole vec4s, not 64-bit words. */
 #define STORAGE_NO_WORDS64 0x80000000u
 /* If this bit of the constant is set, VKT_OUT4 and VKT_INOUT4 store max(v, 0). NaN and -0 do not change, as in
  * UNARY_RELU of lib/unary.glsl. */

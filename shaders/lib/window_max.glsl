@@ -3,7 +3,7 @@
 // NaN wins, as in PyTorch. The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN.
 // A maximum of 0 has no winner then, because the gradient of relu at 0 is 0.
 #include "abi/pool_index.abi.h"
-#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts at the first element, so it wins if all are -inf
+#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts as the first element, which wins if all are -inf
 
 void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
 {

@@ -1,6 +1,6 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t for the samples of the batch, 0 for the samples that pad it
-//   loss = (sum of d^2) / n,  n = samples * M
+//   d = w x + b - t for the real samples of the batch, else 0
+//   loss = (sum of d^2) / n,  n = number of real samples * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
 // A lane processes vec4s of four samples. Each sum of the lane is a vec4, with an element for each of the four samples. On
 // llvmpipe, every sum that is needed longer than an iteration costs a masked copy per iteration. So a lane processes two vec4s

@@ -1,7 +1,7 @@
 // accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. STEP_WEIGHT is the number
 // of rows of the micro-batch, or 1 if STEP_ROWS is ROWS_ALL. The update divides the sum by the sum of the weights.
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
-// If the loss is a mean over rows, k micro-batches so give the gradient of one batch that has the rows of all k.
+// So if the loss is a mean over rows, k micro-batches give the gradient of one batch that has the rows of all k.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

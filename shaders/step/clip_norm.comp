@@ -1,8 +1,8 @@
 // clip_norm.comp - computes the norm of all gradients from the partial sums of grad_norm.comp, and the factor that
 // limits it:
 //   norm = STEP_FACTOR * sqrt(sum of g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
-// Before this kernel, STEP_FACTOR is 1 / loss scale, divided by the sum of the weights of the micro-batches. A NaN norm makes
-// all gradients NaN.
+// Before this kernel, STEP_FACTOR is 1 / loss scale. If the gradients are sums over micro-batches or shards, it is also divided
+// by the sum of their weights. A NaN norm makes all gradients NaN.
 // grid: one work group.
 // source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
 // Deterministic: the order depends only on n, the number of lanes and the subgroup size.

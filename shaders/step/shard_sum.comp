@@ -1,4 +1,4 @@
-// shard_sum.comp - adds the gradients of this rank's shards by a binary tree. Each run adds the gradient of one run of a shard.
+// shard_sum.comp - adds the gradients of this rank's shards by a binary tree. Each run adds its own gradient.
 //   g = rows * gradient, added up over the runs of a shard. If a shard has several runs, the sum of its runs so far is
 //   in the last plane.
 //   For shard s, the kernel adds planes to g: plane 0 if bit 0 of s is set, then plane 1 if bit 1 is set too, and so on up to
