@@ -1,5 +1,6 @@
 /* storage.abi.h - the number format of a binding that VKT_IN4, VKT_OUT4 or VKT_INOUT4 (lib/load.glsl) declares. One
- * specialisation constant has two bits per binding. Every pipeline gets it in addition to the kernel's own constants. */
+ * specialisation constant has two bits per binding. Every pipeline gets this constant in addition to the kernel's own
+ * constants. */
 #define STORAGE_SPEC 31
 #define STORAGE_F32  0
 #define STORAGE_F16  1

@@ -57,7 +57,7 @@ void store(uint row, uint i, uint row_items, uint to, vec4 v)
     STORE4(y, to, v);
 }
 
-// Computes vec4 `i` of row `row` of this dispatch. v is the vec4's window along the height, and u is its window along the width.
+// Computes vec4 `i` of row `row` of this dispatch. v is the vec4's window along the height, u the window along the width.
 // `corner` is the index in x of the element where both windows begin.
 #ifdef JOIN
 void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
@@ -100,7 +100,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
     uvec4 winner = uvec4(at);
-    if (DILATED && (r1 == 0u || s1 == 0u)) { // a window of padding: -inf; 0 past the batch
+    if (DILATED && (r1 == 0u || s1 == 0u)) { // the window is only padding: -inf; 0 for samples past the batch
         best = mix(vec4(0.0), best, lessThan(4u * (i % N4) + uvec4(0u, 1u, 2u, 3u), uvec4(samples)));
         winner = uvec4(0u);
     }

@@ -3,8 +3,8 @@
 // term is dy / divisor(p, q).
 //   p contains h if p * stride - pad <= h < p * stride - pad + R
 //   adaptive: p contains h if floor(h * P / H) <= p <= ceil((h + 1) * P / H) - 1
-//   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over r from R - 1 down
-//   to 0, so that p ascends.
+//   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over r from R - 1
+//   down to 0, so that p ascends.
 // DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes the
 // R x S elements of this window. Elements at the far edges that are in no window become 0.
 // DROPOUT, only with DISJOINT: a dropout is applied to dx before the store, in the same way as pool2d.comp applies it to y.

@@ -53,8 +53,8 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia: index in A of the weights for k. ib: index in src of the row of
-// source channel k. ia and ib count vec4s.
+// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia: index in A of the weights for k. ib: index in src of the row
+// of source channel k. ia and ib count vec4s.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

@@ -101,7 +101,7 @@ static int32_t distance2(const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
-/* Returns the label of the row of `x` that is nearest to `image`. */
+/* Finds the row of `x` that is nearest to `image`, and returns the label of this row. */
 static uint32_t nearest(const uint8_t *image, const uint8_t *x, const uint32_t *labels, uint32_t rows)
 {
     uint32_t best = 0;

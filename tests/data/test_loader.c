@@ -246,8 +246,8 @@ static void waits_for_rows_are_counted(void **state)
     uint32_t slot, rows;
     uint64_t waited = 0;
     t->src.slow_us = 20000;
-    /* A batch takes 100 ms, so the first vkt_loader_next waits. The loop repeats only if this thread was suspended until
-     * the batch was ready. */
+    /* A batch takes 100 ms, so the first vkt_loader_next waits. The loop repeats only if this thread was suspended
+     * until the batch was ready. */
     for (int i = 0; i < 20 && waited <= 1000000; i++) {
         vkt_loader_destroy(&t->l);
         atomic_store(&t->src.fetched, 0);

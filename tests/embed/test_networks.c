@@ -191,8 +191,8 @@ static double element(const network *n, const weights *w, uint32_t i)
 
 /* ---- the reference ---- */
 
-/* Computes y from x. allowed[o] is the largest allowed error of y[o]. It is the change of the activation that a
- * rounding error of its sum can cause, plus the error of the activation itself. */
+/* Computes y from x. allowed[o] is the largest allowed error of y[o]: the change of y[o] that a rounding error of the
+ * sum can cause, plus the error of the activation function itself. */
 static void reference(const network *n, const weights *w, const double *x, double *y, double *allowed)
 {
     double h[MAX_WIDTH], rounding = n->bits == 16 ? 0x1p-8 : 0x1p-20;

@@ -63,8 +63,8 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* The program computes out = 2 * in + 1. Both are buffers of the application, which writes `in` before each run and
- * reads `out` after it. The run waits for a semaphore of the application. */
+/* The program computes out = 2 * in + 1. `in` and `out` are in buffers of the application. The application writes `in`
+ * before each run and reads `out` after the run. The run waits for a semaphore of the application. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;
@@ -167,8 +167,9 @@ static void what_is_written_belongs_to_no_other_value(void **state)
     app_close(&a);
 }
 
-/* The application uses one queue family, so only iteration 2 transfers ownership, from and to an external user. The
- * library records its half of each transfer. The test has no external user, so no code records the other half. */
+/* Iterations 1 and 3 name the library's own queue family, so they transfer no ownership. Iteration 2 transfers it from
+ * and to an external user. The library records its half of each transfer. The test has no external user, so no code
+ * records the other half. */
 static void ownership_is_transferred_and_returned(void **state)
 {
     (void)state;

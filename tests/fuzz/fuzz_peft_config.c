@@ -1,5 +1,4 @@
-/* Reads the adapter_config.json of a folder of PEFT. Accepted options must have a rank, a factor alpha and names of
- * layers. */
+/* Reads the adapter_config.json of a folder of PEFT. Accepted options must have a rank, alpha and names of layers. */
 #include <math.h>
 
 #include "fuzz/fuzz.h"

@@ -87,7 +87,7 @@ static void check(const vkt_tokenizer *t, const char *text, size_t n, uint32_t f
     fuzz_require(bytes <= room, "a text that grows");
     if (!normalizes) fuzz_require(bytes == n && memcmp(out, text, n) == 0, "another text");
     fuzz_require(vkt_tokenizer_encode(t, out, bytes, flags, &again) == VKT_OK, "a text that is not encoded again");
-    /* With flags, the normalized text may have special tokens that the input does not have. */
+    /* If `flags` is set, normalization may produce special tokens that the input does not have. */
     if (!flags)
         fuzz_require(again.n == list.n && (!list.n || memcmp(again.ids, list.ids, list.n * sizeof *list.ids) == 0),
                      "other ids");

@@ -442,7 +442,7 @@ def evaluate(op, a, x):
         parts = list(by_head.split([a["heads"], kv_heads, kv_heads], 1)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
     if op == "attention":  # the formula of torch's documentation, because torch 1.13 has no such public function
-        if "kv_heads" in a:  # as enable_gqa of torch
+        if "kv_heads" in a:  # as torch's enable_gqa does
             x = [x[0]] + [v.repeat_interleave(x[0].shape[-3] // a["kv_heads"], -3) for v in x[1:3]] + x[3:]
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
@@ -546,7 +546,7 @@ def draw(rng, op, attr, k, shape, first_shape):
     if op.endswith("_over"):
         x = np.round(2 * x) / 2  # so that some elements are equal
     if op in ("relu", "abs"):
-        x.flat[::5] = 0  # so that the file has gradients at 0, which are 0
+        x.flat[::5] = 0  # some inputs are 0; the gradient there is 0
     return x
 
 

@@ -30,8 +30,7 @@ skip() {
     skips=$((skips + 1))
 }
 
-# compile NAME LIBRARY PRECISION COMMAND...: compiles for a device. COMMAND starts the program, and gets the program's arguments at
-# its end.
+# compile NAME LIBRARY PRECISION COMMAND...: compiles for a device. COMMAND starts the program and gets the program's arguments.
 compile() {
     name=$1
     precision=$3

@@ -113,7 +113,7 @@ static void tensors_have_the_values_of_the_package(void **state)
         for (uint32_t k = 0; k < t->rank; k++) assert_int_equal(t->dims[k], e->dims[t->rank - 1 - k]);
         assert_int_equal(vkt_safetensors_read_f32(st, e, want, e->elements), VKT_OK);
         const size_t n = (size_t)e->elements, block = vkt_gguf_block_elements(t->type);
-        for (size_t part = n; part >= block; part = part > block ? block : 0) { /* first all at once, then block by block */
+        for (size_t part = n; part >= block; part = part > block ? block : 0) { /* all at once, then block by block */
             poison(got, VKT_COUNT(got));
             for (size_t at = 0; at < n; at += part)
                 assert_int_equal(vkt_gguf_read_f32(g, e->name, at, part, got + GUARDS + at), VKT_OK);
@@ -151,10 +151,10 @@ static int bits_of(const uint8_t *p, int k, int n)
     return x;
 }
 
-/* Returns an integer of pair k in a block of Q4_K or Q5_K: s if `second` is 0, t if `second` is 1 (vktrain/gguf.h). The
- * twelve bytes `p` have eight pairs of six-bit integers. For k < 4, bits 0 to 5 of byte k are s, and bits 0 to 5 of byte
- * k + 4 are t. For k >= 4, byte k + 4 has the four low bits of s, then the four low bits of t. The two high bits are
- * bits 6 and 7 of byte k - 4 (s) or of byte k (t). */
+/* Returns an integer of pair k in a block of Q4_K or Q5_K: s if `second` is 0, t if `second` is 1 (vktrain/gguf.h).
+ * The twelve bytes `p` have eight pairs of six-bit integers. For k < 4, bits 0 to 5 of byte k are s, and bits 0 to 5 of
+ * byte k + 4 are t. For k >= 4, byte k + 4 has the four low bits of s, then the four low bits of t. The two high bits
+ * of s are bits 6 and 7 of byte k - 4. The two high bits of t are bits 6 and 7 of byte k. */
 static int six_bits(const uint8_t *p, int k, int second)
 {
     if (k < 4) return bits_of(p, 8 * (k + 4 * second), 6);

@@ -1,5 +1,5 @@
-/* Descriptions of language models in GGUF files: three architectures with their keys and defaults, and every fault is
- * refused with its name. */
+/* Tests how the description of a language model is read from a GGUF file: three architectures, with their keys and
+ * defaults. Each wrong key or tensor is refused with a message that names it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

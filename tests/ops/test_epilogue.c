@@ -294,8 +294,8 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the gradient of leak reads the output of leak */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* The dropout has its own dispatch, in place. Either it is a dropout2d, or act(x) has padding behind the
-         * batch. */
+        /* These dropouts have their own dispatch, in place. A dropout is not fused with a function of a value that has
+         * padding. A dropout2d is not fused at all. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -494,9 +494,9 @@ static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
     return vkt_relu(n->g, vkt_add(n->g, x, o));
 }
 
-/* Builds a cheap value r with two readers. Between the two readers are two images with four times the channels of r, so
- * `recompute` computes r again for the second reader. With AND_NORM, r needs two dispatches, and the second one works
- * in place. */
+/* Builds a cheap value r with two readers. Between the two readers are two images with four times the channels of r. So
+ * `recompute` saves memory: it computes r again for the second reader. With AND_NORM, r needs two dispatches, and the
+ * second dispatch works in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;
