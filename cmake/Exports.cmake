@@ -1,16 +1,17 @@
-# VKT_EXPORTS: the shared library exports only the functions of a list, and the linker leaves out the code that only other
-# functions need.
+# VKT_EXPORTS is a list of public functions. The shared library exports only these. The linker leaves out the code that
+# they do not use.
 set(VKT_EXPORTS "" CACHE STRING "a list of public functions ('*': any text): the shared library has only these. Empty: all functions")
 
-# With VKT_KERNELS or VKT_EXPORTS, every function is in a separate section, so that a linker can leave out unused
-# functions. For the shared library, vkt_limit_exports sets the linker's option. A program that links the static library
-# needs --gc-sections.
+# With VKT_KERNELS or VKT_EXPORTS, every function is in a separate section, so that --gc-sections makes a linker leave
+# out unused functions. vkt_limit_exports sets this option for the shared library. A program that links the static
+# library must set it.
 set(VKT_SECTIONS)
 if(VKT_KERNELS OR VKT_EXPORTS)
   set(VKT_SECTIONS -ffunction-sections -fdata-sections)
 endif()
 
-# vkt_limit_exports(target): for a shared library, exports only VKT_EXPORTS and leaves out unused functions.
+# vkt_limit_exports(target): with VKT_KERNELS or VKT_EXPORTS, makes the linker of a shared library leave out unused
+# functions. With VKT_EXPORTS, the library exports only the functions of that list.
 function(vkt_limit_exports target)
   get_target_property(type ${target} TYPE)
   if(NOT VKT_SECTIONS OR NOT type STREQUAL "SHARED_LIBRARY")

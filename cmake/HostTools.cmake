@@ -1,8 +1,8 @@
-# Adds the programs vkt_embed and vkt_bfloat, which run while the library is built. VKT_HOST_FILES lists the files on which a
-# command that runs one of them depends.
+# Adds the programs vkt_embed and vkt_bfloat, which run while the library is built. A custom command that runs one of
+# these programs must depend on VKT_HOST_FILES.
 #
-# A cross build cannot run what it builds. So it builds these two programs with the compiler of this machine, in a build of
-# their own (<build>/host), or uses the ones in VKT_HOST_TOOLS.
+# A cross build cannot run what it builds. So it builds these two programs with the compiler of this machine, in the
+# separate build <build>/host. If VKT_HOST_TOOLS is set, it uses the programs of that folder instead.
 set(VKT_HOST_TOOLS "" CACHE PATH "cross build: a folder with vkt-embed and vkt-bfloat for the machine that builds")
 set(VKT_HOST_FILES)
 if(NOT CMAKE_CROSSCOMPILING)
@@ -24,7 +24,7 @@ endforeach()
 if(VKT_HOST_TOOLS)
   return()
 endif()
-# The variables of the environment that name a cross compiler or its options must not reach the build for this machine.
+# Environment variables may name the cross compiler and its options. They must not reach the build for this machine.
 set(clean ${CMAKE_COMMAND} -E env --unset=CC --unset=CFLAGS --unset=CPPFLAGS --unset=LDFLAGS --unset=CMAKE_TOOLCHAIN_FILE)
 add_custom_command(OUTPUT ${VKT_HOST_FILES}
   COMMAND ${clean} ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/cmake/host -B ${tools} -G ${CMAKE_GENERATOR}

@@ -1,4 +1,4 @@
-# VKT_KERNELS: the library has only the kernels of a list of ops and networks.
+# VKT_KERNELS is a list of networks, ops and kernels. The library has only the kernels that this list needs.
 set(VKT_KERNELS "" CACHE STRING "a list of networks, ops and kernels: the library has only their kernels. Empty: all kernels")
 option(VKT_TEXELS "kernels have a second module, which loads from texel buffers: the only fast loads on CPU drivers" ON)
 
@@ -18,10 +18,10 @@ vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)
 vkt_set(broadcast3 BINARY TERNARY BROADCAST_BINARY* BROADCAST_TERNARY* reduce relayout)
 vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
-vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16
+vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16 need these in addition
 
-# Sets of ops. The set of an op also has the kernels of its gradient. In a library without convolutions, the inputs of
-# linear layers have the layout VKT_ROWS.
+# Sets of ops. The set of an op also has the kernels of its gradient. The set `linear` needs no kernels of convolutions:
+# in a library without convolutions, vkt_linear converts its input to the layout VKT_ROWS.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*
@@ -106,11 +106,11 @@ vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding rope row_norm attention linear gelu swiglu add dropout softmax cross_entropy slice write trainer)
 
-# Every library has these kernels: they count steps, copy the values of a run, report the loss and test wide vectors.
+# Every library has these kernels, because a program of any ops may need them.
 set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
 
-# vkt_set_kernels(members ids coop out): sets `out` to the ids of the kernels that the sets and patterns in `members`
-# name, in the order of `ids`. `ids` has all kernels, and `coop` has those for cooperative matrices.
+# vkt_set_kernels(members ids coop out): sets `out` to the ids of the kernels that `members`, a list of sets and
+# patterns, selects. `out` has the order of `ids`. `ids` lists all kernels, `coop` the kernels for cooperative matrices.
 function(vkt_set_kernels members ids coop out)
   set(wanted)
   set(open ${members})
@@ -150,7 +150,8 @@ function(vkt_set_kernels members ids coop out)
   set(${out} ${result} PARENT_SCOPE)
 endfunction()
 
-# vkt_choose_kernels(): sets VKT_CHOSEN_KERNELS, and writes built_kernels.h.
+# vkt_choose_kernels(): sets VKT_CHOSEN_KERNELS to the ids of the library's kernels. Writes built_kernels.h and
+# kernel_sets.h.
 function(vkt_choose_kernels)
   vkt_kernel_list(${PROJECT_SOURCE_DIR} kernels.def entries)
   set(ids)

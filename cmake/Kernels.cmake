@@ -1,6 +1,6 @@
 # Functions that read shaders/kernels.def and shaders/tools.def. Shaders.cmake and the script coop.cmake include this file.
 
-# The options of the shader compiler that every module depends on.
+# The options with which the shader compiler compiles every module.
 set(VKT_GLSL_OPTIONS -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1)
 
 # vkt_kernel_list(root list out): sets `out` to the entries of shaders/<list>, one line each.
@@ -10,7 +10,7 @@ function(vkt_kernel_list root list out)
 endfunction()
 
 # vkt_kernel_parse(entry): sets `id`, `file` (relative to shaders/, without .comp), `defines` (a list) and `texels`.
-# Sets `coop` and `bfloat` to whether the entry has VKT_KF_COOP and VKT_KF_BFLOAT.
+# Sets `coop` to TRUE if the entry has VKT_KF_COOP, and `bfloat` to TRUE if it has VKT_KF_BFLOAT. Else they are FALSE.
 macro(vkt_kernel_parse entry)
   if(NOT "${entry}" MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
     message(FATAL_ERROR "malformed entry: ${entry}")
@@ -65,8 +65,8 @@ function(vkt_kernel_sources root file out)
 endfunction()
 
 # vkt_kernel_hash(root file defines out): sets `out` to a hash of everything in this tree that decides the SPIR-V of
-# shaders/<file>.comp with these defines. This is the text of all its sources, the defines in their order, and the
-# options of the compiler. With BFLOAT, bfloat.c is one of the sources.
+# shaders/<file>.comp with these defines: the text of all its sources, the defines in their order, and the options of
+# the compiler. If BFLOAT is defined, bfloat.c is one of the sources, because it changes the compiled module.
 function(vkt_kernel_hash root file defines out)
   set(text "${VKT_GLSL_OPTIONS}\n${defines}\n")
   vkt_kernel_sources(${root} ${file} sources)

@@ -1,8 +1,8 @@
 # Options for libraries that vktrain can be built without. With VKT_WITH_<LIBRARY>=OFF the build neither looks for the
 # library nor links it. Functions that need the library return VKT_E_UNSUPPORTED, and the message names the option.
 #
-# The files of engine/ that include a header of the library are listed here. With OFF they are left out, and files of
-# engine/<floor>/without/ define their functions instead.
+# VKT_NEEDS_<LIBRARY> lists the files of engine/ that need the library. With OFF, the build leaves these files out, and
+# the files of VKT_INSTEAD_<LIBRARY> define their functions.
 option(VKT_WITH_JPEG "images in JPEG (libjpeg)" ON)
 option(VKT_WITH_PNG "images in PNG (libpng)" ON)
 option(VKT_WITH_CAIRO "figures: plots of a run, of learning rates, of a confusion matrix (cairo)" ON)

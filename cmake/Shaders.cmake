@@ -1,9 +1,10 @@
-# Compiles every entry of shaders/kernels.def to SPIR-V, checks it with spirv-val (if that is installed), and embeds the words in
-# one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become <build>/spirv/tools_modules.h.
+# Compiles the entries of shaders/kernels.def to SPIR-V, and checks each module with spirv-val (if spirv-val is installed).
+# Embeds the words of the modules in one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become
+# <build>/spirv/tools_modules.h.
 #
-# An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
-# DEFINE. An entry whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1. The second module has
-# the same bindings, but loads from texel buffers.
+# An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags). It compiles shaders/<file>.comp with -D for
+# each DEFINE. If `texels` is not 0 (and VKT_TEXELS is on), the entry has a second module, compiled with VKT_TEXEL=1. The
+# second module has the same bindings, but loads from texel buffers.
 include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/KernelSets.cmake)
 vkt_choose_kernels()
@@ -15,7 +16,7 @@ file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
 # With a compiler that writes depfiles, a change of an included file rebuilds only the modules that include it. With another
-# compiler it rebuilds all modules.
+# compiler, such a change rebuilds all modules.
 execute_process(COMMAND ${GLSLANG} --help OUTPUT_VARIABLE help ERROR_QUIET)
 string(FIND "${help}" "--depfile" VKT_GLSLANG_DEPFILE)
 
@@ -24,8 +25,9 @@ if(NOT SPIRV_VAL)
 endif()
 
 # Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix and GL_NV_cooperative_matrix2. Debian 12's
-# compiler does not, so VKT_GLSLANG_COOP may name another one. If no compiler supports them, the modules of these entries are the
-# shipped ones in shaders/coop (see coop.cmake). If spirv-val does not support them, these modules are not checked.
+# compiler does not support them, so VKT_GLSLANG_COOP may name another compiler. If neither compiler supports them, the
+# build embeds the shipped modules of shaders/coop (see coop.cmake). If spirv-val does not support them, the modules of
+# these entries are not checked.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require
@@ -61,8 +63,8 @@ elseif(SPIRV_VAL)
   endif()
 endif()
 
-# Entries with VKT_KF_BFLOAT are compiled with elements of float16, and bfloat.c changes the type. SPIRV-Tools support
-# SPV_KHR_bfloat16 since v2025.2 (their file CHANGES).
+# Entries with VKT_KF_BFLOAT are compiled with elements of float16. Then bfloat.c changes the type to bfloat16. The file
+# CHANGES of SPIRV-Tools says that v2025.2 and newer versions support SPV_KHR_bfloat16.
 set(VKT_BFLOAT_VALIDATOR)
 if(VKT_COOP_VALIDATOR)
   execute_process(COMMAND ${SPIRV_VAL} --version OUTPUT_VARIABLE version ERROR_QUIET)
@@ -99,7 +101,7 @@ function(vkt_compile_shader compiler validator bfloat file id defines out)
   set(${out} ${spv} PARENT_SCOPE)
 endfunction()
 
-# Stops the build if a shipped module does not belong to the sources of this tree.
+# Stops a build that embeds shipped modules if a shipped module does not belong to the sources of this tree.
 file(GLOB VKT_COOP_SHIPPED CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/coop/*)
 file(GLOB_RECURSE VKT_COOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 set(VKT_COOP_STAMP ${PROJECT_BINARY_DIR}/coop.stamp)
@@ -109,9 +111,9 @@ add_custom_command(OUTPUT ${VKT_COOP_STAMP}
           ${VKT_SHADER_DEPENDS}
   COMMENT "shaders/coop" VERBATIM)
 
-# vkt_module(name file defines coop bfloat): appends the file of a module to `modules`. Appends the file on which users
-# of the module depend to `needs`. The global property VKT_COOP_FRESH lists the modules of cooperative matrices that
-# this build compiles.
+# vkt_module(name file defines coop bfloat): appends the file of a module to `modules`. Appends to `needs` the file on
+# which a command must depend that reads the module. The global property VKT_COOP_FRESH lists the modules of cooperative
+# matrices that this build compiles.
 function(vkt_module name file defines coop bfloat)
   set(compiler ${GLSLANG})
   set(validator ${SPIRV_VAL})
@@ -124,7 +126,7 @@ function(vkt_module name file defines coop bfloat)
   endif()
   if(NOT compiler)
     set(spv ${PROJECT_SOURCE_DIR}/shaders/coop/${name}.hex)
-    set(need ${VKT_COOP_STAMP}) # not the .hex file: if that is missing, coop.cmake prints a better message
+    set(need ${VKT_COOP_STAMP}) # not the .hex file: if it is missing, the message of coop.cmake is clearer
   elseif(VKT_SPIRV)
     set(spv ${VKT_SPIRV}/${name}.spv)
     set(need ${spv})
@@ -173,8 +175,8 @@ function(vkt_embed_shaders target list header)
 endfunction()
 
 # vkt_coop_targets(): adds the target coop_modules, which writes shaders/coop. Sets VKT_COOP_CHECK to the command that compares
-# shaders/coop with freshly compiled modules, or to nothing if this build compiles none. Call this function after the
-# last vkt_embed_shaders.
+# shaders/coop with freshly compiled modules, or to nothing if this build compiles no such modules. Call this function
+# after the last vkt_embed_shaders.
 function(vkt_coop_targets)
   get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
   set(VKT_COOP_CHECK PARENT_SCOPE)

@@ -1,8 +1,8 @@
 # Sets VKT_VULKAN_INCLUDE, the folder of Vulkan's headers. The library needs no more: it opens the loader at run time.
 #
-# The headers are the same for all systems. A cross build that has none for its target copies the headers of this
-# machine to <build>/vulkan-headers. It cannot use the folder of this machine, because that also has the headers of this
-# machine's C library.
+# The headers are the same for all systems. If a cross build finds no headers for its target, it copies the headers of
+# this machine to <build>/vulkan-headers. It cannot include the folder of this machine, because that folder also has the
+# headers of this machine's C library.
 find_path(VKT_VULKAN_INCLUDE vulkan/vulkan_core.h)
 if(NOT VKT_VULKAN_INCLUDE AND CMAKE_CROSSCOMPILING)
   find_path(VKT_HOST_VULKAN_INCLUDE vulkan/vulkan_core.h PATHS /usr/include /usr/local/include REQUIRED NO_CMAKE_FIND_ROOT_PATH)

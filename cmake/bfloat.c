@@ -1,10 +1,10 @@
 /* bfloat IN.spv OUT.spv - changes the type float16 of a SPIR-V module to bfloat16 (SPV_KHR_bfloat16).
  *
- * Cmake runs it for the entries of kernels.def with VKT_KF_BFLOAT. The shader compilers of most systems do not know
- * GL_EXT_bfloat16 yet. So these shaders call the elements of their cooperative matrices float16, and compute with no
- * float16 outside of matrices. Then the type is one instruction, and a module of bfloat16 differs from one of float16
- * only in this instruction, two capabilities and an extension. The program refuses a module in which anything but a
- * type of cooperative matrices uses float16.
+ * The build runs this program for the entries of kernels.def with VKT_KF_BFLOAT. The shader compilers of most systems
+ * do not support GL_EXT_bfloat16 yet. So these shaders call the elements of their cooperative matrices float16, and use
+ * float16 nowhere else. In SPIR-V, one instruction declares the type float16. The program changes this instruction,
+ * replaces a capability by two others, and adds an extension. It refuses a module in which anything but a type of
+ * cooperative matrices uses float16.
  * source: SPIR-V specification 1.6, sections 2.3, 2.4 and 3; SPV_KHR_bfloat16 */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum {
     OP_TYPE_STRUCT = 30,
     OP_TYPE_OPAQUE = 31,
     OP_TYPE_POINTER = 32,
-    OP_TYPE_FUNCTION = 33, /* all types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE, have other types in them */
+    OP_TYPE_FUNCTION = 33, /* the types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE, may contain other types */
     OP_TYPE_COOPERATIVE_MATRIX = 4456
 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 }; /* capabilities */
@@ -43,23 +43,22 @@ static void put_one(module *m, uint32_t op, uint32_t operand)
 
 static void put_extension(module *m)
 {
-    static const char name[20] = "SPV_KHR_bfloat16"; /* whole words, which end with a 0 */
+    static const char name[20] = "SPV_KHR_bfloat16"; /* 4 bytes per word; the text ends with a 0 */
     uint32_t words[1 + sizeof name / 4] = { (uint32_t)(1 + sizeof name / 4) << 16 | OP_EXTENSION };
     memcpy(words + 1, name, sizeof name);
     put(m, words, sizeof words / sizeof words[0]);
 }
 
-/* Returns whether the instruction `w` of n words uses the type `id`. Its use as the element type of a cooperative
- * matrix does not count. The instruction is behind the declaration of the type. The first operand of an instruction
- * that makes a value is the type of the value. The first operand of a declaration is the new id, and the types that it
- * contains come later. Its other operands are numbers, which may happen to be equal to `id`, so they are not compared.
- */
+/* Returns whether the instruction `w` of n words, which follows the declaration of the type `id`, uses this type. A
+ * cooperative matrix with elements of this type does not count. If the instruction makes a value, its first operand is
+ * the type of the value. If it declares a type, its first operand is the id of that type, and the types that it
+ * contains come later. Other operands are not compared, because they may be numbers that equal `id` by chance. */
 static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
 {
     const uint32_t op = w[0] & 0xffff;
     if (n > 1 && w[1] == id) return 1;
     if (op < OP_TYPE_VECTOR || op > OP_TYPE_FUNCTION || op == OP_TYPE_OPAQUE) return 0;
-    const int all = op == OP_TYPE_STRUCT || op == OP_TYPE_FUNCTION; /* only these two have several types in them */
+    const int all = op == OP_TYPE_STRUCT || op == OP_TYPE_FUNCTION; /* only these two contain several types */
     const uint32_t first = op == OP_TYPE_POINTER ? 3 : 2; /* a pointer has its storage class before its type */
     for (uint32_t i = first; i < n && (all || i == first); i++)
         if (w[i] == id) return 1;

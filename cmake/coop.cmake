@@ -1,19 +1,19 @@
 # Checks or writes the shipped modules of cooperative matrices. shaders/coop/<ID>.hex has the SPIR-V of one entry with
-# VKT_KF_COOP. A build uses this file if its shader compiler does not support GL_KHR_cooperative_matrix. Each file also
-# has a hash of the sources (vkt_kernel_hash in Kernels.cmake) and a hash of the words. A build that uses the files
-# checks these hashes first.
+# VKT_KF_COOP. A build uses this file if its shader compiler does not support cooperative matrices (Shaders.cmake). Each
+# file also has a hash of the sources (vkt_kernel_hash in Kernels.cmake) and a hash of the words. A build that uses the
+# files checks these hashes first.
 #
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again
 #
-# That target and the test shaders/fresh pass more variables to this script:
+# The build and the test shaders/fresh pass more variables to this script:
 #
-#   SPV=DIR         where <ID>.spv are, freshly compiled
-#   EMBED=PROGRAM   cmake/embed.c
-#   COMPILER=PATH   the shader compiler that made them
+#   SPV=DIR         the folder of the freshly compiled modules <ID>.spv
+#   EMBED=PROGRAM   the program that is built from cmake/embed.c
+#   COMPILER=PATH   the shader compiler that made the modules in SPV
 #   WRITE=ON        writes the files; without it the script compares them with the fresh modules
-#   STAMP=FILE      is written if everything is right
-#   ROOT=DIR        another tree than this one
+#   STAMP=FILE      the script writes this file if it finds no fault
+#   ROOT=DIR        the tree to check; default: this tree
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
 if(NOT ROOT)
@@ -32,7 +32,7 @@ endif()
 
 set(faults)  # one text per file that is wrong
 set(wanted)  # all files that there should be
-set(skipped) # files that another version of the compiler made
+set(skipped) # ids of the modules that another version of the compiler made
 
 # Returns the text of a module: a head of comments, then the words.
 function(describe id file defines hash out)

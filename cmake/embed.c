@@ -3,16 +3,17 @@
  * begins with '#' is a comment in such a file.
  *
  * With -z a module becomes an array of bytes: a raw DEFLATE stream (RFC 1951) of its words. A module that would not
- * become smaller stays an array of words. engine/kernel/module.c reads both. Each module is a stream of its own, so
- * that a program unpacks only what it uses.
+ * become smaller stays an array of words. engine/kernel/module.c reads both kinds of arrays. Each module is a stream of
+ * its own, so that a program unpacks only the modules that it uses.
  *
- * Names are left out, because they are an eighth of a module and no driver needs them. The name of the push block is
- * kept. The first module with a push block of that name also keeps the names of the block's members, because
- * tests/unit/test_abi.c compares them with shaders/abi/. (-x keeps these names in each module.)
+ * Names are left out, because they are an eighth of a module and no driver needs them. Only the name of the push
+ * constant block is kept, and the names of the block's members, because tests/unit/test_abi.c compares them with
+ * shaders/abi/. If several modules have a push block of one name, only the first module keeps the names of the members.
+ * (-x keeps these names in each module.)
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`, or `static const uint8_t vkt_spv_A[]` if it is compressed. The
- * number vkt_spv_A_bytes is the size of its words. Dots in a name become '_'. An argument "A=" or "A.texel=" means a
- * module that does not exist. Its array is one zero, so that a table can name it. */
+ * constant vkt_spv_A_bytes is the size before the compression. Dots in a name become '_'. An argument "A=" or
+ * "A.texel=" means a module that does not exist. Its array is one zero, so that a table can name it. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ enum { MAX_BLOCKS = 256, BLOCK_NAME = 64, MAX_WORDS = 1 << 20 };
 typedef struct module {
     uint32_t words[MAX_WORDS];
     size_t n;
-    uint32_t push; /* the type id of the push block, to which the first pointer to push constants points; 0: none */
+    uint32_t push; /* id of the push block: the type behind the first pointer to push constants; 0: no push block */
     int is_second; /* an earlier module has a push block of the same name, and keeps the names of its members */
 } module;
 
@@ -99,8 +100,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out because only human readers need it. These are instructions about the
- * source, and all names except those of the push block. */
+/* Returns whether an instruction is left out: instructions about the source, and names that the head of this file does
+ * not keep. No driver needs them. */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;
@@ -109,7 +110,7 @@ static int is_comment(const module *m, size_t at)
     return op == OP_SOURCE || op == OP_SOURCE_EXTENSION;
 }
 
-/* Removes the instructions of is_comment. */
+/* Removes the instructions for which is_comment returns true. */
 static void strip(module *m)
 {
     size_t n = HEADER;
@@ -122,11 +123,11 @@ static void strip(module *m)
     m->n = n;
 }
 
-/* Compresses the words. Returns the number of bytes in out[0 .. max); 0: they do not fit. */
+/* Compresses the words. Returns the number of bytes in out[0 .. max). Returns 0 if they do not fit, or without zlib. */
 static size_t deflate_words(const module *m, unsigned char *out, size_t max)
 {
 #if EMBED_ZLIB
-    enum { RAW = -15, MOST_MEMORY = 9 }; /* zlib.h: no header and no checksum; the fastest and best memory level */
+    enum { RAW = -15, MOST_MEMORY = 9 }; /* RAW: no header and no checksum. MOST_MEMORY: see memLevel in zlib.h */
     z_stream z = { .next_in = (const Bytef *)m->words, .next_out = out, .avail_out = (uInt)max };
     z.avail_in = (uInt)(m->n * sizeof m->words[0]);
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, RAW, MOST_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) return 0;

@@ -1,15 +1,15 @@
-# Writes the pages that are installed, with links that lead to installed files. cmake/Install.cmake runs it during the
-# installation.
+# Writes the pages that are installed, with links that lead to installed files. The installation runs this script
+# (cmake/Install.cmake).
 #
 #   SOURCE    this tree
-#   OUT       folder for README.md, CHANGELOG.md and docs/*.md; in the installation it is the folder of documents
-#   INCLUDE   the installed folder of vktrain/, relative to the folder of documents
+#   OUT       folder for README.md, CHANGELOG.md and docs/*.md; its content goes to the installed folder of documents
+#   INCLUDE   the installed folder of the headers, which has the folder vktrain; relative to the folder of documents
 #
-# A link to a header leads to the installed header. A link to any other file that is not installed becomes plain text.
+# A link to a header leads to the installed header. A link to a file that is not installed becomes plain text.
 cmake_minimum_required(VERSION 3.25)
 
-# Sets `out` to the target of a link in the installation, or to "" if there is none. `folder` is the folder of the page,
-# "" or "docs/".
+# Sets `out` to the target of a link in the installation, or to "" if the target is not installed. `folder` is the
+# folder of the page, "" or "docs/".
 function(installed_target folder target out)
   string(REGEX REPLACE "#.*" "" path "${target}")
   set(${out} "${target}" PARENT_SCOPE)
@@ -17,7 +17,7 @@ function(installed_target folder target out)
     return()
   endif()
   cmake_path(SET path NORMALIZE "${folder}${path}")
-  if(NOT EXISTS ${SOURCE}/${path}) # the text looks like a link but is code
+  if(NOT EXISTS ${SOURCE}/${path}) # the text looks like a link, but is code
     return()
   endif()
   set(samples "samples/((train|embed)_minimal\\.c|custom_loss\\.(c|comp))")

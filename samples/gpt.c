@@ -192,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* the last candidate so far: the result, even if rounding keeps `left` at 0 or above */
+    uint32_t last = 0; /* the last candidate so far; the result, even if `left` stays above 0 by rounding */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);

@@ -1,7 +1,7 @@
 /* images.c - vkt-images: trains a small convolutional network to classify photographs on a Vulkan device.
  *
- * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101, which
- * is not part of this project. tests/golden/make_images_golden.py has the same network. */
+ * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101. That
+ * program is not part of this project, but tests/golden/make_images_golden.py has the same network. */
 #include <stdlib.h>
 
 #include "common/classes.h"
@@ -13,7 +13,7 @@
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum {
-    SMALLEST = 10 /* leaves one pixel: 3x3 convolution, pooling, 3x3 convolution, pooling make it 8, 4, 2 and 1 */,
+    SMALLEST = 10 /* 3x3 convolution, pooling, 3x3 convolution and pooling leave 8, 4, 2 and 1 pixels of a side */,
     LARGEST = 1024,
     SHOWN = 8
 };

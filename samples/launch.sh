@@ -42,8 +42,8 @@ case "x$ranks$tries" in *[!x0-9]*) complain "-n and -r want numbers" && exit 2 ;
 if [ $# = 0 ] || [ -z "$ranks$hosts" ]; then usage >&2 && exit 2; fi
 [ -n "$hosts" ] || hosts=localhost:$ranks
 
-# The checkpoint from which a run goes on. `resumes` is set if the program needs --resume for it: with --run the program
-# finds the checkpoint itself.
+# The checkpoint from which a run continues. `resumes` is set if the program needs --resume to read the checkpoint. With
+# --run, the program finds the checkpoint itself.
 checkpoint='' resumes='' previous=''
 for argument; do
     case $previous in

@@ -52,7 +52,7 @@ typedef struct fit {
     json_t *epochs; /* the results of each epoch whose loss the host reads */
     double loss;    /* loss of the last step */
     double first_step_ms, ms_per_step;
-    float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
+    float w[3]; /* w0, w1, b. At first, w0 and w1 are random, from N(0,1), and b is 0 */
 } fit;
 
 static vkt_result prepare(const session *s, const points *p, fit *f)

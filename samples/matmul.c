@@ -1,8 +1,9 @@
 /* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
  *
  * C = A B is computed in tiles. A tile is at first all of C. It is halved until the device and the memory cap have room
- * for it. One program computes all tiles, and returns only the row sums of each tile. The sums are checked: the sum of
- * row i of C is sum_k A[i,k] * (sum_j B[k,j]), so the host needs M * K + K * N additions instead of M * K * N. */
+ * for it. One program computes all tiles, and returns only the row sums of each tile. The host computes the row sums
+ * too, and compares them. The sum of row i of C is sum_k A[i,k] * (sum_j B[k,j]). If A is (M,K) and B is (K,N), all row
+ * sums need about M * K + K * N additions. C itself would need M * K * N. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const product reference[] = { { 10000, 200, 10000 }, { 10000, 100, 100000
 
 /* ---- log ---- */
 
-/* Holds back errors during the search for a tile, because a tile that is too large is not an error. */
+/* If `deferred` is set, an error message is stored in `last` and not printed. It is set during the search for a tile,
+ * because a tile that is too large is not an error. */
 typedef struct errors {
     bool deferred;
     char last[512];
@@ -122,9 +124,9 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
     return (whole + part - 1) / part;
 }
 
-/* Generates B, then A: numbers uniform in [0,1), row by row. The numbers do not depend on the tile. The sum of a row of
- * B is exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. Returns false, with a
- * message, if there is no memory. */
+/* Generates B, then A: numbers uniform in [0,1), row by row. The numbers do not depend on the tile's size. The host's
+ * sum of a row of B is exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. If
+ * there is no memory, prints a message and returns false. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {
     const size_t panel = (size_t)p->k * t->columns;
@@ -168,9 +170,9 @@ static void free_operands(operands *o)
 
 typedef struct outcome {
     double host_ms;          /* time to upload the operands, compute all tiles and read back the sums */
-    double device_ms;        /* part of host_ms: from the submission of each tile to its end */
-    double checksum, wanted; /* the device's sum of C, and the host's */
-    double worst, allowed;   /* relative errors of row sums: the largest one, and the limit */
+    double device_ms;        /* part of host_ms: for each tile, the time from its submission to its end */
+    double checksum, wanted; /* the sum of all elements of C: `checksum` by the device, `wanted` by the host */
+    double worst, allowed;   /* `worst`: the largest relative error of a row sum. `allowed`: the limit for it */
     bool right;              /* no error is above the limit */
 } outcome;
 
@@ -183,7 +185,7 @@ static vkt_result run_tile(const tile *t, outcome *out)
     return r;
 }
 
-/* Computes the tiles of one panel of B from top to bottom, then those of the next panel. */
+/* Computes all tiles: one panel of B after the other, and for each panel all rows of A from top to bottom. */
 static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcome *out)
 {
     const size_t a_bytes = (size_t)t->rows * p->k * sizeof *o->a, b_bytes = (size_t)p->k * t->columns * sizeof *o->b;
@@ -202,10 +204,11 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
     return r;
 }
 
-/* Compares the sums. For any order of the additions, each term of a row's sum passes at most k + n roundings. Each
- * rounding has a relative error of 2^-24 at most. Roundings go up as often as down, and all terms are positive. So the
- * relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A new approach to probabilistic rounding
- * error analysis", 2019). The engine adds in trees and stays far below that. */
+/* Compares the row sums of the device with those of the host. For any order of the additions, each term of a row sum
+ * passes at most k + n roundings. Each rounding has a relative error of 2^-24 at most. Roundings go up as often as
+ * down, and all terms are positive. So the relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A
+ * new approach to probabilistic rounding error analysis", 2019). This is the limit here. The engine adds in trees, so
+ * its errors are far below the limit. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

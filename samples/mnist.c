@@ -1,7 +1,7 @@
 /* mnist.c - vkt-mnist: trains a convolutional network to read handwritten digits on a Vulkan device.
  *
- * It works on any data set of small images in the format of MNIST. The data set gives the size, channels and classes.
- */
+ * Any data set of small images in the format of MNIST works. The network adapts to the size and the channels of the
+ * images, and to the number of classes. */
 #include <math.h>
 
 #include "common/digits.h"
@@ -37,7 +37,9 @@ static bool images_fit(const uint32_t chw[3])
     return false;
 }
 
-/* Attaches the data card, with "ground" for --predict. Leaves out "ground" if image_ground returns NaN. */
+/* Attaches the data card (vktrain/card.h) to the trainer. Its "ground" is the brightness of the training images'
+ * border. --predict uses it to decide whether to invert an image. If image_ground returns NaN, the card has no
+ * "ground". */
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);

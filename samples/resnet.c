@@ -125,7 +125,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 typedef struct model {
     vkt_resnet_params net;
     bool frozen; /* all layers except the last one are frozen */
-    bool slow;   /* all layers except the last one are in group 0 of the optimizer */
+    bool slow;   /* all layers except the last one are in group 0 of the optimizer, which has the factor SLOWER */
 } model;
 
 static const char *const backbone[] = { "conv1.*", "bn1.*", "layer*" };
@@ -255,7 +255,8 @@ static bool exists(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Attaches the card. It names the network, and the length to which the shorter side of an image is resized. */
+/* Attaches the data card (vktrain/card.h). The card has the name of the network, and the length to which the shorter
+ * side of an image is resized. */
 static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resize)
 {
     char more[80];
@@ -319,7 +320,8 @@ static const char *weights_of(const session *s, resnet_options *o, uint32_t clas
     return find_data("pretrained/cifar10-resnet20.safetensors", exists, room);
 }
 
-/* The attachment that says whether a run began with pretrained weights. If so, a resumed run must also use SLOWER. */
+/* The attachment that says whether a run began with pretrained weights. If so, a resumed run must also multiply the
+ * learning rate of the backbone by SLOWER. */
 static const char start_name[] = "start";
 
 static bool began_with_weights(const char *checkpoint)
@@ -332,8 +334,8 @@ static bool began_with_weights(const char *checkpoint)
     return with;
 }
 
-/* Returns the optimizer's weight decay in the form for a group. A weight decay of 0 means the default in an optimizer,
- * but no decay in a group. */
+/* Returns the weight decay of the optimizer, for a group of parameters. In a vkt_optimizer, a weight decay of 0 means
+ * the default. In a vkt_param_group, it means no decay. */
 static float decay_of(const vkt_optimizer *o)
 {
     const vkt_preset preset = o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;

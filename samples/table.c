@@ -41,8 +41,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 /* ---- the outcome, on the validation rows ---- */
 
 /* Prints (unless --quiet) the root of the mean squared error of `guess`, in the target's unit. For comparison, prints
- * the error that results if the guess for every row is the mean target. R2 compares the squares of the two errors.
- * Returns the numbers for --json. */
+ * the error that results if the guess for every row is the mean target. R2 is 1 - (the first error / the second
+ * error)^2. Returns the numbers for --json. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const vkt_column *c = table_target(d->columns);
@@ -105,7 +105,7 @@ static vkt_result report(session *s, vkt_trainer *t)
 
 /* ---- the run ---- */
 
-/* Attaches the data card, with the widths of the hidden layers, which --predict needs. */
+/* Attaches the data card (vktrain/card.h). It has the widths of the hidden layers, because --predict needs them. */
 static vkt_result attach_card(vkt_trainer *t, const layers *l)
 {
     char more[32 + MAX_LAYERS * 8] = "{\"hidden\": [";

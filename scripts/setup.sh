@@ -1,7 +1,6 @@
 # shellcheck shell=sh disable=SC2034 # the scripts that read this file use its variables
-# setup.sh - functions that install missing packages and build a sample. samples/run.sh, samples/bench/run.sh, tests/run.sh
-# and tests/bare.sh read this file. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be
-# read-only.
+# setup.sh - functions that install missing packages and build a sample. Scripts of samples/ and tests/ read this file.
+# VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be read-only.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
     mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libpcre2-dev libglfw3-dev curl ca-certificates"
@@ -29,8 +28,8 @@ show_errors() {
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
 
 # install_missing PACKAGE...: installs the packages that are missing. Does not call apt-get if none is missing. If the user is
-# not root, and sudo needs a password or does not exist, prints the command for the user and fails. On a system without apt it
-# prints a message and succeeds: CMake reports what is missing.
+# not root, and sudo needs a password or does not exist, prints the command for the user and fails. On a system without apt,
+# prints a message and succeeds, because CMake reports later what is missing.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
         message "this system has no apt; install the packages that it has for: $*"

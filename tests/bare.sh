@@ -1,9 +1,10 @@
 #!/bin/sh
-# bare.sh - runs the two commands of the README as a newcomer would: in a copy of this tree without data beside it, in a folder
-# whose name has a space, without network, and as a user who is not root. The packages are installed before.
+# bare.sh - runs the two commands of the README as a newcomer would: in a copy of this tree without the folder data, below a
+# folder whose name has a space, without network, and as a user who is not root. The packages are installed before.
 #
-# Then runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user; otherwise the commands run as
-# the present user. If the kernel does not allow `unshare -n`, the commands have network, and a line says so.
+# Then runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does not run as
+# root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the commands
+# have network.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh

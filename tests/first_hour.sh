@@ -117,7 +117,7 @@ mistake() { # mistake STATUS SAYS COMMAND...: runs a command, which must fail wi
     go piped "$@"
 }
 
-one_message() { # checks that the run before printed exactly one error
+one_message() { # checks that the last run printed exactly one error
     [ "$(grep -c '^vkt-[a-z]*: ' seen)" = 1 ] && return
     fail "more than one message, or none"
     failed=$((failed + 1))
@@ -144,7 +144,7 @@ put() { # put FORMAT: prints the bytes of a printf format
     printf "$1"
 }
 
-make_digits() { # make_digits FOLDER: 120 training images of 28 x 28, as many validation images, ten classes
+make_digits() { # make_digits FOLDER: 120 training images and 120 test images of 28 x 28 pixels, in ten classes
     mkdir -p "$1"
     for part in train t10k; do
         {
@@ -273,7 +273,7 @@ fi
 for sample in mnist images gpt lora reuters resnet table linreg matmul view nrc bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
-    # A heading begins with one blank and a capital letter. The next line must be an option.
+    # A heading begins with one blank and a capital letter. The next line must not be a heading.
     if awk '/^ [A-Z]/ { if (heading) bad = 1; heading = 1; next } { heading = 0 } END { exit !bad }' seen; then
         what="vkt-$sample --help"
         fail "two headings, one after the other"

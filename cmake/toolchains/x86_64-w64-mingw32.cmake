@@ -1,6 +1,6 @@
 # Builds for 64-bit Windows on another system (Debian, Ubuntu: apt install gcc-mingw-w64-x86-64 libz-mingw-w64-dev):
 #   cmake -S . -B build-windows --toolchain cmake/toolchains/x86_64-w64-mingw32.cmake
-# docs/platforms.md has the options of the libraries that such a system does not have.
+# Debian does not have all libraries for Windows. docs/platforms.md has the options that switch off the missing ones.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 
@@ -16,7 +16,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
-# Programs and DLLs contain the compiler's library and winpthreads, so they need no other DLLs than those of Windows.
+# With -static, programs and DLLs contain the compiler's library and winpthreads. So they need only the DLLs of Windows.
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT -static)
 endforeach()

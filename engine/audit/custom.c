@@ -1,10 +1,10 @@
 /* audit/custom.c - see custom.h.
  *
  * Let L be the sum over all elements of the f32 outputs, each times a random number w. With dy = w the gradient shader
- * computes dL/dx. An element of dL/dx is compared with (4 q(h / 2) - q(h)) / 3, where q(h) = (L(x + h) - L(x - h)) / (2
- * h). The error of this value is proportional to h^4 (Richardson extrapolation; Press et al., Numerical Recipes, 3rd
- * ed. 2007, section 5.7). The outputs are rounded to f32. For a small h these rounding errors would be larger than the
- * difference of the two L. So h is not small, and L is summed in double. */
+ * computes dL/dx. The quotient is q(h) = (L(x + h) - L(x - h)) / (2 h). An element of dL/dx is compared with
+ * (4 q(h / 2) - q(h)) / 3. The error of this value is proportional to h^4 (Richardson extrapolation; Press et al.,
+ * Numerical Recipes, 3rd ed. 2007, section 5.7). The outputs are rounded to f32. For a small h, the rounding errors
+ * would be larger than L(x + h) - L(x - h). So h is not small, and L is summed in double. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills all memory of the program before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* the same for two quotients of one element: if they differ by more, a kink may be near */
+#define BEND 2e-2          /* if two quotients differ by more, relative to the largest element, a kink may be near */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
@@ -180,7 +180,7 @@ static vkt_result run(const subject *s)
     return VKT_OK;
 }
 
-/* Checks that the shaders have written all elements of a value. */
+/* Checks that the shaders have written all elements of a value, and that the elements of f32 are finite. */
 static void check_written(subject *s, const side *v, const char *what)
 {
     const bool is_float = v->t.id && vkt_tensor_dtype(s->g, v->t) == VKT_F32;
@@ -240,8 +240,9 @@ static vkt_result check_memory(subject *s)
 
 /* ---- difference quotients ---- */
 
-/* Runs the program with `by` added to element `at` of input i. Writes to `weighted` each element of the outputs times
- * the same element of dy. *width gets the change of the input's element: it differs from `by`, because f32 rounds. */
+/* Runs the program with `by` added to element `at` of input i. Writes to `weighted` each element of the f32 outputs
+ * times the element of dy with the same index. *width is the change of the input's element. It may differ from `by`,
+ * because the sum is rounded to f32. */
 static vkt_result moved(subject *s, uint32_t i, size_t at, float by, double *weighted, double *width)
 {
     float *x = &s->x[i].data[at];

@@ -9,13 +9,13 @@
 typedef struct vkt_custom_finding {
     uint32_t gradients, differences, kinks; /* as in vkt_audit_entry */
     double gradient[VKT_AUDIT_INPUTS];
-    char text[160];  /* name and shapes */
+    char text[160];  /* name of the op, and shapes of its inputs */
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_custom_finding;
 
 /* Audits a node whose op the application defines, with random numbers. Compares `elements` random elements of each
- * gradient with difference quotients. Also checks that the shaders write all elements of their outputs and no word
- * behind them, and that the padding of the batch is finite in outputs and zero in gradients. Faults are logged. The
+ * gradient with difference quotients. Also checks that the shaders write all elements of each output, and nothing
+ * behind its end. The padding of the batch must be finite in outputs and zero in gradients. Faults are logged. The
  * status is an error only if the op could not be run. */
 vkt_result vkt_audit_custom(vkt_ctx *ctx, const vkt_node *n, uint64_t seed, uint32_t elements, vkt_custom_finding *f);
 

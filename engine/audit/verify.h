@@ -11,10 +11,10 @@ typedef struct vkt_phase {
     uint32_t grads; /* bit i: the gradient of input i; bits of missing gradients are ignored */
 } vkt_phase;
 
-/* Marks the values of the phase to be kept (vkt_keep), and removes the mark from the others. A program that is made
- * later computes the kept values. */
+/* Marks the outputs and gradients of the phase to be kept (vkt_keep), and removes the mark from all other outputs and
+ * gradients. A program that is made later computes the kept values. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
-/* Writes those inputs and seeds of the subject that the program reads. */
+/* Writes those inputs and output gradients of the subject that the program reads. */
 vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);
 
 typedef struct vkt_verdict {
@@ -25,8 +25,8 @@ typedef struct vkt_verdict {
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_verdict;
 
-/* Runs the phase with the variants in `force`, and compares its results with the reference. Each call makes a new
- * program and a new store, so that the clock and the values that an op updates in place start as in the reference.
+/* Runs the phase with the variants in `force` (a mask), and compares its results with the reference. Each call makes a
+ * new program and a new store, so that the clock and the values that an op updates in place start as in the reference.
  * Wrong results are logged and set v->wrong. The status is an error only if the program could not be made or run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 

@@ -3,16 +3,16 @@
  * Nets with Sublinear Memory Cost", 2016).
  *
  * A second node has the op and the attributes of the first node. The step state, parameters and inputs do not change
- * before the update. So the second node draws the same random numbers and computes the same bits. A second node that no
- * gradient reads is dead code, which passes/live.c removes. So nothing that only frozen layers need is computed again.
+ * before the update. So the second node generates the same random numbers and computes the same bits. A second node
+ * whose outputs no gradient needs is dead code, and passes/live.c removes it.
  *
  * Some nodes are not repeated: nodes with side effects, which would happen twice, and nodes that run before all others
  * (vkt_op.prologue). A value that is kept (vkt_keep) stays in memory anyway. In these cases the second nodes read the
  * outputs of the first nodes.
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
- * their results would stay in memory. So each second node has an order (vkt_node.after): it runs behind the node that
- * made the gradient which enters the block. plan/schedule.c obeys it. */
+ * their results would stay in memory. So each second node names an earlier node (vkt_node.after): the last node that
+ * makes a gradient of a value of the block. plan/schedule.c runs the second node behind that node. */
 #include "autodiff/again.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static bool is_repeated(const vkt_graph *g, const vkt_node *n)
     return !n->op->side_effect && !n->op->prologue && !all_kept;
 }
 
-/* Returns the first node behind n, in the graph as it is now, that changes the memory of t in place; NULL: none. */
+/* Returns the first node behind n that changes the state t in place. NULL: there is none, or t is not a state. */
 static const vkt_node *changed_by(const vkt_graph *g, const vkt_node *n, vkt_tensor t)
 {
     const uint32_t root = vkt_root(g, t);

@@ -4,10 +4,10 @@
 
 #include "ir/ir.h"
 
-/* The second computations of one traversal. Both NULL: the graph has no blocks. */
+/* The second computations of one traversal. Both members are NULL if the graph has no blocks. */
 typedef struct vkt_again {
-    vkt_tensor *value; /* [id of a value before the traversal]: its second value; {0}: none */
-    vkt_node **node;   /* [index of a node before the traversal]: its second node; NULL: none */
+    vkt_tensor *value; /* [id of a value that is older than the traversal]: its second value; {0}: none */
+    vkt_node **node;   /* [index of a node that is older than the traversal]: its second node; NULL: none */
 } vkt_again;
 
 /* Allocates the arrays for the values and nodes that the graph has now. The caller calls vkt_again_end, also after a
@@ -16,8 +16,8 @@ vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
 void vkt_again_end(vkt_again *a, vkt_graph *g);
 
 /* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind those of
- * node `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node of the block
- * reads a state that a later node of the graph has changed by then. The message names the node, the state and the op
+ * the node with index `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node
+ * of the block reads a state that a later node of the graph changes. The message names the node, the state and the op
  * that changes the state. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
 

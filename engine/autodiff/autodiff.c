@@ -16,8 +16,8 @@ typedef struct traversal {
     vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;
 
-/* Returns whether the traversal looks at input i of the node. This is true if a gradient can pass through the input. It
- * is also true for a forward_only op, so that `visit` can refuse it. */
+/* Returns whether the traversal follows input i of the node. This is true if a gradient can pass through the input. It
+ * is also true for a forward_only op, so that `visit` can refuse such an op. */
 static bool passes(const vkt_node *n, uint32_t i)
 {
     return n->op->forward_only || ((n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i)));
@@ -126,8 +126,8 @@ static void traversal_end(traversal *w)
     vkt_again_end(&w->again, w->g);
 }
 
-/* Lets each op fuse its node with the nodes before it. This runs before the reverse traversal. At that time the needed
- * gradients are known, and no activation has a gradient yet. */
+/* Lets each op fuse its node with the nodes before the node. This runs before the reverse traversal. `wanted` then says
+ * which gradients are needed, and no activation has a gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;

@@ -262,8 +262,8 @@ int64_t vkt_env_int(const char *name, int64_t fallback)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Returns whether the CPU has the instructions of `wanted` (bits of ebx of leaf 7), and the system saves their
- * registers. The compiler's __builtin_cpu_supports answers the same, but takes 4 KB of code. Source: Intel 64 and IA-32
+/* Returns whether the CPU has the instructions of `wanted` (bits of ebx in leaf 7 of cpuid), and the system saves their
+ * registers. __builtin_cpu_supports of the compiler returns the same, but has 4 KB of code. Source: Intel 64 and IA-32
  * Architectures Software Developer's Manual, volume 1, section 15.2 (detection of AVX-512). */
 static bool has_avx512(unsigned wanted)
 {
@@ -296,7 +296,7 @@ bool vkt_env_disabled(const char *name)
 
 bool vkt_name_matches(const char *pattern, const char *name)
 {
-    const char *star = NULL, *again = NULL; /* the last '*' in `pattern`, and the end of its match in `name` */
+    const char *star = NULL, *again = NULL; /* the last '*' of `pattern` so far, and the end of its match in `name` */
     while (*name) {
         if (*pattern == '*') {
             star = pattern++;

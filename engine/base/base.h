@@ -32,8 +32,8 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n are used. If
- * there is no memory, logs this and returns VKT_E_NOMEM. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n of them are
+ * used. If there is no memory, logs this and returns VKT_E_NOMEM. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain any file name ---- */
@@ -57,8 +57,8 @@ vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *ar
 
 /* ---- an allocator that counts, then calls another one ---- */
 typedef struct vkt_counting {
-    vkt_allocator to;
-    uint64_t *n; /* number of allocations and resizes; any thread may increase it */
+    vkt_allocator to; /* the other allocator */
+    uint64_t *n;      /* number of allocations and resizes; any thread may increase it */
 } vkt_counting;
 /* The function `resize` of an allocator whose `user` is a vkt_counting. */
 void *vkt_counting_resize(void *user, void *p, size_t bytes);
@@ -72,14 +72,15 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release, also after the end of the
- * vkt_counting in t's allocator. VKT_E_NOMEM if there is no memory, or if an append failed before; *out is then NULL.
- */
+/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release. *out does not use a
+ * vkt_counting of t's allocator, so the text may outlive the vkt_counting. VKT_E_NOMEM if there is no memory, or if an
+ * append failed before; *out is then NULL. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
-/* Reads the first character of a text of n > 0 bytes. Returns its number of bytes; 0: it is not UTF-8 (RFC 3629). */
+/* Reads the first character of a text of n > 0 bytes. Returns the number of bytes of this character, or 0 if the bytes
+ * are not UTF-8 (RFC 3629). */
 size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character);
 
 /* Returns whether `name` matches `pattern`: '*' matches any text, and every other character matches itself. */
@@ -148,8 +149,8 @@ static inline int64_t vkt_debug_level(void)
 {
     return vkt_env_int("VKT_DEBUG", 0);
 }
-/* The vendor of this CPU, if it has the parts of AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). NONE:
- * the CPU lacks one of these parts, or has another vendor. */
+/* The vendor of this CPU, if the CPU has the parts of AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL).
+ * NONE: the CPU lacks one of these parts or has another vendor, or the system does not save the registers. */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
 /* Returns whether the environment has VKT_NO_<NAME>=1. `name` is in lower case, as for vkt_ctx_disable. */

@@ -65,7 +65,7 @@ vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes
 typedef struct vkt_file_writer {
     const vkt_host *h; /* not owned; must outlive the writer */
     char *path;        /* owned; for messages; NULL when the writer is closed */
-    char *target;      /* owned; the target of path after all links */
+    char *target;      /* owned; the path to which the links of `path` lead */
     char *temp;        /* owned; name of the temporary in the target's directory; NULL: written in place */
     int fd, dir_fd;
 } vkt_file_writer;

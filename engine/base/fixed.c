@@ -11,7 +11,7 @@ uint64_t vkt_fixed_mul(uint64_t a, uint64_t b)
 {
     if (a == VKT_FIXED_ONE) return b;
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
-    const uint64_t low = a0 * b0, cross = a1 * b0 + (low >> 32); /* at most 2^64 - 2^32: no carry is lost */
+    const uint64_t low = a0 * b0, cross = a1 * b0 + (low >> 32); /* cross <= 2^64 - 2^32: no carry is lost */
     const uint64_t middle = a0 * b1 + (uint32_t)cross;
     return a1 * b1 + (cross >> 32) + (middle >> 32);
 }

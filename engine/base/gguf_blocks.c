@@ -1,7 +1,9 @@
-/* base/gguf_blocks.c - types of GGUF tensors, and their blocks as float.
+/* base/gguf_blocks.c - types of GGUF tensors, and the conversion of their blocks to float.
  *
- * Layouts, from ggml's src/ggml-common.h. f16 is a float16; d, e, s and m are factors and offsets; q is the integer of
- * an element. Bytes are in this order:
+ * Layouts, from ggml's src/ggml-common.h. f16 is a float16. d and e are factors for a whole block. s is a factor and m
+ * an offset for a part of a block; in Q4_1, m is for the whole block. q is the integer of an element.
+ *
+ * Bytes are in this order:
  *   Q4_0  f16 d | 16 bytes: q of element j in the low half of byte j, of element j + 16 in the high half
  *   Q4_1  f16 d, m | 16 bytes as in Q4_0
  *   Q8_0  f16 d | 32 signed bytes

@@ -1,5 +1,4 @@
-/* base/gguf_blocks.h - the blocks of quantized tensors (vktrain/gguf.h) as float. They are in this folder and not in
- * io/, so that tests of ops can use them. */
+/* base/gguf_blocks.h - types of GGUF tensors (vktrain/gguf.h), and the conversion of their blocks to float. */
 #ifndef VKT_GGUF_BLOCKS_H
 #define VKT_GGUF_BLOCKS_H
 

@@ -55,7 +55,7 @@ uint16_t vkt_half_from_f32(float f)
         h = 0x7c00;
     } else if (magnitude >= 0x38800000) { /* 2^-14 and above: normal; a carry adds 1 to the exponent, up to infinity */
         h = shift_round(magnitude - ((127u - 15u) << 23), 13);
-    } else if (magnitude >= 0x33000000) { /* 2^-25 (half of the smallest subnormal) and above; the rest becomes 0 */
+    } else if (magnitude >= 0x33000000) { /* 2^-25 (half of the smallest subnormal) and above; below it, h is 0 */
         const uint32_t exponent = magnitude >> 23; /* 102..112: value = significand * 2^(exponent - 150) */
         h = shift_round((magnitude & 0x7fffff) | 0x800000, 126 - exponent);
     } else {

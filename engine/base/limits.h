@@ -11,36 +11,37 @@
  * for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 
-/* Most bindings of a kernel. A device is used only if it can bind this many storage buffers in a compute shader. Vulkan
- * guarantees 4; all known devices of version 1.3 have 16 or more. VKT_MAX_SPECS: most specialisation constants. */
+/* The largest number of bindings that a kernel may have. A device is used only if a compute shader can have this many
+ * storage buffers. Vulkan guarantees 4; all known devices of version 1.3 have 16 or more. */
 #define VKT_MAX_BINDINGS 12u
-#define VKT_MAX_SPECS 14u
+#define VKT_MAX_SPECS 14u /* the largest number of specialisation constants that a kernel may have */
 
-/* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n) and adds to f32 (m,n).
- * m, n and k are 8 or 16. For flexible matrices they are the steps between allowed sizes: powers of two from 1 to 32.
- */
+/* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n), and adds the product to
+ * f32 (m,n). m, n and k are 8 or 16. For flexible matrices, the sizes are multiples of m, n and k, which are powers of
+ * two from 1 to 32. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;
 
 typedef struct vkt_limits {
-    /* Lanes of a subgroup: powers of two, at most 128. Kernels with the flag SHORT or SHUFFLES (kernels.def) have
-     * subgroup_short or subgroup_shuffles lanes; if that number is 0, they have subgroup_size lanes, as all other
-     * kernels have. */
+    /* Lanes of a subgroup: powers of two, at most 128. Kernels with the flag VKT_KF_SHORT (kernels.def) have
+     * subgroup_short lanes. Kernels with VKT_KF_SHUFFLES have subgroup_shuffles lanes. All other kernels have
+     * subgroup_size lanes, which also replaces a subgroup_short or subgroup_shuffles of 0. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
-    uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): see the trait `cores` */
-    uint32_t max_workgroup_lanes;     /* most lanes of a work group, all along x; >= 128 */
+    uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): use the trait `cores` */
+    uint32_t max_workgroup_lanes;     /* largest size of a work group that is 1 along y and z; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
-    uint32_t max_push_bytes;          /* most bytes of push constants, >= 128 */
+    uint32_t max_push_bytes;          /* largest size of the push constants, >= 128 */
     uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
-    uint64_t max_storage_range_bytes; /* most bytes of one storage-buffer binding, >= 128 MiB */
-    uint64_t max_texel_elements;      /* most elements of one texel-buffer view; 0: there are no texel loads */
-    uint64_t max_allocation_bytes;    /* most bytes of one buffer or one allocation */
-    /* For shaders of applications: the largest size of a work group along each axis, the most lanes of a work group,
-     * and the capabilities that SPIR-V modules may declare, as bits of vkt_capability (base/spirv.h). */
+    uint64_t max_storage_range_bytes; /* largest size of one storage-buffer binding, >= 128 MiB */
+    uint64_t max_texel_elements;      /* largest size of one texel-buffer view, in elements; 0: no texel loads */
+    uint64_t max_allocation_bytes;    /* largest size of one buffer or one allocation */
+    /* For shaders of applications. max_local: largest size of a work group along each axis. max_local_lanes: largest
+     * size of a work group. capabilities: the capabilities that SPIR-V modules may declare, as bits of vkt_capability
+     * (base/spirv.h). */
     uint32_t max_local[3], max_local_lanes, capabilities;
     vkt_coop coop;            /* cooperative matrices of f16; all 0: there are none */
-    vkt_coop coop2;           /* flexible matrices of f16: the steps between their sizes; all 0: none */
+    vkt_coop coop2;           /* flexible cooperative matrices of f16; all 0: there are none */
     vkt_coop coop_bf16;       /* cooperative matrices of bf16; all 0: there are none */
     const vkt_traits *traits; /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;      /* choices of variants by the user, and by tuning */

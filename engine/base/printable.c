@@ -17,7 +17,7 @@ size_t vkt_utf8_decode(const char *text, size_t n, uint32_t *character)
 }
 
 /* Returns the number of bytes of the character at `s`; 0: it is not UTF-8, or must not reach a terminal. Terminals must
- * not get control characters (C0, C1, DEL), line separators, and marks that change the direction of writing. */
+ * not get control characters (C0, C1, DEL), line separators, or marks that change the direction of writing. */
 static size_t plain_bytes(const char *s)
 {
     uint32_t c = 0;

@@ -1,9 +1,9 @@
 /* base/spirv.c - see spirv.h.
  *
  * A module is a list of instructions. Decorations are before types, and types, constants and variables are before
- * functions. So two passes are enough. The first pass collects decorations. The second pass computes the size of each
- * type before it reaches a variable of this type. This file has no recursion, and each of its loops is over the words
- * of the module. So reading ends for any input. */
+ * functions. Each type is before the variables of this type. So two passes are enough: the first pass collects
+ * decorations, and the second pass computes the sizes of types. This file has no recursion, and the number of
+ * iterations of each loop is limited. So reading ends for any input. */
 #include "base/spirv.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ enum {
     CLASS_PUSH_CONSTANT = 9,
     CLASS_STORAGE_BUFFER = 12
 };
-#define WHOLE UINT32_MAX /* the member of a decoration that belongs to the whole id */
+#define WHOLE UINT32_MAX /* `member` of a decoration that is for the id itself, not for a member of a struct */
 
 typedef struct decoration {
     uint32_t target, member, kind, value;
@@ -62,7 +62,8 @@ typedef struct decoration {
 /* A type, constant or variable. */
 typedef struct definition {
     uint32_t id, op;
-    uint32_t type;      /* pointer: the type to which it points; variable: its pointer type; constant: its low word */
+    /* Pointer: the type to which it points. Variable: its pointer type. Constant: the low word of its value. */
+    uint32_t type;
     uint32_t class;     /* storage class of a pointer or a variable */
     const uint32_t *at; /* the instruction */
     uint32_t n;         /* number of words of the instruction */
@@ -76,12 +77,12 @@ typedef struct reader {
     size_t n;
     decoration *decorations; /* sorted by target, member, kind */
     size_t n_decorations, cap_decorations;
-    definition *definitions; /* an open hash table; id 0 is a free slot */
+    definition *definitions; /* a hash table with open addressing; id 0: a free slot */
     size_t n_definitions, slots;
     uint32_t entry;            /* id of the entry point; 0: not found */
-    const uint32_t *interface; /* ids of the entry point's variables; NULL: modules of this version do not list all */
+    const uint32_t *interface; /* ids of the entry point's variables; NULL: the version of the module lists only some */
     uint32_t n_interface;
-    uint32_t local_ids[3]; /* ids of the sizes of LocalSizeId or of the built-in WorkgroupSize; 0: none */
+    uint32_t local_ids[3]; /* ids of the constants in LocalSizeId or in the built-in WorkgroupSize; 0: none */
     vkt_spirv out;
 } reader;
 
@@ -185,7 +186,7 @@ static void add_capability(vkt_spirv *out, uint32_t number)
         out->other = number == UINT32_MAX ? number : number + 1;
 }
 
-/* Remembers the entry point, if it has the wanted name. */
+/* Stores the entry point in *r if it is a compute shader and has the wanted name. */
 static vkt_result add_entry(reader *r, const uint32_t *at, uint32_t n, const char *wanted)
 {
     const uint32_t used = string_words(at + 3, n - 3);
@@ -263,7 +264,8 @@ static uint64_t bytes_of(const reader *r, uint32_t type)
     return d ? d->bytes : 0;
 }
 
-/* Computes the size of a struct: the end of the member that ends last. Members without an offset follow each other. */
+/* Returns the size of a struct: the end of the member that ends last. A member without an offset begins at the end of
+ * the member before it. */
 static uint64_t bytes_of_struct(const reader *r, const definition *d)
 {
     uint64_t next = 0, most = 0;
@@ -405,7 +407,7 @@ static vkt_result find_local_size(reader *r)
     return VKT_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the module ---- */
 
 static vkt_result check_header(const reader *r)
 {
@@ -421,7 +423,7 @@ static vkt_result check_header(const reader *r)
 
 static vkt_result find_entry(reader *r, const char *entry)
 {
-    for (size_t i = HEADER_WORDS; i < r->n; i += r->words[i] >> 16) /* first_visit has checked all word counts */
+    for (size_t i = HEADER_WORDS; i < r->n; i += r->words[i] >> 16) /* for_each has checked all word counts */
         if ((r->words[i] & 0xffff) == OP_ENTRY_POINT) VKT_TRY(add_entry(r, r->words + i, r->words[i] >> 16, entry));
     if (r->entry) return VKT_OK;
     return vkt_fail(r->h, VKT_E_NOT_FOUND, "%s: the module has no compute entry point '%s'", r->what, entry);

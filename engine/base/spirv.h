@@ -1,14 +1,14 @@
 /* base/spirv.h - reads what a SPIR-V module declares: entry point, work group, bindings, push constants, capabilities.
- * The modules come from applications, so the reader must handle any bytes: it reports malformed modules as errors. It
- * does not look into functions, and does not replace spirv-val. Source: SPIR-V Specification, version 1.6, sections
- * 2.3, 2.4 and 3. */
+ * The modules come from applications and may have any bytes. So vkt_spirv_read reports malformed modules as errors. It
+ * does not check the instructions in functions, and does not replace spirv-val. Source: SPIR-V Specification, version
+ * 1.6, sections 2.3, 2.4 and 3. */
 #ifndef VKT_SPIRV_H
 #define VKT_SPIRV_H
 
 #include "base/base.h"
 
-/* The capabilities that shaders of applications may use, X(NAME, number, name). gpu/capabilities.c finds out which of
- * them a device has. */
+/* The capabilities that shaders of applications may use. X(NAME, number, name): `number` and `name` are those of the
+ * SPIR-V specification. gpu/capabilities.c finds out which of these capabilities a device has. */
 #define VKT_CAPABILITIES(X)                                            \
     X(MATRIX, 0, "Matrix")                                             \
     X(SHADER, 1, "Shader")                                             \
@@ -41,7 +41,7 @@ typedef enum vkt_capability {
 /* Returns the name of a capability, for messages. */
 const char *vkt_capability_name(vkt_capability c);
 
-#define VKT_SPIRV_VARIABLES 32 /* most resources of a module */
+#define VKT_SPIRV_VARIABLES 32 /* the largest number of resources of a module */
 
 /* A resource of a module: a variable with a binding. */
 typedef struct vkt_spirv_variable {
@@ -53,9 +53,11 @@ typedef struct vkt_spirv_variable {
 typedef struct vkt_spirv {
     uint32_t capabilities; /* bit c: the module declares capability c */
     uint32_t other;        /* 1 + number of a declared capability that VKT_CAPABILITIES lacks; 0: none */
-    uint32_t local[3];     /* size of the work group; specialization constants have their defaults */
-    uint64_t shared_bytes; /* least size of all shared variables: an array of computed length counts as one element */
-    uint32_t push_bytes;   /* end of the block of push constants; 0: there is none */
+    uint32_t local[3];     /* size of the work group, with the default values of specialization constants */
+    /* A lower bound for the sum of the sizes of all shared variables. An array of computed length counts as one
+     * element. */
+    uint64_t shared_bytes;
+    uint32_t push_bytes; /* offset of the end of the block of push constants; 0: there is no block */
     uint32_t n_variables;
     vkt_spirv_variable variables[VKT_SPIRV_VARIABLES];
 } vkt_spirv;
@@ -67,13 +69,14 @@ typedef struct vkt_spirv {
 vkt_result vkt_spirv_read(const vkt_host *h, const char *what, const uint32_t *words, size_t bytes, const char *entry,
                           vkt_spirv *out);
 
-/* A shader of an application, as dispatches use it. */
+/* A shader of an application, which a dispatch runs instead of a kernel of vktrain. */
 typedef struct vkt_shader {
     char name[48];
     const uint32_t *words; /* the module */
     size_t bytes;
-    const char *entry;      /* name of the entry point */
-    uint32_t reads, writes; /* bindings that the shader reads, and those that it writes: bit b for binding b */
+    const char *entry; /* name of the entry point */
+    /* Bit b of `reads`: the shader may read binding b. Bit b of `writes`: the shader may write binding b. */
+    uint32_t reads, writes;
     vkt_spirv declared;
 } vkt_shader;
 

@@ -1,7 +1,7 @@
 /* base/terminal.h - the abilities of the terminal behind a stream. Reads the environment and changes nothing.
  *
- * On POSIX these functions use the locale of the environment (LC_ALL, else LC_CTYPE, else LANG). The locale of the
- * process is mostly "C", because a library does not call setlocale, and most programs never do. */
+ * On POSIX vkt_terminal_unicode reads the locale from the environment (LC_ALL, else LC_CTYPE, else LANG). The locale of
+ * the process would be "C" in most programs, because they do not call setlocale, and a library must not call it. */
 #ifndef VKT_TERMINAL_H
 #define VKT_TERMINAL_H
 
@@ -16,8 +16,8 @@ uint32_t vkt_terminal_columns(FILE *stream);
 /* Returns whether `stream` is a terminal that can erase and rewrite a line. On POSIX TERM must be neither empty nor
  * "dumb". On Windows the console must process escape sequences. */
 bool vkt_terminal_rewrites(FILE *stream);
-/* Returns whether text may contain letters beyond ASCII: the environment's locale, or the code page of the Windows
- * console, is UTF-8. */
+/* Returns whether text for the terminal may contain letters that are not ASCII. The encoding must be UTF-8: on POSIX
+ * that of the environment's locale, on Windows the console's code page. */
 bool vkt_terminal_unicode(void);
 
 #endif

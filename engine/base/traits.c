@@ -100,7 +100,7 @@ static bool is_power_of_two(double x)
     return ((uint64_t)x & ((uint64_t)x - 1)) == 0;
 }
 
-/* Returns true if trait i may have the value x. Writes to `want` which values it may have. */
+/* Returns true if trait i may have the value x. Writes a description of all values that trait i may have to `want`. */
 static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 {
     const kind k = rows[i].kind;
@@ -122,7 +122,7 @@ static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 
 /* ---- setting ---- */
 
-/* Returns whether the name of trait i contains a word of the text `name`. A word has three letters or more; '_', '='
+/* Returns whether the name of trait i contains a word of `name`, a text of n bytes. A word has 3 to 31 bytes; '_', '='
  * and blanks separate words. */
 static bool is_similar(uint32_t i, const char *name, size_t n)
 {

@@ -55,20 +55,20 @@ static inline bool vkt_trait_is_set(const vkt_traits_set *s, uint32_t i)
     return s->word[i / 64] >> i % 64 & 1;
 }
 
-/* The traits of each class, as traits.def has them. */
+/* The traits of each class, from traits.def. */
 extern const vkt_traits vkt_class_traits[VKT_CLASS_COUNT];
 const char *vkt_class_name(vkt_device_class c); /* for instance "CPU drivers" */
 
-/* Return the name of trait i < VKT_TRAIT_COUNT, the text that describes it, and its value. */
+/* In these three functions i is less than VKT_TRAIT_COUNT. */
 const char *vkt_trait_name(uint32_t i);
-const char *vkt_trait_what(uint32_t i);
+const char *vkt_trait_what(uint32_t i); /* returns the text that describes the trait */
 double vkt_trait_value(const vkt_traits *t, uint32_t i);
 
-/* Sets the traits that `text` names, and marks them in *set (may be NULL). The text is "name=value" items, separated by
- * commas or newlines; blanks are skipped, and comments from # to the end of the line. `from` is the variable or the
- * file, for messages. A trait of the kind LANES is 0 or a power of two, at most `most_lanes` and at most the `most` of
- * its entry. VKT_E_ARG if a name is unknown or a value is not allowed; VKT_E_NOMEM. After an error *t and *set have not
- * changed. */
+/* Sets the traits that `text` names, and marks these traits in *set. `set` may be NULL. The text has items "name=value"
+ * with commas or newlines between them. Blanks around names and values are skipped, and so are comments from # to the
+ * end of the line. Messages begin with `from`, the name of the variable or of the file. A trait of the kind LANES is 0
+ * or a power of two, at most `most_lanes` and at most the `most` of its entry. VKT_E_ARG: a name is unknown, or a value
+ * is not allowed. VKT_E_NOMEM. After an error *t and *set have not changed. */
 vkt_result vkt_traits_parse(const vkt_host *h, const char *from, const char *text, uint32_t most_lanes, vkt_traits *t,
                             vkt_traits_set *set);
 

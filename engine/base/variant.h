@@ -53,8 +53,8 @@ _Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
 /* Makes a set of one variant; combine sets with |. */
 #define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
 
-/* A tile in shared memory (ops/product/blocks.h): its rows and columns (m, n), and the rows and columns that one lane
- * computes. All 0: the device's own choice. */
+/* A tile in shared memory (ops/product/blocks.h): its rows m and columns n, and the rows lane_m and columns lane_n that
+ * one lane computes. All 0: no tile; the engine chooses one. */
 typedef struct vkt_tile {
     uint16_t m, n, lane_m, lane_n;
 } vkt_tile;
@@ -96,14 +96,15 @@ typedef struct vkt_variant_cost {
 vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key);
 /* Returns the tile that the user or the tuning file wants for nodes with this key. */
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
-/* The cost of a variant that is used only if the user asks for it. */
+/* The cost of a variant that is used only if the user or the tuning file asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns those of the usable variants (masks of VKT_V) that the user leaves open: the forced variants; if none is
- * forced, the variants that are tuned for `key`; if there are none, all. Variants that are off are among them only if
- * all are off. */
+/* Returns the variants among which the costs decide, a subset of `usable`. Both are sets of VKT_V. First leaves out the
+ * variants that are off, unless all usable ones are off. From the rest, returns the forced variants. If none is forced,
+ * returns the variants that are tuned for `key`. If none is tuned, returns the whole rest. */
 uint64_t vkt_variant_open(const vkt_choices *c, uint64_t key, uint64_t usable);
-/* Returns the cheapest one of those of n >= 1 variants that are open; if costs are equal, the first one. */
+/* Returns the cheapest of n >= 1 variants, among those that vkt_variant_open returns. If costs are equal, the first one
+ * wins. */
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif

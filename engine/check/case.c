@@ -99,8 +99,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 /* ---- cases of nodes ---- */
 
 /* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: by how much the bound of ids may
- * exceed the size of the dimension that they index. So a case may have invalid ids. FIELDS: the most attributes that
- * may give a bound. */
+ * exceed the size of the dimension that the ids index. So a case may have invalid ids. FIELDS: only the first FIELDS
+ * attributes of an op may give a bound. */
 enum { SAMPLES = 64, SLACK = 2, FIELDS = 32 };
 
 /* Generates the op's random case for `seed`. */
@@ -111,7 +111,7 @@ static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
     op->sample(&r, c);
 }
 
-/* Returns whether the same inputs are absent in both cases, and the others have the same types. */
+/* Returns whether the same inputs are absent in both cases, and the other inputs have the same types in both cases. */
 static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
 {
     for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
@@ -140,7 +140,7 @@ typedef struct bound {
                                  * this attribute + SLACK */
 } bound;
 
-/* Returns the attribute of field f in a case; 0 if it is not one u32. */
+/* Returns the attribute of field f in a case; 0 if the attribute is not a single u32. */
 static uint32_t field_value(const vkt_field *f, const vkt_case *c)
 {
     uint32_t value = 0;

@@ -9,9 +9,9 @@
  * is truncated after 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Finds the largest dimension, and halves all dimensions and bounds of integers that have its size. Half of a multiple
- * of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the attributes that follow from the
- * shapes. Returns false if no dimension is above 16. */
+/* Finds the largest dimension of the inputs. Halves each dimension, and each bound of integers, that is equal to it.
+ * Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the attributes
+ * that follow from the shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0, and of all
  * inputs with the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a
@@ -32,9 +32,10 @@ vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:
  * the case whose attributes are most like the node's. Integers also have an upper bound. Labels, for instance, are
- * below the number of classes. If all random cases have a bound that is the size of the same dimension, the new bound
- * is the size of this dimension in the node. Otherwise it is the smallest bound of the random cases. If no random case
- * has the same inputs with the same types, the legal numbers are unknown. Then returns false, and an empty case. */
+ * below the number of classes. The bounds of the random cases may differ. If in every case the bound is the value of
+ * the same dimension or attribute (or up to 2 more), the new bound is the value of this dimension or attribute in the
+ * node. Otherwise the new bound is the smallest bound of the random cases. If no random case has the same inputs with
+ * the same types, the legal numbers are unknown. Then returns false, and an empty case. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

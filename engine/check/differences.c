@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-/* The error of central differences is h^2 * f''' / 6, plus an error of rounding, 1e-16 * f / h. With this h both are
- * about 1e-11 if f and f''' are about 1. */
+/* The h of the difference quotients. The error of central differences is h^2 * f''' / 6, plus a rounding error of
+ * 1e-16 * f / h. With this h, both errors are about 1e-11 if f and f''' are about 1. */
 #define STEP 1e-5
 #define ALLOWED 1e-6 /* tolerance, relative to the input's largest gradient */
 /* If the two one-sided quotients differ by more than this part of the input's largest gradient, a kink is near. */
 #define BEND 1e-2
 
-/* Adds `by` to element `at` of input i, and computes the subject's outputs. Writes to `weighted` each element of each
- * output times the same element of its dout. Then restores the element. */
+/* Adds `by` to element `at` of input i, and computes the subject's outputs. Multiplies each element of each output by
+ * the same element of the output's gradient, dout, and writes the products to `weighted`. Restores the input. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];

@@ -6,16 +6,17 @@
 #include "check/subject.h"
 
 typedef struct vkt_differences {
-    uint32_t tried, kinks; /* number of chosen elements, and of those left out because a kink is near */
-    double excess;         /* largest error / tolerance; above 1, or NaN: a gradient is wrong */
-    uint32_t input;        /* input with the worst error; `at` is the index of the element */
+    /* `tried`: number of chosen elements. `kinks`: how many of these were left out because a kink is near. */
+    uint32_t tried, kinks;
+    double excess;  /* largest error / tolerance; above 1, or NaN: a gradient is wrong */
+    uint32_t input; /* input with the worst error; `at` is the index of the element */
     size_t at;
     double got, quotient;
 } vkt_differences;
 
-/* Compares the gradients of each input that has one, at `elements` indices. The subject's seed chooses the indices; an
- * index may be chosen several times. Recomputes the references of out and din. Adds the result to *d. Returns
- * VKT_E_NOMEM if it gets no memory. */
+/* Compares the gradient of each differentiated input at `elements` indices. The indices are random numbers from the
+ * subject's seed; an index may occur several times. Recomputes the references of out and din. Adds the result to *d.
+ * VKT_E_NOMEM. */
 vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differences *d);
 
 #endif

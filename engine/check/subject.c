@@ -62,7 +62,7 @@ static void draw_floats(vkt_rng *r, const vkt_case_input *c, vkt_side *v, const 
     }
 }
 
-/* Replaces the data by f16, rounded from the reference's numbers. */
+/* Rounds the reference's numbers to f16, and writes the rounded numbers to v->data as f16. */
 static void round_to_half(vkt_side *v)
 {
     const size_t n = vkt_side_count(v);
@@ -108,8 +108,8 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Makes an input, or a gradient with respect to an output (`dout`). Each of them has its own stream of random numbers,
- * so that the size of one does not change the numbers of the others. */
+/* Makes an input, or a gradient with respect to an output (`dout`). Each input and each gradient has its own stream of
+ * random numbers, so that the size of one tensor does not change the numbers of another one. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);
@@ -201,7 +201,8 @@ static vkt_result add_outputs(vkt_subject *s, vkt_tensor out)
     return VKT_OK;
 }
 
-/* Adds seeds for the f32 outputs that the reference computes, and the gradients of all f32 inputs that have one. */
+/* Adds a seed (`dout`) for each f32 output that the reference computes, and the gradient of each f32 input for which
+ * the op has a gradient. */
 static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -377,7 +378,7 @@ void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
-    bool any = false; /* false if no input has a gradient: all are integers */
+    bool any = false; /* at least one input has a gradient; integers have none */
     prepare(s, &c);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);

@@ -1,5 +1,5 @@
-/* check/subject.h - one op on one case: as a graph, as input data, and as the results of the double reference. Op
- * tests, audits and vkt-bench use it. It needs no device, and is a separate library, like reference/.
+/* check/subject.h - one op with one case: the graph, the input data, and the results of the double reference. Op tests,
+ * audits and vkt-bench use it. check/ needs no device, and is a separate library, like reference/.
  *
  * Threads: any; one thread at a time per subject. */
 #ifndef VKT_SUBJECT_H
@@ -51,10 +51,10 @@ void vkt_subject_free(vkt_subject *s);
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
 /* Appends an input, which may be absent. If `data` is NULL, its numbers are random. */
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
-/* Completes the subject. `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to
- * the graph. */
+/* Completes the subject. `out` is the result of the op under test. Adds seeds for the op's outputs, and the gradients
+ * of the op's inputs, to the graph. */
 vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
-/* Replaces the numbers of an input or seed by the n numbers of `data`. n is the number of its elements. */
+/* Replaces the numbers of an input or seed by the n numbers of `data`. n must be the number of elements of v. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 
 /* Recomputes the references of `out` from `in`. */
@@ -62,12 +62,11 @@ void vkt_subject_forward(vkt_subject *s);
 /* Recomputes the references of `din` from `in` and `dout`. Does nothing for an op without gradient. */
 void vkt_subject_backward(vkt_subject *s);
 
-/* Return the number of elements of a side, and its element i. */
-size_t vkt_side_count(const vkt_side *v);
-double vkt_side_get(const vkt_side *v, size_t i);
+size_t vkt_side_count(const vkt_side *v);         /* returns the number of elements */
+double vkt_side_get(const vkt_side *v, size_t i); /* returns element i of the reference */
 
-/* The element with the largest error, relative to the tolerance: |got - ref| <= abs_tol * scale + rel_tol * |ref|.
- * scale is the largest finite |ref|, or 1 if that is 0. */
+/* The element with the largest quotient of error and tolerance. The error of an element is |got - ref|. Its tolerance
+ * is abs_tol * scale + rel_tol * |ref|, where scale is the largest finite |ref| of all elements, or 1 if this is 0. */
 typedef struct vkt_worst {
     size_t at;
     double excess; /* error / allowed; above 1, or NaN: the result is wrong */

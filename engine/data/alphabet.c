@@ -11,8 +11,8 @@ struct vkt_alphabet {
     char (*texts)[5];  /* (n): the same characters as UTF-8, each with a NUL */
 };
 
-/* Marks the characters of a text in a set of bits, and counts the different ones. VKT_E_FORMAT: the text is empty or
- * not UTF-8. */
+/* Marks the characters of a text in a set of bits. Adds the number of different characters to *different.
+ * VKT_E_FORMAT: the text is empty or not UTF-8. */
 static vkt_result mark(const vkt_host *h, const char *text, size_t n, uint32_t *set, uint32_t *different)
 {
     uint32_t c;

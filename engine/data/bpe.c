@@ -7,9 +7,9 @@
 
 /* ---- merges ---- */
 
-/* The hash of a pair is the upper bits of its product with an odd number, which differs from run to run. So no file can
- * be made whose pairs all have the same hash (Dietzfelbinger et al., A Reliable Randomized Algorithm for the
- * Closest-Pair Problem, 1997, section 2). Which pairs are found does not depend on the number. */
+/* The hash of a pair is the upper bits of the product of the pair and an odd number. The number differs from run to
+ * run, so no file can be made whose pairs all have the same hash (Dietzfelbinger et al., A Reliable Randomized
+ * Algorithm for the Closest-Pair Problem, 1997, section 2). The tokens do not depend on the number. */
 
 /* Returns the slot of a pair, or the free slot for a pair that is not in the table. n_slots must not be 0. */
 static vkt_merge *slot_of(const vkt_merges *m, uint32_t left, uint32_t right)
@@ -81,7 +81,8 @@ static vkt_result make_room(vkt_bpe *b, size_t n)
     const size_t room = VKT_MAX(VKT_MAX(n, 64), 2 * b->room);
     vkt_bpe_free(b);
     b->symbols = vkt_alloc_array(b->h, room, sizeof *b->symbols);
-    /* At first there are n - 1 candidates or fewer. Each of at most n - 1 merges removes one and adds up to two. */
+    /* At first there are at most n - 1 candidates. Each of at most n - 1 merges removes one candidate and adds up to
+     * two. So 2 * n elements are enough. */
     b->heap = vkt_alloc_array(b->h, 2 * room, sizeof *b->heap);
     if (!b->symbols || !b->heap) return vkt_fail_nomem(b->h, "a piece of a text", room * sizeof *b->symbols);
     b->room = room;
@@ -102,7 +103,7 @@ vkt_result vkt_bpe_set(vkt_bpe *b, const uint32_t *ids, const char *piece, uint3
     return VKT_OK;
 }
 
-/* Adds the merge of symbol `at` and the one behind it to the candidates, if there is such a merge. */
+/* Adds the merge of symbol `at` and the symbol behind it to the candidates, if there is such a merge. */
 static void consider(vkt_bpe *b, const vkt_merges *m, uint32_t at)
 {
     if (at == NONE || b->symbols[at].behind == NONE) return;
@@ -110,8 +111,8 @@ static void consider(vkt_bpe *b, const vkt_merges *m, uint32_t at)
     if (merge->id != VKT_NO_TOKEN) push(b, (vkt_candidate){ .rank = merge->rank, .at = at, .id = merge->id });
 }
 
-/* Returns whether a candidate is still a merge of its symbol and the one behind it. Earlier merges may have changed
- * both symbols. */
+/* Returns whether a candidate is still a merge of symbol c->at and the symbol behind it. Earlier merges may have
+ * changed both symbols. */
 static bool still_applies(const vkt_bpe *b, const vkt_merges *m, const vkt_candidate *c)
 {
     const vkt_symbol *left = &b->symbols[c->at];

@@ -4,22 +4,22 @@
 
 #include "base/base.h"
 
-/* A merge: two neighbours with the ids `left` and `right` become `id`. */
+/* A merge: two neighbours with the ids `left` and `right` become `id`. The merge with the lowest rank comes first. */
 typedef struct vkt_merge {
     uint32_t left, right, id, rank;
 } vkt_merge;
 
-/* Merges by their pair. A zeroed table is empty. Threads: any number may read at once. */
+/* A table of merges, found by the pair (left, right). A zeroed table is empty. Threads: any number may read at once. */
 typedef struct vkt_merges {
     vkt_merge *slots;    /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
     size_t n_slots;      /* a power of two, or 0; at most half of the slots are used */
-    uint64_t multiplier; /* the hash multiplies by this odd number */
-    uint32_t shift;      /* the hash has the upper 64 - shift bits of the product */
+    uint64_t multiplier; /* an odd number, by which a pair is multiplied */
+    uint32_t shift;      /* the hash is this product >> shift */
 } vkt_merges;
 
 /* Makes room for n merges. VKT_E_NOMEM. */
 vkt_result vkt_merges_begin(const vkt_host *h, size_t n, vkt_merges *m);
-/* Adds a merge. It replaces a merge of the same pair. The table must have room. */
+/* Adds a merge, or replaces the merge of the same pair. The table must have room. */
 void vkt_merges_add(vkt_merges *m, const vkt_merge *merge);
 void vkt_merges_free(const vkt_host *h, vkt_merges *m);
 
@@ -30,24 +30,24 @@ typedef struct vkt_symbol {
     uint32_t before, behind; /* indices of the neighbours; UINT32_MAX: there is none */
 } vkt_symbol;
 
-/* A merge that may apply at a symbol and the one behind it. */
+/* A merge that may apply to symbol `at` and the symbol behind it. */
 typedef struct vkt_candidate {
     uint32_t rank, at, id;
 } vkt_candidate;
 
-/* The memory for merging one piece. A zeroed one with `h` set is empty. */
+/* The memory for merging one piece. At first, all members but `h` are zero. */
 typedef struct vkt_bpe {
     const vkt_host *h;
     vkt_symbol *symbols; /* (n) */
-    vkt_candidate *heap; /* (n_heap): heap[0] has the lowest rank; if ranks are equal, it is the leftmost one */
+    vkt_candidate *heap; /* (n_heap): heap[0] has the lowest rank; if ranks are equal, the lowest `at` */
     size_t n, n_heap, room;
 } vkt_bpe;
 
-/* Sets the symbols of a piece: one for each byte that has a token. ids[b] is the token of byte b (256 elements).
- * VKT_E_NOMEM. */
+/* Sets the symbols of a piece, the bytes begin .. end - 1 of a text: one symbol for each byte that has a token. ids[b]
+ * is the token of byte b (256 elements). VKT_E_NOMEM. */
 vkt_result vkt_bpe_set(vkt_bpe *b, const uint32_t *ids, const char *piece, uint32_t begin, uint32_t end);
-/* Merges the symbols until no merge applies. Symbol 0, if there is any, is then the first one; `behind` gives the
- * others. Time O(n log n). */
+/* Merges the symbols until no merge applies. If there are symbols, symbol 0 is then the first token of the piece, and
+ * `behind` gives the index of each next token. Time O(n log n). */
 void vkt_bpe_merge(vkt_bpe *b, const vkt_merges *m);
 void vkt_bpe_free(vkt_bpe *b);
 

@@ -1,6 +1,6 @@
-/* data/chat.c - the templates of chats (vktrain/tokenizer.h). Each one is a C version of the Jinja template that the
- * model's authors publish in its tokenizer_config.json: HuggingFaceTB/SmolLM2-135M-Instruct, Qwen/Qwen2-0.5B-Instruct,
- * Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen3-0.6B and meta-llama/Meta-Llama-3-8B-Instruct. */
+/* data/chat.c - the templates of chats (vktrain/tokenizer.h). Except for chatml, each template is a C version of a
+ * Jinja template that the authors of a model publish in tokenizer_config.json: HuggingFaceTB/SmolLM2-135M-Instruct,
+ * Qwen/Qwen2-0.5B-Instruct, Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen3-0.6B and meta-llama/Meta-Llama-3-8B-Instruct. */
 #include "data/tokenizer.h"
 
 /* A chat as a text, with the marks of its bytes. */
@@ -90,7 +90,7 @@ static part whole(const char *text)
     return (part){ .text = text, .n = strlen(text) };
 }
 
-/* Removes characters of `set` at the front, and at the end, of a part. */
+/* Removes characters of `set` from a part: at its front if `front` is set, and at its end if `end` is set. */
 static part strip(part p, const char *set, bool front, bool end)
 {
     for (; front && p.n && strchr(set, *p.text); p.n--) p.text++;
@@ -98,7 +98,7 @@ static part strip(part p, const char *set, bool front, bool end)
     return p;
 }
 
-/* Returns whether Python's str.strip() removes a character: its whitespace, as Jinja's filter `trim` uses it. */
+/* Returns whether Python's str.strip(), which is Jinja's filter `trim`, removes a character. */
 static bool is_blank(uint32_t c)
 {
     return (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
@@ -125,7 +125,7 @@ static part trim(part p)
 
 /* ---- Qwen3's thoughts ---- */
 
-/* Returns the first, or the last, occurrence of `word` in a part; NULL: there is none. */
+/* Returns the first occurrence of `word` in a part, or the last one if `last` is set; NULL: there is none. */
 static const char *find(part p, const char *word, bool last)
 {
     const size_t n = strlen(word);
@@ -154,8 +154,8 @@ static void divide(part answer, part *thoughts, part *content)
     *content = strip((part){ last, (size_t)(answer.text + answer.n - last) }, "\n", true, false);
 }
 
-/* Writes an answer of Qwen3. An answer behind the last question keeps its thoughts. If it is also the last message, it
- * gets a block of thoughts even if it has none. */
+/* Writes an answer of Qwen3. An answer behind the last question keeps its thoughts. If such an answer is the last
+ * message, it gets a block of thoughts even if it has no thoughts. */
 static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_question, bool last)
 {
     const uint8_t mark = VKT_MARK_ANSWER | w->content;
@@ -171,8 +171,8 @@ static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_qu
     return write_bytes(w, content.text, content.n, mark);
 }
 
-/* Returns the index of the last question of the user. A message between <tool_response> and </tool_response> is not a
- * question. If there is no question, returns the index of the last message. */
+/* Returns the index of the last question of the user. A message that begins with <tool_response> and ends with
+ * </tool_response> is not a question. If there is no question, returns the index of the last message. */
 static size_t last_question(const vkt_chat_message *messages, size_t n)
 {
     static const char start[] = "<tool_response>", stop[] = "</tool_response>";
@@ -309,8 +309,8 @@ vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, co
     writer w = { .h = &t->host };
     vkt_result r = write_chat(&w, form, messages, n, flags);
     if (r == VKT_OK) r = check_tokens(t, form);
-    /* The template writes bos itself, so VKT_TOKENS_BOS is not set. VKT_TOKENS_SPECIAL is for the template's own
-     * tokens. */
+    /* The text has bos already if the template wants it, so VKT_TOKENS_BOS is not set. VKT_TOKENS_SPECIAL is for the
+     * template's own tokens. */
     if (r == VKT_OK) r = vkt_tokenizer_encode_marked(t, w.text, w.marks, w.n, VKT_TOKENS_SPECIAL, list);
     vkt_free(&t->host, w.text);
     vkt_free(&t->host, w.marks);

@@ -1,6 +1,6 @@
 /* data/csv.c - see csv.h. Fields are unquoted in place, because a field never grows. The NUL of a plain field replaces
- * the separator or line end behind it. The NUL of a quoted field replaces its closing quote, or a byte before that. A
- * plain field at the end of the text has the text's own NUL. */
+ * the separator or line end behind the field. The NUL of a quoted field replaces the closing quote, or an earlier byte
+ * if the field has doubled quotes. A plain field at the end of the text has the text's own NUL. */
 #include "data/csv.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* data/csv.h - reads CSV (RFC 4180), and similar formats with another separator.
  *
- * Records end with CRLF or LF; the last one may also end where the text ends. The separator is between fields. A field
- * in double quotes may contain separators, line ends, and quotes, which are doubled. The quotes around it are its first
- * and last character. Beyond RFC 4180: the reader skips a byte order mark of UTF-8 and lines without any character.
- * Blanks are part of a field. Bytes above 127 stay as they are. These are errors, reported with their line: a quote
- * that is never closed, text behind a closing quote, a quote in a field that began without one, a CR without its LF, a
- * byte 0, a record with more or fewer fields than the first one.
+ * Records end with CRLF or LF; the last record may also end where the text ends. The separator is between fields. A
+ * field in double quotes may contain separators, line ends, and quotes, which are doubled. No blanks may be outside of
+ * these double quotes. Otherwise blanks are part of a field. Bytes above 127 stay as they are. Beyond RFC 4180, the
+ * reader skips a byte order mark of UTF-8, and lines without any character. These are errors, reported with their line:
+ * a quote that is never closed, text behind a closing quote, a quote in a field that does not begin with a quote, a CR
+ * without LF, a byte 0, a record with more or fewer fields than the first record.
  *
  *     vkt_csv c;
  *     VKT_TRY(vkt_csv_open(h, path, NULL, &c));
@@ -21,9 +21,10 @@
 
 #include "base/base.h"
 
-/* The largest file. A limit is necessary because whole files are read. */
+/* The largest number of bytes of a file, after unpacking. A limit is necessary because whole files are read. */
 #define VKT_CSV_MAX_BYTES (UINT64_C(16) << 30)
-/* Most fields of a record. A limit is necessary because a field of one byte needs a pointer of eight bytes. */
+/* The largest number of fields of a record. A limit is necessary because even a field of one byte needs a pointer of
+ * eight bytes. */
 #define VKT_CSV_MAX_FIELDS (1u << 20)
 
 typedef struct vkt_csv_format {
@@ -47,7 +48,8 @@ typedef struct vkt_csv {
  * a line end. Other errors are those of vkt_gz_read_file. On failure there is nothing to close. `h` must be
  * resolved. */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
-/* Opens a reader of a copy of `text`, n bytes. Messages call the text `name`. VKT_E_ARG as above, VKT_E_NOMEM. */
+/* Opens a reader of a copy of `text`, n bytes. Messages call the text `name`. VKT_E_ARG as for vkt_csv_open.
+ * VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
 /* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line), VKT_E_NOMEM.

@@ -1,11 +1,11 @@
-/* data/dataset.c - the table behind every data set, its views and its accessors (vktrain/data.h). */
+/* data/dataset.c - makes, slices and reads data sets (vktrain/data.h). */
 #include "data/dataset.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The part that a data set and its slices share. It is freed when the last of them is destroyed. */
+/* The part that a data set and its slices share. The table is freed when the last of these data sets is destroyed. */
 typedef struct table {
     atomic_uint handles;
     vkt_host host;

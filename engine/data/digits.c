@@ -1,8 +1,9 @@
 /* data/digits.c - a data set of generated digits, for a first run without any file (vktrain/data.h).
  *
  * Each digit has a few glyphs, and each glyph is a set of pen strokes. A stroke is a list of points. The pen follows
- * them in straight lines or as a Catmull-Rom spline (Catmull & Rom 1974). For each image the points move a little. Then
- * the glyph is scaled, sheared, rotated and shifted. It is drawn with a disc that moves along short straight segments.
+ * the points in straight lines or as a Catmull-Rom spline (Catmull & Rom 1974). For each image the points move a
+ * little. Then the glyph is scaled, sheared, rotated and shifted. A disc that moves along short straight segments draws
+ * the glyph.
  * The only operations are + - * / and sqrt, whose results IEEE 754 defines to the bit: no cos, no exp. */
 #include <math.h>
 
@@ -72,10 +73,10 @@ typedef struct affine {
 typedef struct brush {
     affine warp;
     float radius; /* radius of the disc, pixels */
-    float edge;   /* width of the edge, pixels; there the ink falls from 1 to 0 */
-    float wobble; /* most that a point moves along each axis, half pixels */
+    float edge;   /* width of the edge of the disc, in which the ink falls from 1 to 0, pixels */
+    float wobble; /* largest shift of a point along each axis, half pixels */
     float ink;    /* brightness of a full pixel, 0 to 255 */
-    float noise;  /* most that noise adds or subtracts, 0 to 255 */
+    float noise;  /* largest number that noise adds or subtracts, 0 to 255 */
 } brush;
 
 static affine random_warp(vkt_rng *r)
@@ -85,7 +86,7 @@ static affine random_warp(vkt_rng *r)
     const float t = vkt_rng_uniform(r, -0.13f, 0.13f);
     const float cs = (1 - t * t) / (1 + t * t), sn = 2 * t / (1 + t * t);
     const float sx = 0.5f * vkt_rng_uniform(r, 0.65f, 1.05f), sy = 0.5f * vkt_rng_uniform(r, 0.75f, 1.08f);
-    const float shear = vkt_rng_uniform(r, -0.3f, 0.2f); /* negative leans to the right, like most handwriting */
+    const float shear = vkt_rng_uniform(r, -0.3f, 0.2f); /* < 0: leans to the right, like most handwriting */
     affine m = { .a = cs * sx, .b = (cs * shear - sn) * sy, .c = sn * sx, .d = (sn * shear + cs) * sy };
     m.dx = SIDE / 2.0f + vkt_rng_uniform(r, -2.5f, 2.5f) - 20 * (m.a + m.b);
     m.dy = SIDE / 2.0f + vkt_rng_uniform(r, -2.0f, 2.0f) - 20 * (m.c + m.d);
@@ -104,8 +105,8 @@ static brush random_pen(vkt_rng *r)
     return pen;
 }
 
-/* Moves the disc from p to q. Each pixel of cover (SIDE x SIDE, 0 to 1) keeps its largest value. The value depends only
- * on the distance from the pixel to the segment. */
+/* Draws the disc along the segment from p to q. In `cover` (SIDE x SIDE, 0 to 1), each pixel keeps the larger one of
+ * its old value and the new one. The new value depends only on the distance from the pixel to the segment. */
 static void draw_segment(float *cover, const brush *pen, point p, point q)
 {
     const float reach = pen->radius + pen->edge / 2, dx = q.x - p.x, dy = q.y - p.y, len2 = dx * dx + dy * dy;
@@ -148,7 +149,7 @@ static void draw_stroke(float *cover, const brush *pen, const stroke *s, vkt_rng
             draw_segment(cover, pen, b, c);
             continue;
         }
-        /* An open curve repeats its end points, because it has no points beyond them. */
+        /* An open curve repeats its first and last point, because a spline needs one more point at each end. */
         const point a = s->closed || i > 0 ? p[(i + n - 1) % n] : b, d = s->closed || i + 2 < n ? p[(i + 2) % n] : c;
         point from = b;
         for (int k = 1; k <= SPLINE_STEPS; k++) {

@@ -1,4 +1,4 @@
-/* data/gz.c - see gz.h. Checks the limit of a size, and reads whole files. */
+/* data/gz.c - see gz.h. Checks the unpacked size of a file against its limit, and reads whole files. */
 #include "data/gz.h"
 
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
@@ -14,7 +14,7 @@ vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
                     g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(standard, (uint64_t)allowed));
 }
 
-/* Reads to the end into *bytes, which the caller frees, also after a failure. */
+/* Reads the rest of the file into *bytes. The caller frees *bytes, also after a failure. */
 static vkt_result read_rest(vkt_gz *g, uint64_t max_bytes, char **bytes, size_t *n)
 {
     size_t room = (size_t)VKT_MIN(g->file.size, max_bytes) + 2, got = 0; /* one byte for a NUL, one to detect the end */

@@ -1,7 +1,8 @@
-/* data/gz.h - reads files that may be compressed with gzip. The first bytes decide, not the name. Behind the last gzip
- * member, bytes that do not begin another member are ignored, as in gzip.
+/* data/gz.h - reads files that may be compressed with gzip. The first bytes of a file, not its name, show whether it is
+ * compressed. Bytes behind the last gzip member that do not begin another member are ignored. The program gzip also
+ * ignores them.
  *
- * zlib's buffers (about 100 KiB while a file is open) do not come from the host's allocator. */
+ * zlib allocates its buffers (about 64 KiB for each open file) without the host's allocator. */
 #ifndef VKT_GZ_H
 #define VKT_GZ_H
 
@@ -9,15 +10,15 @@
 
 /* The largest expansion of a deflate stream (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
-/* A data file may expand to VKT_GZ_ALWAYS_BYTES plus this many times its size. VKT_MAX_UNPACKED (vktrain/data.h) may
- * allow more. */
+/* A compressed file may expand to VKT_GZ_ALWAYS_BYTES plus this many times its compressed size. The environment
+ * variable VKT_MAX_UNPACKED (vktrain/data.h) may allow more. */
 #define VKT_GZ_DEFAULT_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 
 typedef struct vkt_gz {
     const vkt_host *h;
     vkt_file file;
-    void *gz;       /* zlib's gzFile; it reads `file`, compressed or not */
+    void *gz;       /* zlib's gzFile, which reads `file`, compressed or not */
     uint64_t total; /* bytes read so far, after decompression */
 } vkt_gz;
 
@@ -28,10 +29,11 @@ bool vkt_gz_is_plain(const vkt_gz *g);
 /* Checks that the file may expand to `bytes` bytes. VKT_E_FORMAT: the file is compressed, and `bytes` is above the
  * limit that is described at VKT_GZ_DEFAULT_RATIO. */
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
-/* Reads n bytes; fewer (*got < n) only at the end of the data. A truncated gzip file also ends in this way: only
- * vkt_gz_check_end detects that it is truncated. VKT_E_IO; VKT_E_NOMEM; VKT_E_FORMAT for data that zlib rejects. */
+/* Reads n bytes; fewer (*got < n) only at the end of the data. At the end of a truncated gzip file, this function does
+ * not fail: only vkt_gz_check_end detects the truncation. VKT_E_IO; VKT_E_NOMEM; VKT_E_FORMAT for data that zlib
+ * rejects. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
-/* Checks the end of the data. Call it when all data are read. VKT_E_FORMAT if a gzip member stopped too early. */
+/* Call this function when all data are read. VKT_E_FORMAT: the gzip file is truncated. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
 /* Reads a file like vkt_file_read, but the file may be compressed, and max_bytes limits the uncompressed bytes. Returns

@@ -1,7 +1,7 @@
 /* data/idx.h - reads IDX, the file format of MNIST (Y. LeCun, "The MNIST database of handwritten digits"):
  *
  *     byte 0, 1   0
- *     byte 2      element type; 0x08 is u8, the only one read here
+ *     byte 2      element type: 0x08 (u8); other types are rejected here
  *     byte 3      rank, 1 to 4 here
  *     then        the size of each dimension, u32 big-endian
  *     then        the elements, row-major, to the end of the file
@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-/* The largest array of vkt_dataset_from_idx. A damaged header must not request all memory. */
+/* The largest array that vkt_dataset_from_idx reads. A damaged header must not request all memory. */
 #define VKT_IDX_MAX_BYTES (UINT64_C(16) << 30)
 
 typedef struct vkt_idx {
@@ -22,7 +22,7 @@ typedef struct vkt_idx {
 } vkt_idx;
 
 /* Reads a whole file. VKT_E_FORMAT unless it has exactly one u8 array of at most max_bytes. VKT_E_NOT_FOUND, VKT_E_IO,
- * VKT_E_NOMEM. The message names the file. If the header implies another size than the file has, it names both sizes.
+ * VKT_E_NOMEM. The message has the path. If header and file disagree about the size, the message has both sizes.
  * On failure *out is zeroed. */
 vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out);
 

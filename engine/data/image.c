@@ -32,8 +32,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s)
     *s = (vkt_image_scratch){ 0 };
 }
 
-/* Returns the most pixels that a file of n bytes may have: 2^24 + 64 n, but at most 2^27. 64 per byte is enough for
- * photographs, which have 2 to 20. A drawing has up to 1000 pixels per byte: 2^24 allows this in small files. */
+/* Returns the largest number of pixels that a file of n bytes may have: 2^24 + 64 n, but at most 2^27. A photograph has
+ * 2 to 20 pixels per byte. A drawing may have 1000 pixels per byte; the term 2^24 allows this for small files. */
 static uint64_t default_pixels(size_t n)
 {
     enum { ALWAYS = 1 << 24, PER_BYTE = 64, MOST = 1 << 27 };

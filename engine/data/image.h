@@ -2,7 +2,7 @@
  *
  * The functions reuse the memory for pixels, and enlarge it if necessary. So a worker that decodes many images soon
  * needs no new memory for pixels. For each image, libpng allocates by the host's allocator, and libjpeg by malloc.
- * Threads: any, with different memory. */
+ * Threads: any, if each thread uses its own vkt_image and vkt_image_scratch. */
 #ifndef VKT_IMAGE_H
 #define VKT_IMAGE_H
 
@@ -16,7 +16,7 @@ typedef struct vkt_byte_buffer {
     uint8_t *p;
     size_t bytes;
 } vkt_byte_buffer;
-/* Makes the memory n bytes long if it is shorter. Its content is lost then. VKT_E_NOMEM. */
+/* Makes the memory at least n bytes long. If the memory grows, its old content is lost. VKT_E_NOMEM. */
 vkt_result vkt_byte_buffer_reserve(const vkt_host *h, vkt_byte_buffer *r, size_t n);
 
 /* An image: height x width pixels, row-major; the channels of a pixel are neighbours. */
@@ -35,11 +35,12 @@ typedef struct vkt_image_scratch {
 } vkt_image_scratch;
 void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
 
-/* Decodes `n` bytes of JPEG or PNG; the first bytes decide which. Rotates or mirrors the image upright, by its EXIF
- * orientation, and converts it to gray (channels 1) or RGB (channels 3). *out points into `s`.
+/* Decodes a JPEG or PNG file of `n` bytes in memory. The first bytes of the file show which format it has. Rotates or
+ * mirrors the image upright, by its EXIF orientation, and converts it to gray (channels 1) or RGB (channels 3). *out
+ * points into `s`.
  *
- * Where a format lets the decoder choose, the result is that of Pillow's convert("RGB") and convert("L"). Gray is, by
- * ITU-R 601:
+ * Where a format lets the decoder choose, the pixels are those of convert("RGB") or convert("L") in Pillow. Gray is
+ * computed as in ITU-R 601:
  *
  *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
@@ -65,12 +66,12 @@ vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t wi
                                 uint64_t max_pixels);
 
 /* Returns the orientation in EXIF data, 1 to 8 (CIPA DC-008, tag 0x0112 of the 0th IFD). `tiff` begins with the TIFF
- * header. Returns 1, upright, if there is none or the data are malformed. */
+ * header. Returns 1 (upright) if the data have no orientation or are malformed. */
 uint32_t vkt_exif_orientation(const uint8_t *tiff, size_t n);
 
 /* Resizes to width x height, both 1 or more, by a triangle filter (bilinear with antialiasing). If the image shrinks,
- * the filter is wider by the same factor. The result equals Pillow's bit for bit; see resize.c. `planes` gets the
- * result channel by channel, channels * height * width bytes. `in` may be an image in `s`. VKT_E_NOMEM. */
+ * the filter is wider by the same factor. The bytes are the same as in Pillow (see resize.c). `planes` gets the result
+ * channel by channel, channels * height * width bytes. `in` may be an image in `s`. VKT_E_NOMEM. */
 vkt_result vkt_image_resize(const vkt_host *h, const vkt_image *in, uint32_t width, uint32_t height,
                             vkt_image_scratch *s, uint8_t *planes);
 

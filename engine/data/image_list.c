@@ -40,7 +40,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Copies the classes of an open data set: their number, and their names. l->names stays NULL if they have none. */
+/* Copies the number of classes of an open data set, and the names of the classes. l->names stays NULL if the classes
+ * have no names. */
 static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
 {
     l->classes = vkt_dataset_classes(like);
@@ -74,7 +75,8 @@ static vkt_result name_classes(vkt_image_list *l, char *const *texts, size_t n)
     return r;
 }
 
-/* A class for a search by name. The name comes first, because by_bytes compares it. */
+/* A class for a search by name. `name` must be the first member, because by_bytes reads a string pointer at the start
+ * of an element. */
 typedef struct named {
     const char *name;
     uint32_t number;
@@ -248,8 +250,8 @@ static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
                     vkt_error_text(error, text));
 }
 
-/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Other errors are
- * returned, because the entry may be a class. */
+/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Any other error makes the
+ * function fail, because the entry may be the folder of a class. */
 static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
 {
     path->len = 0;
@@ -259,7 +261,7 @@ static vkt_result is_folder(const char *folder, const char *name, vkt_text *path
     return error && error != ENOENT && error != ENOTDIR ? fail_errno(path->h, path->s, error) : VKT_OK;
 }
 
-/* Finds out whether list_folder wants an entry. */
+/* Finds out whether list_folder lists the entry `name`. */
 static vkt_result is_wanted(const char *folder, const char *name, bool folders, vkt_text *path, bool *is)
 {
     *is = false;
@@ -269,8 +271,8 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
     return VKT_OK;
 }
 
-/* Lists the folders in a folder, or the images in it, sorted by their bytes. Names that begin with a dot are
- * skipped. */
+/* Lists the names of the folders in `folder` (`folders` is true), or of the images in it (false), sorted by their
+ * bytes. Names that begin with a dot are skipped. */
 static vkt_result list_folder(const vkt_host *h, const char *folder, bool folders, names *out)
 {
     vkt_folder *entries;

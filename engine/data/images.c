@@ -1,8 +1,8 @@
 /* data/images.c - data sets of images (vktrain/data.h). Worker threads decode the images, once or for every batch.
  *
- * A sample is made in two parts. The first part makes the base, which never changes: decode, rotate upright, resize. If
- * all bases fit into cache_bytes, they stay in memory. Without random crop, only the middle of each base is stored. The
- * second part may change from pass to pass: where the base is cropped, and whether it is mirrored. */
+ * The base of a sample is the decoded, upright and resized image. The base is the same in every pass. If the bases of
+ * all samples fit into cache_bytes, they stay in memory. Without random crop, only the middle of each base is stored.
+ * Each pass makes the sample from the base: it may crop the base at another position, and may mirror it. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ typedef struct images {
     worker workers[VKT_DATA_MAX_WORKERS];
 } images;
 
-/* Stores the line of an error in the worker, because workers must not log. */
+/* Stores the log line of an error in the worker, because workers must not log. */
 static void keep_line(void *user, vkt_log_level level, const char *line)
 {
     worker *w = user;
@@ -119,7 +119,7 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
 static void crop(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
-    /* Columns from .. to - 1 of the sample, before it is mirrored, are in `b`. */
+    /* Before mirroring, the columns x of the sample with from <= x < to are inside `b`. */
     const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W));
     for (uint32_t c = 0; c < s->channels; c++)
         for (int64_t y = 0; y < H; y++, dst += W) {
@@ -215,7 +215,7 @@ static void destroy(void *self)
 typedef struct load {
     images *s;
     atomic_uint next;     /* next image to check */
-    atomic_ullong cached; /* bytes of the bases so far, also of those that did not fit into the cache */
+    atomic_ullong cached; /* bytes of the bases so far, also of bases that did not fit into the cache */
     atomic_bool full;     /* the cache has no more space */
     vkt_result *status;   /* (list.n) */
     char **why;           /* (list.n) messages; NULL: no error, or no memory for the message */
@@ -241,7 +241,7 @@ static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
     return VKT_OK;
 }
 
-/* Checks that the file exists and begins like an image. */
+/* Checks that the file exists and begins like a JPEG or PNG file. */
 static vkt_result glance(const vkt_host *h, const images *s, uint32_t row)
 {
     vkt_file f;

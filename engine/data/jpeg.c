@@ -1,8 +1,8 @@
 /* data/jpeg.c - decodes JPEG by libjpeg-turbo (image.h).
  *
  * On an error, libjpeg calls error_exit, which must not return. By default error_exit ends the process; here it jumps
- * back to `guarded`. Some warnings of libjpeg mean that it has invented pixels; this file handles them as errors. Other
- * warnings are silent. */
+ * back to `guarded`. Some warnings mean that libjpeg has invented pixels for damaged data. `warn` makes an error of
+ * these warnings, and ignores all others. */
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE */
 
@@ -11,9 +11,9 @@
 
 #include "data/image.h"
 
-/* Limits for the scans of a progressive file. Real files have about ten scans. Each scan decodes the whole image, and
- * few bytes can request many scans. So the limit depends on the size of the image: together, the scans decode at most
- * 2^31 pixels. This takes some seconds. But MIN_SCANS scans are always allowed. */
+/* Limits for the number of scans of a progressive file. Real files have about ten scans. A scan of few bytes can make
+ * libjpeg decode the whole image again. So all scans of a file together may decode MAX_SCANNED_PIXELS, which takes some
+ * seconds. MIN_SCANS scans are always allowed, and more than MAX_SCANS never. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
 #define MAX_SCANNED_PIXELS (UINT64_C(1) << 31)

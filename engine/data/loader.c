@@ -7,9 +7,9 @@
 #include "base/system.h"
 #include "data/dataset.h"
 
-/* The most samples that a worker claims at once. With few samples per claim, the workers end a batch at about the same
- * time. But each claim costs about 1 us for the mutex (measured with samples of 784 bytes), so a claim should have
- * several samples. Large samples take long to make, so fewer of them are claimed. */
+/* The largest number of samples that a worker claims at once. With few samples per claim, the workers end a batch at
+ * about the same time. But each claim costs about 1 us for the mutex (measured with samples of 784 bytes), so a claim
+ * should have several samples. Large samples take long to make, so fewer of them are claimed. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 

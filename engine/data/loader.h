@@ -42,8 +42,8 @@ typedef struct vkt_loader_params {
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. After VKT_E_ARG or VKT_E_NOMEM *out is NULL. If a thread does not start,
- * the result is VKT_E_NOMEM. `h` must be resolved. Several loaders and vkt_dataset_fetch may use the same source at the
- * same time (vkt_dataset_take_worker). */
+ * the result is VKT_E_NOMEM. `h` must be a result of vkt_host_resolve. Several loaders and vkt_dataset_fetch may use
+ * the same source at the same time, because each fetch has its own worker number (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Starts an epoch of the samples order[0] .. order[n_rows - 1], all of one pass. order NULL: samples 0 .. n_rows - 1.

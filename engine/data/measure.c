@@ -1,8 +1,8 @@
 /* data/measure.c - computes mean and standard deviation per channel (vktrain/data.h).
  *
- * Uses Welford's update by groups (Chan, Golub & LeVeque 1979): a group has the numbers of one channel of one sample.
- * Mean and sum of squared deviations of each group are merged into those of all samples so far. So there is no
- * cancellation, even for many samples. */
+ * Uses Welford's update by groups (Chan, Golub & LeVeque 1979). A group is the elements of one channel of one sample.
+ * The mean and the sum of squared deviations of each group are merged into the mean and the sum of all samples before.
+ * So there is no cancellation, even for many samples. */
 #include "data/dataset.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* data/mnist.c - makes data sets from IDX files, also from those in a folder with the layout of MNIST (vktrain/data.h).
- */
+/* data/mnist.c - makes data sets from IDX files. The caller gives the paths, or a folder with the layout of MNIST
+ * (vktrain/data.h). */
 #include "data/dataset.h"
 #include "base/paths.h"
 #include "data/class_names.h"
@@ -13,7 +13,7 @@ static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, u
         for (size_t i = 0; i < pixels; i++) image[c * pixels + i] = scratch[i * channels + c];
 }
 
-/* Describes `images` in *p, and converts pixels to planes. */
+/* Describes `images` in *p. Converts images of several channels from (H,W,C) to (C,H,W). */
 static vkt_result lay_out(const vkt_host *h, const char *path, const vkt_idx *images, vkt_dataset_params *p)
 {
     const uint32_t *d = images->dim;

@@ -1,10 +1,10 @@
-/* data/nfc.c - see nfc.h. The steps: each character is decomposed; runs of combining characters are sorted by their
- * class; then neighbours are composed. */
+/* data/nfc.c - see nfc.h. First, each character is decomposed. Then each run of combining characters is sorted by
+ * combining class. Then neighbours are composed. */
 #include "data/nfc.h"
 
 #include "data/unicode_tables.h"
 
-/* The syllables of Hangul are computed (the Unicode Standard, section 3.12). */
+/* The tables have no Hangul syllables: these are computed (the Unicode Standard, section 3.12). */
 enum { S_BASE = 0xac00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11a7, L_N = 19, V_N = 21, T_N = 28 };
 enum { CHARACTER_MASK = 0x1fffff };
 enum { NO_CHARACTER = 0x110000 }; /* NO_CHARACTER + b stands for a byte b that is not UTF-8 */
@@ -141,8 +141,8 @@ static uint32_t compose(uint32_t a, uint32_t b)
     return (uint32_t)(vkt_compositions[low] & CHARACTER_MASK);
 }
 
-/* Composes each starter (a character of class 0) with the characters behind it. A character is not composed if a
- * character between the starter and it has the same or a higher class, or is another starter. */
+/* Composes each starter (a character of class 0) with the characters x behind it. A character between the starter and x
+ * prevents this if it is a starter, or if its class is not below the class of x. */
 static void compose_all(elements *e)
 {
     size_t kept = 0, starter = SIZE_MAX;
@@ -162,7 +162,7 @@ static void compose_all(elements *e)
     e->n = kept;
 }
 
-/* ---- the whole ---- */
+/* ---- output, and the public functions ---- */
 
 static size_t write_utf8(uint32_t c, char *out)
 {

@@ -4,14 +4,14 @@
 
 #include "base/base.h"
 
-/* A text of n bytes, and for each byte a mark, or NULL. */
+/* A text of n bytes. `marks` is NULL, or has one mark for each byte: a set of bits that the caller chooses. */
 typedef struct vkt_marked {
     char *text;
     uint8_t *marks;
     size_t n;
 } vkt_marked;
 
-/* Returns whether a text is surely in this form: it has no character from U+0300 on. */
+/* Returns true if a text has no character from U+0300 on. Such a text is in form C. Other texts may also be. */
 bool vkt_is_nfc(const char *text, size_t n);
 /* Normalizes a text. A new character gets the marks of the characters from which it comes, combined with |. `marks` may
  * be NULL; then out->marks is NULL. Bytes that are not UTF-8 stay. The caller frees out->text and out->marks.

@@ -1,5 +1,5 @@
-/* data/png.c - decodes PNG by libpng (image.h). libpng allocates by the host's allocator, also for zlib. Its errors
- * jump back to `guarded`; its warnings are silent. */
+/* data/png.c - decodes PNG by libpng (image.h). libpng allocates by the host's allocator, also for zlib. After an error
+ * of libpng, `stop` jumps back to `guarded`. Warnings of libpng are ignored. */
 #include <setjmp.h>
 
 #include <png.h>

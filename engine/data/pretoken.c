@@ -6,25 +6,26 @@
 
 #include "data/unicode_tables.h"
 
-/* The classes are those of the library `tokenizers`. PCRE2's own classes differ: \s has U+180E, and \p{L} and \p{N} are
- * those of PCRE2's Unicode version. So newer letters and numbers are added. */
+/* These character classes equal the classes of the library `tokenizers`. PCRE2's \s also has U+180E, so SPACES lists
+ * the spaces. PCRE2's Unicode version may be older, so data/unicode_tables.h adds newer characters to \p{L} and \p{N}.
+ */
 #define SPACES "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define LETTERS "\\p{L}" VKT_LETTERS_16
 #define NUMBERS "\\p{N}" VKT_NUMBERS_16
-#define SINGLE_NUMBERS "\\p{N}" VKT_NUMBERS_17 /* the numbers of the step Digits of SmolLM */
+#define SINGLE_NUMBERS "\\p{N}" VKT_NUMBERS_17 /* the numbers that SmolLM's pre-tokenizer Digits finds */
 #define OTHERS "[^" SPACES LETTERS NUMBERS "]"
 #define ENDINGS "'s|'t|'re|'ve|'m|'ll|'d"
 
 /* GPT-2 (openai/gpt-2, src/encoder.py). */
 #define GPT2 ENDINGS "| ?[" LETTERS "]+| ?[" NUMBERS "]+| ?" OTHERS "+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
-/* SmolLM's step Digits first makes each number a piece. Then GPT-2's expression splits the texts between these numbers.
- * So a number ends a text, also for (?!\S). Unicode 17 has numbers that only Digits finds: in GPT-2's expression, they
- * are neither letters nor numbers. */
+/* SmolLM first applies the pre-tokenizer Digits: each character that is a number becomes a piece. GPT-2's expression
+ * then splits the texts between these pieces. So (?!\S) must accept a number as the end of the text. Digits uses
+ * Unicode 17, and GPT-2's expression Unicode 16. So only SINGLE_NUMBERS has all the numbers that Digits finds. */
 #define SMOLLM                                                                                           \
     "[" SINGLE_NUMBERS "]|" ENDINGS "| ?[" LETTERS "]+| ?[^" SPACES LETTERS SINGLE_NUMBERS "]+|[" SPACES \
     "]+(?![^" SPACES SINGLE_NUMBERS "])|[" SPACES "]+"
-/* Llama 3 (meta-llama/llama3, llama/tokenizer.py) and Qwen2 (transformers, models/qwen2/tokenization_qwen2.py) differ
- * in how many numbers a piece has. */
+/* The expressions of Llama 3 (meta-llama/llama3, llama/tokenizer.py) and of Qwen2 (transformers,
+ * models/qwen2/tokenization_qwen2.py) differ only in `numbers`, the quantifier for the numbers of a piece. */
 #define WORDS(numbers)                                                                                             \
     "(?i:" ENDINGS ")|[^\\r\\n" LETTERS NUMBERS "]?[" LETTERS "]+|[" NUMBERS "]" numbers "| ?" OTHERS "+[\\r\\n]*" \
     "|[" SPACES "]*[\\r\\n]+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
@@ -145,8 +146,8 @@ vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t
 {
     const uint32_t options = PCRE2_NO_UTF_CHECK; /* no PCRE2_ANCHORED: s->code has it; here it would switch off JIT */
     const int found = pcre2_match(run->s->code, (PCRE2_SPTR)text, n, at, options, run->match, run->s->limits);
-    /* One of the alternatives matches any character. So a failure is an error of PCRE2, which for these expressions can
-     * only be missing memory. */
+    /* For any character, one of the alternatives matches. So PCRE2 fails only after an error. For these expressions,
+     * the only possible error is missing memory. */
     if (found < 1)
         return vkt_fail(&run->s->host, VKT_E_NOMEM, "pre-tokenizer \"%s\": PCRE2 gives error %d at byte %zu",
                         run->s->pre->name, found, at);

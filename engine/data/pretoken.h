@@ -10,7 +10,7 @@ typedef struct vkt_split_run vkt_split_run; /* belongs to one thread */
 /* Further rules that follow from the name of a pre-tokenizer. */
 typedef struct vkt_pre_rules {
     bool nfc;          /* texts are normalized before they are split */
-    bool whole_pieces; /* a piece that is itself a token is not merged */
+    bool whole_pieces; /* a piece whose text is a token becomes this token, without merges */
 } vkt_pre_rules;
 
 /* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, or the library was built without PCRE2. VKT_E_NOMEM. */

@@ -3,16 +3,16 @@
  * This is the filter along one axis, from n to m pixels:
  *
  *     s = n / m                                       the scale
- *     w = max(s, 1)                                   the width of the filter
+ *     w = max(s, 1)                                   half the width of the filter
  *     c = (i + 1/2) * s                               the centre of output i
  *     floor(c - w + 1/2) .. floor(c + w + 1/2) - 1    the pixels j of output i, but not beyond the edge of the image
  *     1 - |j + 1/2 - c| / w                           the weight of pixel j
  *
- * The weights are divided by their sum. This is an interpolation if the image grows, and a mean if it shrinks.
+ * The weights are divided by their sum. The filter interpolates if the image grows, and averages if the image shrinks.
  *
  * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 bits behind the
- * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Networks were
- * trained on images that were resized in this way. So this file produces the same bits as Pillow. */
+ * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Published
+ * networks were trained on images that Pillow resized. So this file produces the same bits as Pillow. */
 #include <math.h>
 
 #include "data/image.h"
@@ -23,7 +23,7 @@
 /* The filter of one axis. */
 typedef struct axis {
     uint32_t n, m;    /* number of pixels of the input, and of the output */
-    uint32_t most;    /* most weights of an output pixel */
+    uint32_t most;    /* the largest number of weights that an output pixel may have */
     uint32_t *first;  /* (m): the first input pixel of each output pixel */
     uint32_t *count;  /* (m): the number of input pixels of each output pixel */
     int32_t *weights; /* (m, most) */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The columns of the features or of the targets, and their numbers, row by row. */
+/* Either the features or the targets. `columns` has the indices of their columns in the file. */
 typedef struct part {
     size_t *columns;
     uint32_t n;
@@ -59,7 +59,7 @@ static vkt_result find_columns(reader *r, const char *const *names, uint32_t n, 
     return VKT_OK;
 }
 
-/* Selects all columns that are neither target nor label. */
+/* Makes features of all columns that are neither target nor label. */
 static vkt_result add_other_columns(reader *r)
 {
     part *f = &r->features;

@@ -10,8 +10,8 @@ static bool is_itself(uint32_t byte)
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
 }
 
-/* Returns the byte that a character stands for; 256: it is not in the alphabet. The 68 bytes for which is_itself is
- * false are written as the characters from U+0100 on, in their order (openai/gpt-2, src/encoder.py). */
+/* Returns the byte for which a character stands; 256: the character is not in the alphabet. The 68 bytes for which
+ * is_itself is false are written as U+0100, U+0101, .., in ascending order (openai/gpt-2, src/encoder.py). */
 static uint32_t byte_of(uint32_t character)
 {
     if (character < 256) return is_itself(character) ? character : 256;
@@ -21,8 +21,9 @@ static uint32_t byte_of(uint32_t character)
     return 256;
 }
 
-/* Writes the bytes that the text of a token stands for to `out` (room for `bytes` bytes). Returns their number. If the
- * text has a character outside of the alphabet, or if `normal` is false, it stands for itself. */
+/* Writes the bytes for which the text of a token stands. `out` has space for `bytes` bytes. Returns the number of
+ * written bytes. A text with a character outside of the alphabet stands for itself. If `normal` is false, any text
+ * stands for itself. */
 static size_t spell(const char *text, size_t bytes, bool normal, char *out)
 {
     size_t n = 0;

@@ -12,14 +12,15 @@ struct vkt_tokenizer {
     vkt_host host;
     uint32_t n;                /* number of ids */
     vkt_words words;           /* the different tokens as bytes */
-    uint32_t *word_of, *id_of; /* (n): the word of each id; (words.n): the largest id of each word */
-    uint32_t *plain_of;        /* (words.n): like id_of, without the control tokens; VKT_NO_TOKEN: none */
+    uint32_t *word_of, *id_of; /* word_of (n): the word of each id. id_of (words.n): the largest id of each word */
+    uint32_t *plain_of;        /* (words.n): the largest id that is no control token, or VKT_NO_TOKEN */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;
     uint32_t byte_ids[256];
-    /* Ids of control tokens and user-defined tokens, sorted by their first byte; for each first byte, the longest
-     * tokens come first. Those with the first byte b are at special_from[b] .. special_from[b + 1] - 1. */
+    /* `special` has the ids of control tokens and user-defined tokens, sorted by first byte. Of the tokens with the
+     * same first byte, longer tokens come first. The tokens with the first byte b have the indices special_from[b] to
+     * special_from[b + 1] - 1. */
     uint32_t *special, special_from[257];
     vkt_splitter *splitter;
     vkt_pre_rules rules;
@@ -30,10 +31,10 @@ struct vkt_tokenizer {
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
     VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
-    VKT_MARK_CONTENT = 2, /* no control token, and no user-defined token of the form <|name|>, contains this byte */
+    VKT_MARK_CONTENT = 2, /* a byte that a control token, or a user-defined token <|name|>, must not contain */
 };
 
-/* Returns the id of a token like vkt_tokenizer_id, but never that of a control token. */
+/* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */
 uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 /* Does the same as vkt_tokenizer_encode, for a text whose bytes have marks. marks[i] is VKT_MARK_* for byte i. `marks`
  * NULL: all marks are 0. Ids with a byte of an answer get the mark 1. */

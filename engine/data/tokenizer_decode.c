@@ -1,4 +1,4 @@
-/* data/tokenizer_decode.c - ids to texts (vktrain/tokenizer.h). */
+/* data/tokenizer_decode.c - converts ids to texts (vktrain/tokenizer.h). */
 #include "data/tokenizer.h"
 
 static vkt_result check_id(const vkt_tokenizer *t, uint32_t id)
@@ -31,9 +31,9 @@ vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *ids, siz
     return VKT_OK;
 }
 
-/* ---- one by one ---- */
+/* ---- decoding of one id at a time ---- */
 
-/* Returns how many bytes a character of UTF-8 has, by its first byte; 1 for a byte that begins none. */
+/* Returns how many bytes a character of UTF-8 has, by its first byte; 1 if no character begins with this byte. */
 static size_t character_bytes(unsigned char first)
 {
     return first >= 0xf0 && first <= 0xf4  ? 4
@@ -49,8 +49,8 @@ static bool is_incomplete(const char *text, size_t n)
     char whole[4];
     uint32_t c;
     if (!n || n >= character_bytes((unsigned char)*text)) return false;
-    /* The first byte limits the second byte: large numbers behind E0 and F0, small ones behind ED and F4. So if the
-     * bytes can become a character, one of these two ends makes one. */
+    /* The second byte of a character must be large after E0 and F0, and small after ED and F4. So if the bytes begin a
+     * character, they are a whole character with one of these two ends. */
     for (size_t i = 0; i < 2; i++) {
         memcpy(whole, text, n);
         memcpy(whole + n, ends[i], sizeof whole - n);

@@ -1,4 +1,5 @@
-/* data/tokenizer_encode.c - texts to ids: special tokens, normalization, pieces, merges (vktrain/tokenizer.h). */
+/* data/tokenizer_encode.c - converts texts to ids: special tokens, normalization, pieces, merges (vktrain/tokenizer.h).
+ */
 #include "data/nfc.h"
 #include "data/tokenizer.h"
 
@@ -39,7 +40,7 @@ void vkt_tokens_release(vkt_tokens *list)
     *list = (vkt_tokens){ .n = 0 };
 }
 
-/* Returns whether one of the bytes begin .. end - 1 belongs to an answer. */
+/* Returns whether a byte with an index from `begin` to `end` - 1 belongs to an answer. */
 static bool is_answer(const uint8_t *marks, size_t begin, size_t end)
 {
     for (size_t i = begin; marks && i < end; i++)
@@ -65,8 +66,9 @@ static vkt_result encode_piece(encoding *e, const char *text, const uint8_t *mar
     return VKT_OK;
 }
 
-/* Makes *copy a UTF-8 text of the same length. Each byte that is not UTF-8 becomes U+0001. For the expressions, U+0001
- * is like U+FFFD: neither a letter, nor a number, nor space. *copy stays NULL if the text is UTF-8. */
+/* Copies a text to *copy, with U+0001 instead of each byte that is not UTF-8. So *copy is UTF-8 and has n bytes. For
+ * the regular expressions, U+0001 is like U+FFFD: neither a letter, nor a number, nor space. *copy stays NULL if the
+ * text is UTF-8. */
 static vkt_result make_utf8(const vkt_host *h, const char *text, size_t n, char **copy)
 {
     for (size_t at = 0, bytes; at < n; at += bytes) {

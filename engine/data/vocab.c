@@ -1,4 +1,4 @@
-/* data/vocab.c - makes vocabularies from texts, and ids from words (vktrain/text.h). Files: vocab_file.c. */
+/* data/vocab.c - makes vocabularies from texts, and ids from words (vktrain/text.h). */
 #include "data/vocab.h"
 
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Copies the most frequent of `words` to the vocabulary. This sorts `words`. */
+/* Sorts `words`, and copies the most frequent words to the vocabulary. */
 static vkt_result rank_words(vkt_vocab *v, vkt_words *words, uint32_t num_words)
 {
     const size_t most = num_words ? num_words - v->index_from : UINT32_MAX - v->index_from;

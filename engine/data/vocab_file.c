@@ -146,7 +146,7 @@ static vkt_result read(reader *r, vkt_vocab **out)
         r->line++;
         result = fail(r, "nothing behind the last word");
     }
-    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* the text has a wrong index_from, filters or words */
+    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* VKT_E_ARG: wrong index_from, filters or words */
 }
 
 /* Reads `text`, and may change it. */

@@ -7,14 +7,14 @@
  * number. Recursive doubling does the rounds in reverse order: the ranks exchange their finished halves. */
 #include "dist/dist.h"
 
-#define MAX_ROUNDS 12 /* most rounds, for VKT_MAX_SHARDS ranks */
+#define MAX_ROUNDS 12 /* number of rounds for VKT_MAX_SHARDS ranks */
 _Static_assert(VKT_MAX_SHARDS == 1 << MAX_ROUNDS, "a round for each bit of a rank's number");
 
 #define INF_BITS 0x7f800000
 #define NAN_BITS 0x7fc00000u
 #define NORMAL_BITS 0x00800000 /* 2^-126 */
 
-/* ---- one number; without branches, so that compilers can vectorise the loops over them ---- */
+/* ---- functions of one number, without branches, so that compilers can vectorise loops ---- */
 
 static inline uint32_t bits_of(float f)
 {
@@ -53,7 +53,7 @@ static inline uint32_t one_nan(uint32_t u, uint32_t otherwise)
     return (NAN_BITS & nan) | (otherwise & ~nan);
 }
 
-/* Rounds a flushed number to bfloat16: to nearest, ties to even. The result has 16 bits of zeros. */
+/* Rounds a flushed number to bfloat16: to nearest, ties to even. The lower 16 bits of the result are 0. */
 static inline uint32_t rounded(uint32_t u)
 {
     return one_nan(u, u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u; /* a carry moves into the exponent, up to infinity */
@@ -127,10 +127,10 @@ typedef struct reduction {
     float *data;
     vkt_wire wire;
     float *scratch;           /* VKT_WIRE_F32: received numbers */
-    uint16_t *in, *out;       /* VKT_WIRE_BF16: received numbers and numbers to send, in the memory of scratch */
-    size_t first[MAX_ROUNDS]; /* first number of the range before round s; n: length of the range */
-    size_t n[MAX_ROUNDS];
-    vkt_traffic *traffic; /* may be NULL */
+    uint16_t *in, *out;       /* VKT_WIRE_BF16, in the memory of scratch. in: received numbers; out: numbers to send */
+    size_t first[MAX_ROUNDS]; /* [s]: index of the first number of the range before round s */
+    size_t n[MAX_ROUNDS];     /* [s]: length of this range */
+    vkt_traffic *traffic;     /* may be NULL */
 } reduction;
 
 static vkt_result exchange(const vkt_transport *t, uint32_t peer, const void *send, void *receive, size_t bytes,
@@ -146,7 +146,7 @@ static vkt_result exchange(const vkt_transport *t, uint32_t peer, const void *se
     return r;
 }
 
-/* Computes round s of the sum: sends the half that the peer adds up, and adds the peer's summands to its own half. */
+/* Computes round s of the sum: sends the half that the peer adds up, and adds the peer's summands to the other half. */
 static vkt_result add_half(const reduction *a, uint32_t s)
 {
     const bool upper = a->t->rank >> s & 1;
@@ -165,7 +165,7 @@ static vkt_result add_half(const reduction *a, uint32_t s)
     return VKT_OK;
 }
 
-/* Does round s in reverse: sends the numbers that the peer does not have, and receives those that this rank lacks. */
+/* Does round s in reverse: sends the sums that the peer lacks, and receives the sums that this rank lacks. */
 static vkt_result fetch_half(const reduction *a, uint32_t s)
 {
     const bool upper = a->t->rank >> s & 1;

@@ -1,4 +1,4 @@
-/* dist/dist.h - the sum over a binary tree, as other folders of the engine use it. vktrain/dist.h describes its use.
+/* dist/dist.h - the additions of vkt_all_reduce (vktrain/dist.h), for other folders of the engine.
  *
  * Each addition of the tree has these steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16,
  * both operands are then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0,
@@ -19,8 +19,8 @@ typedef struct vkt_traffic {
 
 /* Makes one addition of the tree for n numbers: into += summand. The two arrays do not overlap. */
 void vkt_tree_add(float *into, const float *summand, size_t n, vkt_wire wire);
-/* Converts n numbers to what the end of a tree returns: a number with a magnitude below 2^-126 becomes +0, a NaN
- * becomes 0x7fc00000, and with VKT_WIRE_BF16 each number is rounded to bfloat16. vkt_all_reduce does this itself. */
+/* Converts n sums of the tree to their final form: a number with a magnitude below 2^-126 becomes +0, a NaN becomes
+ * 0x7fc00000, and with VKT_WIRE_BF16 each number is rounded to bfloat16. vkt_all_reduce does this itself. */
 void vkt_tree_end(float *data, size_t n, vkt_wire wire);
 /* Does the same as vkt_all_reduce, and adds its messages to *traffic, which may be NULL. */
 vkt_result vkt_all_reduce_counted(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch,

@@ -57,7 +57,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* memory for half of a bucket, which has an even number of floats */
+    x->scratch = vkt_alloc(h, most / 2); /* for vkt_all_reduce; the number of floats of a bucket is even */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
@@ -92,7 +92,8 @@ static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
     }
 }
 
-/* Marks the program of shards behind the last dispatch of each bucket. Sets x->order, x->section and x->n_sections. */
+/* Marks the program of shards behind the last dispatch that uses each bucket. Sets x->order, x->section and
+ * x->n_sections. */
 static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *last, uint32_t *marks)
 {
     uint32_t n = 0;
@@ -153,7 +154,7 @@ uint64_t *vkt_exchange_values(vkt_exchange *x)
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index)
 {
     if (!x->active) return vkt_program_run_sections(update, run, NULL, NULL, NULL, run_index);
-    const bool eager = vkt_debug_level() >= 2; /* the call below then waits for the update: open its gates first */
+    const bool eager = vkt_debug_level() >= 2; /* the run below then ignores x->waits: the sums must be complete */
     for (uint32_t i = 0; i < x->n_waits; i++) x->waits[i] = vkt_gate_wait(&x->gate, x->begun * x->n + x->needs[i]);
     x->begun++;
     if (eager)
@@ -169,9 +170,9 @@ static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
     return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
 }
 
-/* Adds the bytes and times of bucket b, which is at index `number` of x->order. The bucket was complete at the time
- * `ready`, and its sum over all ranks had arrived at the time `back` (ns). `exposed`: the backward pass had ended when
- * the sum arrived. */
+/* Adds the bytes and times of bucket b to x->stats. `number` is the index of b in x->order. The bucket was complete at
+ * the time `ready`, and its sum over all ranks had arrived at the time `back` (ns). `exposed`: the backward pass had
+ * ended when the sum arrived. */
 static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, uint64_t back, bool exposed)
 {
     vkt_dist_stats *s = &x->stats;

@@ -1,10 +1,10 @@
-/* dist/exchange.h - the sum of a step's gradients over all ranks, bucket by bucket, while the device goes on.
+/* dist/exchange.h - sums a step's gradients over all ranks, bucket by bucket, while the device computes.
  *
- * A program of shards writes this rank's sum to a vector that host and device share (`sum`). Its sections end where a
- * bucket is complete (record/marks.h). The host waits for the end of such a section, exchanges the bucket with the
- * other ranks, and opens the gate for it. Each section of the update program waits for the buckets that it needs. So
- * the backward pass of early layers runs while the ranks exchange the gradients of late layers, and the update begins
- * with the buckets whose sums have arrived. */
+ * The program of shards writes the sum of the gradients of this rank's shards to `sum`, a vector that host and device
+ * share. The sections of this program (record/marks.h) end where a bucket is complete. The host waits for the end of
+ * such a section, exchanges the bucket with the other ranks, and opens the gate for the bucket. Each section of the
+ * update program waits for the buckets that it needs. So the backward pass of early layers runs while the ranks
+ * exchange the gradients of late layers, and the update begins with the buckets whose sums have arrived. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 
@@ -21,13 +21,13 @@ typedef struct vkt_exchange {
     uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
     uint32_t *order;              /* buckets in the order in which they are complete */
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
-    uint32_t n_sections, n_waits; /* number of sections of the program of shards, and of the update */
+    uint32_t n_sections, n_waits; /* number of sections. n_sections: of the program of shards; n_waits: of the update */
     uint64_t *values;             /* timeline values of the sections of shards, for the two newest steps */
     uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
     VkSemaphoreSubmitInfo
         *waits;           /* for each section of the update: its wait for the gate, in the step that is submitted */
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
-    uint64_t begun, done; /* number of steps that were begun, and of steps that were exchanged */
+    uint64_t begun, done; /* number of steps. begun: their exchange has begun; done: their exchange has ended */
     float *scratch;
     uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: there was no step */
     vkt_dist_stats stats;
@@ -41,8 +41,8 @@ vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_
  * a failure. */
 vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uint64_t *ends, uint32_t n,
                                vkt_exchange *x);
-/* Divides both programs, which have just been made, into sections. t and u are x->sum as values of the graphs of
- * `shards` and `update`. */
+/* Divides both programs, which have just been made, into sections. `t` is the value of x->sum in the graph of `shards`,
+ * and `u` in the graph of `update`. */
 vkt_result vkt_exchange_connect(vkt_exchange *x, vkt_program *shards, vkt_tensor t, vkt_program *update, vkt_tensor u);
 void vkt_exchange_destroy(vkt_exchange *x);
 /* Returns memory for n_sections timeline values of the step that is submitted next (vkt_program_run_sections). */

@@ -2,10 +2,10 @@
  * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
  * copied once.
  *
- * A waiting rank watches the time. After the timeout it follows a chain: the rank for which it waits, the rank for
- * which that rank waits, and so on. If the last rank of the chain is in no call, it does not answer, and the group
- * fails. But if the rank before the last one has waited for less than the timeout, the group does not fail yet: that
- * rank decides after its own timeout. */
+ * After the timeout, a waiting rank follows a chain: the rank for which it waits, the rank for which that rank waits,
+ * and so on. The chain ends at a rank that is in no call, and so does not answer, or it is a cycle. In both cases the
+ * group fails. But if the rank before the end of the chain has waited for less than the timeout, the group does not
+ * fail yet: the waiting ranks check again when that rank has waited for the timeout. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"
@@ -26,11 +26,11 @@ typedef struct member {
     pthread_cond_t wake; /* signalled when something changes for which this rank may wait */
     call_kind call;
     uint64_t since_ns; /* when the call began */
-    uint32_t peer;     /* this member and the next four: only for CALL_EXCHANGE */
+    uint32_t peer;     /* `peer` and all below are only for CALL_EXCHANGE */
     const void *send;
     size_t bytes;
     bool reading; /* the peer copies from `send` */
-    bool taken;   /* the peer has copied all of it */
+    bool taken;   /* the peer has copied all of `send` */
 } member;
 
 struct vkt_thread_group {
@@ -148,7 +148,7 @@ static vkt_result meet_and_copy(member *r, member *peer, void *receive)
     const bool copied = !g->failed;
     if (copied) copy_from(peer, receive, r->bytes);
     while (!g->failed && !r->taken) wait_once(g, r, &until_ns);
-    while (r->reading) pthread_cond_wait(&r->wake, &g->lock); /* `send` must stay until then, also after a failure */
+    while (r->reading) pthread_cond_wait(&r->wake, &g->lock); /* also after a failure, the peer may still read `send` */
     return copied && r->taken ? VKT_OK : VKT_E_PEER;
 }
 

@@ -1,8 +1,8 @@
-/* gpu/buffer.c - creates buffers. A buffer is a handle with memory of a block (memory.c) or with imported host memory
- * (shared.c), or a handle that an application lends. */
+/* gpu/buffer.c - creates and destroys buffers. The memory of a buffer is a range of a block (memory.c), or imported
+ * host memory (shared.c). An application can also lend a buffer. */
 #include "gpu/internal.h"
 
-/* Creates the handle and the memory of *buf. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
+/* Creates the handle and the memory of *buf. After a failure, the caller frees what exists with vkt_buffer_destroy. */
 static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_kind kind, vkt_buffer *buf)
 {
     if (kind == VKT_MEMORY_SHARED && vkt_import(ctx, buf)) return VKT_OK;

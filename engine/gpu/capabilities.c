@@ -5,15 +5,16 @@
 
 #include <stddef.h>
 
-/* The location of a feature in a chain of structs: the type of the struct, and the offset of the feature's member in
- * it. */
+/* The location of a feature in a chain of structs: the type of a struct, and the offset of the feature's member in this
+ * struct, in bytes. */
 typedef struct location {
     VkStructureType type;
     size_t offset;
 } location;
 
-/* A capability, and the feature that allows it. `in` has the two structs that may contain the feature: the struct of a
- * Vulkan version, and an older one. If there is only one such struct, both elements are equal. */
+/* A capability, and the feature that allows it. Two structs can contain a feature: the struct of a Vulkan version, and
+ * the struct of the extension that introduced the feature. `in` has the location in each of these structs. If only one
+ * struct can contain the feature, both elements are equal. */
 typedef struct allowed {
     vkt_capability capability;
     location in[2];

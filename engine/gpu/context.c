@@ -122,8 +122,7 @@ static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
     return r;
 }
 
-/* Finds the application's device in the instance's list of devices. *out gets the entry of the device, which has its
- * index and its description. */
+/* Finds the application's device in the instance's list of devices, and copies its entry to *out. */
 static vkt_result find_adopted(vkt_ctx *ctx, vkt_candidate *out)
 {
     vkt_candidate *list;
@@ -206,8 +205,9 @@ static void look_for_tuning(vkt_ctx *ctx)
     vkt_free(&ctx->host, path);
 }
 
-/* Completes a context. These members must be set: vk's global and instance functions, instance, phys, device, info, the
- * families of both queues, the has_ flags and, for an application's device, the compute queue. */
+/* Completes a context. The caller has set the global and instance functions of vk, instance, phys, device, info,
+ * driver, capabilities, the has_ flags and compute.family. For the engine's own device it has also set transfer.family.
+ * For an application's device it has also set compute.handle. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
@@ -236,8 +236,8 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 
 static const vkt_ctx_params defaults = { 0 };
 
-/* Finishes the context and stores it in *out. If `r` is an error, or finishing fails, frees the context instead.
- * Returns the status. */
+/* `r` is the result of opening the device. If it is VKT_OK, finishes the context and stores it in *out. If `r` is an
+ * error, or finishing fails, frees the context and returns the error. */
 static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *params, vkt_ctx **out)
 {
     if (r == VKT_OK) r = finish(ctx, params);
@@ -288,9 +288,9 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
     return vkt_ctx_open(params, host, NULL, out);
 }
 
-/* Waits until the engine's work is done. On its own device, it waits for all work, by vkDeviceWaitIdle, also after a
- * loss of the device. On an application's device, it waits only for the engine's work, and not after a loss: then no
- * work runs. */
+/* Waits until the engine's work is done. For the engine's own device, the function calls vkDeviceWaitIdle, also after a
+ * loss of the device. For an application's device, it waits only for the engine's work. It does not wait after a loss,
+ * because then no work runs. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)
@@ -301,7 +301,7 @@ static void drain(vkt_ctx *ctx)
 
 static void device_close(vkt_ctx *ctx)
 {
-    if (!ctx->device || !ctx->vk.DeviceWaitIdle) return; /* never opened, or the functions to close it are missing */
+    if (!ctx->device || !ctx->vk.DeviceWaitIdle) return; /* the device was never opened, or its functions are missing */
     drain(ctx);
     if (ctx->kernels_destroy) ctx->kernels_destroy(ctx);
     vkt_pipeline_cache_close(ctx);
@@ -323,7 +323,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* frees without counting: the counter is in *ctx */
+    const vkt_allocator alloc = ctx->counting.to; /* this allocator does not count: the counter is in *ctx */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }
@@ -395,7 +395,8 @@ const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
     return ctx ? &ctx->info : NULL;
 }
 
-/* Moves all transfers to the compute queue. Creates the staging rings again, for the family of this queue. */
+/* Moves all transfers to the compute queue, and creates the staging rings again. Their command buffers then belong to
+ * the family of the compute queue. */
 static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 {
     if (!ctx->has_transfer_queue) return VKT_OK;

@@ -35,10 +35,12 @@ bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_bfloat(&core);
 }
 
-/* Checks three conditions. Compute shaders may use cooperative matrices. Shaders may ask for rounding to nearest even
- * in conversions to f16, as ours do (shaders/lib/rounding.glsl). Our subgroups fit the matrices: a matrix needs the
- * subgroup size that the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32
- * lanes, and matrices need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
+/* Returns whether our shaders can use the cooperative matrices of the device. Three conditions must hold.
+ * 1. The device allows the matrices in compute shaders.
+ * 2. Shaders may ask for rounding to nearest even in conversions to f16, as ours do (shaders/lib/rounding.glsl).
+ * 3. The matrices work with each subgroup size of the device. This is so if the device has only one size, or if all
+ *    sizes are 32 or more. Other devices are excluded: their matrices need a size that the driver does not report. On
+ *    Intel, for instance, subgroups have 8 to 32 lanes, and matrices need 8 or 16. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {
@@ -77,7 +79,7 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of cooperative matrices", n * sizeof *list);
     for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     const VkResult r = get(ctx->phys, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: elements are then read the fewest times */
+    for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: it reads elements the fewest times */
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (is_ours(p, type) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };
@@ -87,8 +89,8 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
 }
 
 /* Returns whether our shaders can use flexible matrices of this kind: f16 operands, f32 sums, subgroup scope, and
- * granularities of M, N and K that are powers of two up to 32. divide_evenly in ops/product/blocks.c checks the tiles.
- */
+ * granularities of M, N and K that are powers of two up to 32. divide_evenly in ops/product/blocks.c checks that tiles
+ * are multiples of the granularities. */
 static bool is_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV *p)
 {
     const uint32_t steps[] = { p->MGranularity, p->NGranularity, p->KGranularity };
@@ -99,7 +101,7 @@ static bool is_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV 
            !p->saturatingAccumulation && p->scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
-/* Returns the most rows or columns of a matrix. */
+/* Returns the largest number of rows or columns that a flexible matrix may have. */
 static uint32_t largest_dimension(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrix2PropertiesNV own = {
@@ -118,7 +120,7 @@ vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out)
             ctx->instance, what);
     uint32_t n = 0;
     *out = (vkt_coop){ 0 };
-    if (!get || !ctx->limits.coop.m || largest_dimension(ctx) < 128) return VKT_OK; /* 128: the largest tile */
+    if (!get || !ctx->limits.coop.m || largest_dimension(ctx) < 128) return VKT_OK; /* 128: side of the largest tile */
     VKT_TRY(vkt_vk_check(ctx, get(ctx->phys, &n, NULL), what));
     VkCooperativeMatrixFlexibleDimensionsPropertiesNV *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of flexible matrices", n * sizeof *list);

@@ -81,18 +81,17 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 } VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 #endif
 
-/* Return whether the device has all features that our shaders need for cooperative matrices, for flexible matrices, and
- * for bfloat16 (features.c). The device must list the extension. */
-bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-/* Finds the matrix size for products of elements of this type on ctx->phys; all 0: the device has no such matrices with
- * f32 sums that our shaders can use. The extensions for the matrices and for the type, and their features, must be
- * enabled. */
+/* Each of these functions returns whether the device has all features that our shaders need (features.c). The device
+ * must list the extension. */
+bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);   /* for cooperative matrices */
+bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);  /* the further features for flexible matrices */
+bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys); /* the further features for bfloat16 */
+/* *out gets the largest size of matrices that our shaders can use on ctx->phys, with elements of this type and f32
+ * sums. All 0: there is none. The extensions for the matrices and for the type, and their features, must be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out);
-/* Finds the smallest granularity of flexible matrices: the steps between their sizes m, n and k; all 0: there are none
- * that our shaders can use. The extension and its features must be enabled, and vkt_coop_sizes must have found a size.
- */
+/* *out gets the smallest granularity of flexible matrices that our shaders can use. The m, n and k of such a matrix are
+ * multiples of out->m, out->n and out->k. All 0: there are no such matrices, or ctx->limits.coop is all 0. The
+ * extension and its features must be enabled. */
 vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

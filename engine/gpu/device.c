@@ -1,4 +1,5 @@
-/* gpu/device.c - lists the devices, finds the features that each lacks, chooses one, and reads its limits. */
+/* gpu/device.c - lists the devices and the features that each device lacks, chooses a device, and reads the limits of
+ * the chosen device. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -143,7 +144,8 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* The vkt_device_kind for each VkPhysicalDeviceType, its rank, and the rank in words. */
+/* For each VkPhysicalDeviceType: the vkt_device_kind, and the rank of such devices when a device is chosen. `reason` is
+ * the rank in words. */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0 is best */
@@ -164,8 +166,8 @@ static int rank_of(vkt_device_kind kind)
     return 4;
 }
 
-/* Returns the size of subgroups that is nearest to `wanted` lanes, in the range that pipelines may require. If `wanted`
- * is 0 or pipelines may not require a size, it is the size that the driver reports. */
+/* Returns the subgroup size that is nearest to `wanted` lanes, in the range that pipelines may require. If `wanted` is
+ * 0, or if pipelines may not require a size, returns the size that the driver reports. */
 static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
 {
     const uint32_t lo = p->v13.minSubgroupSize, hi = p->v13.maxSubgroupSize;
@@ -173,7 +175,8 @@ static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
     return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
-/* Returns the subgroup size that a trait asks for. If the trait is 0, returns the size for all other kernels. */
+/* Returns `wanted`, which is the subgroup size that a trait asks for. If it is 0, returns the size for all other
+ * kernels. */
 static uint32_t own_size(const vkt_traits *t, uint32_t wanted)
 {
     return wanted ? wanted : t->lanes_subgroup;
@@ -258,8 +261,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return !*part;
 }
 
-/* Returns whether the selector names the device. A number is the index of a device. Any other text is a part of its
- * name; small letters and capitals are equal. "" names each device. */
+/* Returns whether the selector names the device. A selector that is a number is the index of a device. Any other text
+ * is a part of a device's name; small letters and capitals are equal. "" names each device. */
 static bool matches(const vkt_candidate *c, const char *selector)
 {
     if (!*selector || selector[strspn(selector, "0123456789")]) return contains_ignoring_case(c->info.name, selector);
@@ -272,7 +275,8 @@ static bool better(const vkt_candidate *a, const vkt_candidate *b)
     return rank_of(a->info.kind) < rank_of(b->info.kind);
 }
 
-/* Returns the variable that gives the loader its list of drivers; NULL: none is set, and the loader searches. */
+/* Returns the name of the environment variable that gives the loader its list of drivers. NULL: no such variable is
+ * set, and the loader searches for drivers. */
 static const char *driver_variable(void)
 {
     static const char *const names[] = { "VK_DRIVER_FILES", "VK_ICD_FILENAMES" }; /* in the order in which the loader

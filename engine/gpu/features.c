@@ -1,11 +1,13 @@
-/* gpu/features.c - the device features that the engine needs, by name. An application gets the features as a chain of
- * structs, with which it creates its device. The engine looks for them in such a chain. */
+/* gpu/features.c - the device features that the engine needs, by name. An application creates its device with the chain
+ * of structs of vkt_vk_get_needs. Or vkt_vk_add_features sets the features in the application's own chain. When the
+ * engine adopts the device, it looks for the features in the chain that the application used. */
 #include "gpu/internal.h"
 
 #include <stddef.h>
 
-/* X(member, older struct that has the same member, type of that struct). These are core features of Vulkan 1.3, but a
- * broken driver may lack them. A device must be created with them. */
+/* X(member, struct of the extension that introduced the feature, type of this struct). The member has the same name in
+ * the struct of the Vulkan version. Vulkan 1.3 requires these features of each driver, but a broken driver may lack
+ * them. Each device must be created with these features enabled. */
 #define VULKAN12_FEATURES(X) X(timelineSemaphore, TimelineSemaphore, TIMELINE_SEMAPHORE)
 #define VULKAN13_FEATURES(X)                                           \
     X(synchronization2, Synchronization2, SYNCHRONIZATION_2)           \
@@ -34,8 +36,10 @@ const vkt_vk_needs *vkt_vk_get_needs(void)
     return &needs;
 }
 
-/* The structs of a chain that may have a feature: the struct of a Vulkan version, and an older struct. `offset`: bytes
- * from the start of the struct to the feature's member. */
+/* A feature, and where it is in a chain. Two structs can contain a feature: the struct of a Vulkan version, and the
+ * struct of the extension that introduced the feature. A chain has at most one of them. `offset`: bytes from the start
+ * of the struct to the feature's member. If only one struct can contain the feature, both elements of `in` are equal.
+ */
 typedef struct feature {
     const char *name;
     struct {
@@ -53,8 +57,8 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our shaders with cooperative matrices need. overflow.comp needs vulkanMemoryModelDeviceScope: on a
- * device with vulkanMemoryModel, an atomic operation with the scope of the device is forbidden without this feature. */
+/* The features that our shaders with cooperative matrices need. vulkanMemoryModelDeviceScope is one of them because of
+ * overflow.comp: if vulkanMemoryModel is enabled, atomic operations with the scope of the device need this feature. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \
@@ -66,8 +70,8 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
-/* The further features that our shaders with flexible matrices need. These shaders have a function that stores single
- * f16 elements, which needs storageBuffer16BitAccess. */
+/* The further features that our shaders with flexible matrices need. storageBuffer16BitAccess is needed because these
+ * shaders store single f16 elements. */
 #define COOP2(member)                                                       \
     {                                                                       \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV, \
@@ -92,7 +96,7 @@ static const feature bfloat_features[] = {
     { "feature shaderBFloat16CooperativeMatrix", { BFLOAT(16CooperativeMatrix), BFLOAT(16CooperativeMatrix) } },
 };
 #undef BFLOAT
-/* The feature that texel variants need. */
+/* The feature that kernels with texel buffers need. */
 #define CORE                                                                                                    \
     {                                                                                                           \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, offsetof(VkPhysicalDeviceFeatures2, features.shaderInt64) \
@@ -102,7 +106,7 @@ static const feature int64_feature = { "feature shaderInt64", { CORE, CORE } };
 #undef OF12
 #undef OF13
 
-/* Returns the member of a feature; NULL: no struct of the chain has it. */
+/* Returns a pointer to the member of a feature; NULL: no struct of the chain has this member. */
 static VkBool32 *find(const void *chain, const feature *f)
 {
     for (const VkBaseInStructure *s = chain; s; s = s->pNext)

@@ -43,9 +43,9 @@ VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value)
                                     .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
 }
 
-/* Records the barrier for what the host has written. A semaphore does not hold back the stage HOST, so a barrier with
- * only this stage could run before the wait for the semaphore. With ALL_COMMANDS in srcStageMask, the barrier comes
- * after the wait, and covers all writes before the end of the wait. */
+/* Records the barrier for what the host has written. A wait for a semaphore does not hold back the stage HOST. So a
+ * barrier with only HOST in srcStageMask could run before the wait ends. With ALL_COMMANDS in srcStageMask, the barrier
+ * runs after the wait, and covers all writes before the end of the wait. */
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 barrier = {

@@ -29,24 +29,25 @@ typedef struct vkt_queue {
     vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
 } vkt_queue;
 
-/* Counters of calls and times. Tests check that a repeated step allocates nothing; vkt_ctx_waits returns the waits. */
+/* Counters of calls, and times of waits. With them tests check that a repeated step allocates nothing. vkt_ctx_waits
+ * returns `waits`, wait_ns and wait_cpu_ns. */
 typedef struct vkt_gpu_counters {
-    uint64_t host_allocs;   /* allocations and resizes by the context's host allocator; any thread may increase it */
+    uint64_t host_allocs;   /* allocations and resizes by the context's host allocator, in any thread */
     uint64_t device_allocs; /* calls of vkAllocateMemory */
     uint64_t buffers_created;
     uint64_t recordings; /* calls of vkBeginCommandBuffer */
     uint64_t submits;
     uint64_t waits; /* calls of vkWaitSemaphores */
     uint64_t wait_ns;
-    uint64_t wait_cpu_ns; /* CPU time of the waiting thread in these waits: the driver's work */
+    uint64_t wait_cpu_ns; /* CPU time that the driver uses in the waiting thread during these waits */
 } vkt_gpu_counters;
 
-/* An open context. The engine's code outside of gpu/ may read its fields. That code writes only kernels,
- * kernels_destroy, tuned, has_read_tuning, logged_no_split, logged_tuning and limits.choices. */
+/* An open context. The engine's code outside of gpu/ may read all fields. It writes only these: `kernels`,
+ * kernels_destroy, `tuned`, has_read_tuning, logged_no_split, logged_tuning and limits.choices. */
 struct vkt_ctx {
     vkt_host host;         /* its allocator is vkt_counting_resize */
     vkt_counting counting; /* counts, then calls the application's allocator */
-    int64_t process;       /* process that created the context */
+    int64_t process;       /* id of the process that created the context */
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
@@ -54,11 +55,11 @@ struct vkt_ctx {
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader; /* the library of vkt_library_open; NULL: the functions come from get_proc */
+    void *loader; /* library that vkt_vk_open opened; NULL: the functions come from vkt_loader.get_proc */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
-    bool owns_device; /* false: the application owns instance and device; only context.c reads it */
+    bool owns_device; /* false: the application owns instance and device; only context.c reads this member */
     const VkAllocationCallbacks *allocation; /* the application's callbacks for all Vulkan objects; NULL: none */
     struct {
         void (*acquire)(
@@ -71,17 +72,17 @@ struct vkt_ctx {
     vkt_queue transfer; /* equals compute (handle, family and timeline) if there is no transfer queue */
     bool has_transfer_queue;
     bool has_memory_budget;
-    bool has_host_import;       /* VK_EXT_external_memory_host is enabled, not switched off, and fits our buffers */
+    bool has_host_import; /* VK_EXT_external_memory_host is enabled, not switched off, and works for our buffers */
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our shaders need */
-    bool has_coop2;             /* the same for VK_NV_cooperative_matrix2; false if has_coop is false */
+    bool has_coop2;             /* the same for VK_NV_cooperative_matrix2, which needs VK_KHR_cooperative_matrix */
     bool has_bfloat;            /* the same for VK_KHR_shader_bfloat16; false if has_coop is false */
     bool has_int64;             /* shaderInt64 is enabled */
-    uint32_t capabilities;      /* what the enabled features allow: bits of vkt_capability (base/spirv.h) */
+    uint32_t capabilities; /* what shaders may use with the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
-    bool subgroup_size_varies;           /* the device has several sizes: pipelines must ask for limits.subgroup_size */
+    bool subgroup_size_varies;           /* the device has several sizes: a pipeline that needs one must require it */
     uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
-    uint64_t max_submission_ns;          /* UINT64_MAX: programs are not split */
+    uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: each run is one submission */
     uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
     float timestamp_period_ns;           /* 0: the queue has no timestamps */
     uint64_t timestamp_mask;             /* valid bits of a timestamp */
@@ -89,13 +90,12 @@ struct vkt_ctx {
     char *pipeline_cache_path;    /* NULL: there is no file */
     uint64_t pipeline_cache_hash; /* hash of the loaded data: the file is written only if the new data differ */
     bool keeps_cache;             /* files in the cache directory may be read and written */
-    vkt_tuned *tuned;             /* the array of limits.choices.tuned, which the context owns (kernel/tuning.h); NULL:
-                                   * none */
+    vkt_tuned *tuned; /* the array limits.choices.tuned (kernel/tuning.h), which the context frees; NULL: none */
     bool has_read_tuning;
-    bool lacks_tuning;    /* tuning pays on this device, and its tuning file may be used but is missing */
+    bool lacks_tuning;    /* tuning pays on this device and is not switched off, but the tuning file is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
     bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
-    vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST, which stays */
+    vkt_result lost;      /* VKT_OK; from a loss of the device on, VKT_E_DEVICE_LOST */
     char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
@@ -121,8 +121,8 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
 void vkt_cache_make_directories(char *path);
 
-/* Converts a VkResult and logs errors as "<what>: <VkResult name>". A lost device is recorded in ctx->lost and stays
- * lost. */
+/* Converts a VkResult to a vkt_result. Logs an error as "<what>: <VkResult name>". Records the loss of the device in
+ * ctx->lost, which then stays VKT_E_DEVICE_LOST. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Returns whether this process is a fork of the process that created the context. A fork lacks the driver's threads, so
  * a wait for them would never end. */
@@ -141,21 +141,21 @@ vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
  * A buffer is a VkBuffer in a memory block, or in memory that is imported for this buffer alone. It is usable as
- * storage buffer, texel buffer, source and destination of copies. Its size is rounded up to a multiple of
- * VKT_ALIGN_BYTES; its content is undefined at first. A buffer can also be a range of an application's VkBuffer, which
- * then determines size, content and usage. */
+ * storage buffer, texel buffer, indirect buffer, and source and destination of copies. Its size is rounded up to a
+ * multiple of VKT_ALIGN_BYTES; its content is undefined at first. A buffer can also be a range of an application's
+ * VkBuffer. The application then determines size, content and usage. */
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
     VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
     VKT_MEMORY_READBACK,   /* host-visible, host-coherent; cached if possible */
-    VKT_MEMORY_SHARED      /* memory of the context's allocator if the device can import it, else as READBACK */
+    VKT_MEMORY_SHARED      /* memory of the context's allocator; if the device cannot import it, VKT_MEMORY_READBACK */
 } vkt_memory_kind;
 
 /* Host memory that the device imports for one buffer. */
 typedef struct vkt_imported {
     void *allocation;      /* from the context's allocator; the memory begins at the next aligned address */
     VkDeviceMemory memory; /* the aligned part of the allocation, as memory of the device */
-    uint64_t bytes;        /* size of `memory`, as the statistics count it */
+    uint64_t bytes;        /* size of `memory`; the memory statistics count these bytes */
 } vkt_imported;
 
 typedef struct vkt_buffer {
@@ -193,36 +193,37 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */
 /* Submits `cmd` to the compute queue, after everything submitted before. On the device, `cmd` waits for all uploads so
- * far. *value (NULL: not wanted) is for vkt_wait. `label` is the name of the work in messages. A submission sees all
- * memory writes of earlier submissions, and the host sees those of a submission that it waited for. So `cmd` needs
- * barriers only for hazards between its own commands. */
+ * far. *value gets the value for vkt_wait; `value` may be NULL. `label` is the name of the work in messages. A
+ * submission sees all memory writes of earlier submissions, so `cmd` needs barriers only for hazards between its own
+ * commands. After a wait for a submission, the host sees the writes of this submission. */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
-/* Checks the number of semaphores, and that none is null. `sync` may be NULL. VKT_E_ARG. */
+/* Checks the semaphores of `sync`, which may be NULL. VKT_E_ARG if `waits` or `signals` has more than VKT_SYNC_MAX
+ * semaphores, or a null one. */
 vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label);
-/* Submits like vkt_submit. `sync` has semaphores of the application (NULL: none): the submission waits for some of
- * them, and signals others. VKT_E_ARG if it waits for more than VKT_SYNC_MAX semaphores, or signals more. cmd may be
- * VK_NULL_HANDLE. */
+/* Submits like vkt_submit. The submission also waits for the semaphores sync->waits, and signals sync->signals. `sync`
+ * may be NULL. VKT_E_ARG as in vkt_check_sync. `cmd` may be VK_NULL_HANDLE: the submission then has no work. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
-/* Returns whether `value` is reached; never blocks. If the device is lost (ctx->lost has the error), or in a fork,
- * returns true. If the driver does not answer, returns false. */
+/* Returns whether the compute timeline has reached `value`; never blocks. Also returns true after a loss of the device
+ * (ctx->lost has the error), and in a fork. Returns false if the driver reports another error. */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
 vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);
 /* Resets the command buffer and starts recording. `reusable`: the command buffer may be submitted again while it is
- * still pending (SIMULTANEOUS_USE); else it may be submitted once. */
+ * still pending (SIMULTANEOUS_USE). Without `reusable`, it may be submitted only once. */
 vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
 vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
 
-/* Command buffers that one call submits in order. Each of them is one submission. */
+/* A list of command buffers. Each of them is one submission. A call of vkt_series_submit submits neighbouring elements
+ * of the list, in order. */
 typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
     VkCommandBuffer *cmds;
-    VkCommandBufferSubmitInfo *buffers; /* two for each command buffer: itself, and the queue's fence */
+    VkCommandBufferSubmitInfo *buffers; /* two for each command buffer: the buffer itself, and the queue's fence */
     VkSemaphoreSubmitInfo *signals;
     VkSubmitInfo2 *infos;
 } vkt_series;
@@ -232,8 +233,9 @@ void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it mus
  * pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
-/* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced: all of them or none. The first
- * one waits for the semaphores sync->waits, and the last one signals sync->signals. *value is for the last one. */
+/* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced. After an error none of them is
+ * submitted. The first command buffer waits for sync->waits, and the last one signals sync->signals. *value is the
+ * value of the last one. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
@@ -247,14 +249,14 @@ typedef struct vkt_gate {
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
 } vkt_gate;
 vkt_result vkt_gate_create(vkt_ctx *ctx, const char *name, vkt_gate *out);
-/* Signals `value`. VKT_E_ARG if it is not larger than gate->value. Never waits. */
+/* Signals `value`. VKT_E_ARG if `value` is not larger than gate->value. Never waits. */
 vkt_result vkt_gate_open(vkt_ctx *ctx, vkt_gate *gate, uint64_t value);
 void vkt_gate_destroy(vkt_ctx *ctx, vkt_gate *gate); /* gate may be zeroed; no submission may wait for it any more */
-/* Returns the wait of a submission for `value`, for vkt_sync.waits. */
+/* Returns an element for vkt_sync.waits: a submission with this element waits until the host signals `value`. */
 VkSemaphoreSubmitInfo vkt_gate_wait(const vkt_gate *gate, uint64_t value);
-/* Records the barrier after which compute shaders and copies see what the host has written to mapped memory before it
- * opened the gate. A submission makes visible only what the host wrote before vkt_submit. If the host writes data
- * later, a command buffer needs this barrier before it first reads or overwrites these data. */
+/* Records a barrier for data that the host writes to mapped memory after vkt_submit, but before it opens the gate.
+ * Compute shaders and copies after the barrier see these data. A command buffer needs the barrier before it first reads
+ * or overwrites such data. For data that the host writes before vkt_submit, no barrier is needed. */
 void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
@@ -268,8 +270,8 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
  * as these submissions. */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
-/* The smallest size of the ring for uploads, in bytes. Larger rings have this size, doubled as often as needed. The
- * smallest ring for reading back has half this size. */
+/* The smallest size of the ring for uploads, in bytes. Larger rings have this size, doubled as often as needed, but at
+ * most vkt_ctx_params.staging_bytes. The smallest ring for reading back has half of VKT_RING_FIRST. */
 #define VKT_RING_FIRST (64u << 10)
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
  * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without
@@ -296,8 +298,8 @@ void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t f
 /* Writes timestamp i after earlier work. With the trait late_timestamps, a barrier follows it. */
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i);
 /* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
- * host may read the copies when the work is done (vkt_reached). Reading the copies never waits, but vkt_timer_read
- * waits on lavapipe of Mesa 22.3. */
+ * host may read the copies when the work is done (vkt_reached). Reading the copies never waits. On lavapipe of Mesa
+ * 22.3, vkt_timer_read waits for all submitted work. */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */
 uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);

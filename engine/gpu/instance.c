@@ -6,7 +6,7 @@
 
 #define VALIDATION_LAYER "VK_LAYER_KHRONOS_validation"
 
-/* Logs one message of a layer as one line: an error or a warning. Skips messages of the loader. */
+/* Logs one message of a layer as one line, at the level of errors or of warnings. Skips messages of the loader. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
@@ -83,7 +83,7 @@ static vkt_result create(vkt_ctx *ctx, bool layer, bool portable)
     if (portable) extensions[n_extensions++] = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
     const VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-        .pNext = ctx->has_debug_utils ? &messenger : NULL, /* messages while the instance is created and destroyed */
+        .pNext = ctx->has_debug_utils ? &messenger : NULL, /* for messages while the instance is made and destroyed */
         .flags = portable ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0,
         .pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                                   .pEngineName = "vktrain",

@@ -10,7 +10,7 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
                                uint32_t capacity, uint32_t *count);
 
 /* ---- instance.c: fills loader, vk, instance, messenger and has_debug_utils ----
- * VKT_E_NO_DEVICE if no driver is installed. That is not logged: the caller decides whether it is an error. */
+ * VKT_E_NO_DEVICE if no driver is installed. This result is not logged, because it is no error for some callers. */
 vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
 void vkt_instance_close(vkt_ctx *ctx);
 
@@ -27,9 +27,9 @@ typedef struct vkt_coop_features {
     VkPhysicalDevice16BitStorageFeatures storage;
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat;
 } vkt_coop_features;
-/* Returns a chain with the required features and those for cooperative matrices, for VkDeviceCreateInfo. `flexible`:
- * also those for flexible matrices. `bfloat`: also those for elements of bfloat16. The chain begins in *own, so *own
- * must stay valid as long as the chain is used. */
+/* Returns a chain for VkDeviceCreateInfo with the required features and the features for cooperative matrices.
+ * `flexible` adds the features for flexible matrices, and `bfloat` the features for elements of bfloat16. The chain
+ * begins in *own, so *own must stay valid as long as the chain is used. */
 const void *vkt_features_with_coop(vkt_coop_features *own, bool flexible, bool bfloat);
 bool vkt_features_have_coop(const void *chain);
 bool vkt_features_have_coop2(const void *chain);  /* checks only the further features for flexible matrices */
@@ -38,14 +38,14 @@ bool vkt_features_have_bfloat(const void *chain); /* checks only the further fea
 bool vkt_features_have_int64(const void *chain);
 
 /* ---- capabilities.c: what shaders of applications may use ---- */
-/* vkt_capabilities_of returns what the features of a chain allow, and vkt_capabilities_of_subgroups what subgroup
- * operations allow, as bits of vkt_capability. */
+/* Returns the capabilities that the features of a chain allow, as bits of vkt_capability. */
 uint32_t vkt_capabilities_of(const void *chain);
+/* Returns the capabilities that these subgroup operations allow, as bits of vkt_capability. */
 uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
 
 /* ---- device.c ---- */
 /* The extension with which a device says that it lacks parts of Vulkan, as the devices of MoltenVK do. The engine uses
- * none of these parts (docs/platforms.md). Vulkan's headers define this name for beta extensions only. */
+ * none of these parts (docs/platforms.md). Of Vulkan's headers, only vulkan_beta.h defines this name. */
 #define VKT_PORTABILITY_SUBSET "VK_KHR_portability_subset"
 #define VKT_NO_FAMILY UINT32_MAX
 /* Writes why there is no device: a variable hides the drivers, or no driver is installed. */
@@ -87,11 +87,11 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
-/* Creates the timeline and the fence of a queue. Its handle and family must be set. */
+/* Creates the timeline and the fence of q. q->handle and q->family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
-/* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q. The device waits until the timeline of `wait` has reached
- * `wait_value`; `wait` NULL: it waits for no other queue. */
+/* Submits `cmd` (VK_NULL_HANDLE: no commands) and then the fence of q to q. The submission waits until the timeline of
+ * `wait` has reached `wait_value`. If `wait` is NULL, it waits for no other queue. */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
@@ -127,9 +127,9 @@ void vkt_memory_free(vkt_ctx *ctx, vkt_buffer *buf);
 uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, except those that an application lends */
 void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: VKT_E_MEMORY_CAP and VKT_E_DEVICE_MEMORY are not logged,
                                                   * because the caller handles them */
-/* vkt_memory_take adds the memory of a buffer that is in no block to the reserved bytes and to the used bytes.
- * vkt_memory_give subtracts it. If the bytes do not fit below the cap, vkt_memory_take returns false, and neither adds
- * nor logs. */
+/* vkt_memory_take counts the bytes of a buffer that is in no block: it adds them to the reserved bytes and to the used
+ * bytes. vkt_memory_give subtracts them. If the bytes do not fit below the cap, vkt_memory_take adds and logs nothing,
+ * and returns false. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 

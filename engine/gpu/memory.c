@@ -1,14 +1,14 @@
 /* gpu/memory.c - device memory: blocks from the driver, divided among buffers, with a hard cap.
  *
- * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
- * buffer gets the first free range that fits, over all blocks of its memory type; else a new block is made. If the
- * buffer is larger than half a block, the new block has the buffer's size. Blocks begin small and grow, so that a small
- * program reserves little. Free blocks are kept until vkt_ctx_trim, or until the cap or the driver leaves no memory for
- * a new block. */
+ * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbouring ranges are
+ * merged. A buffer gets the first free range that fits, over all blocks of its memory type. If no range fits, a new
+ * block is made. If the buffer is larger than half of this block, the block has the buffer's size. The first blocks are
+ * small, so that a small program reserves little; later blocks are larger. Blocks without buffers are kept until
+ * vkt_ctx_trim, or until a new block does not fit below the cap, or until the driver has no memory for one. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
-#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* block size of staging memory that is not device-local */
+#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* largest standard size of a block that is not device-local */
 #define SMALLEST_BLOCK_BYTES ((uint64_t)1 << 20)
 
 typedef struct range {
@@ -20,8 +20,8 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* the free ranges. The array has space for two more ranges than the block has buffers, so that
-                   * block_release never allocates: it adds a range before it merges neighbours */
+    range *holes; /* the free ranges. The array has at least two more elements than the block has buffers. So
+                   * block_release, which adds a range before it merges neighbours, never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;
@@ -32,7 +32,7 @@ struct vkt_memory {
     block *blocks;
     size_t n_blocks, cap_blocks;
     uint32_t others; /* number of buffers that are in no block (shared.c) */
-    bool quiet;      /* errors of missing memory are not logged */
+    bool quiet;      /* VKT_E_MEMORY_CAP and VKT_E_DEVICE_MEMORY are not logged */
 };
 
 /* ---- budget ---- */
@@ -116,7 +116,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
 
 uint64_t vkt_ctx_trim(vkt_ctx *ctx)
 {
-    if (!ctx || vkt_is_forked(ctx)) return 0; /* the memory of a fork belongs to its parent */
+    if (!ctx || vkt_is_forked(ctx)) return 0; /* in a fork, the memory belongs to the parent process */
     vkt_memory *m = ctx->memory;
     const uint64_t before = m->stats.reserved_bytes;
     for (size_t i = 0; i < m->n_blocks; i++)
@@ -124,7 +124,8 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-/* Returns the size of the next block of a memory type: the sum of the sizes of its blocks so far, within limits. */
+/* Returns the standard size of the next block of a memory type: the sum of the sizes of its blocks so far, limited to a
+ * smallest and a largest size. */
 static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
     const uint64_t allowed = ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -140,8 +141,8 @@ static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
     return VKT_MIN(VKT_MAX(VKT_MIN(VKT_MIN(sum, most), of_heap), SMALLEST_BLOCK_BYTES), allowed);
 }
 
-/* Makes space for *bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do not fit,
- * reduces *bytes to `need`. Returns whether they fit then. */
+/* Makes space for *bytes bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do
+ * not fit, reduces *bytes to `need`. Returns whether *bytes bytes then fit. */
 static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -164,8 +165,8 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
-/* Allocates memory, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged: the caller may try a smaller
- * size. */
+/* Allocates the memory of a block, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged, because the
+ * caller may try a smaller size. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -228,8 +229,8 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
     return VKT_OK;
 }
 
-/* Reserves `bytes` bytes in the first hole that fits; *offset is their start. Returns false if no hole is large enough.
- * Offset and size are multiples of `align`. */
+/* Reserves `bytes` bytes in the first hole (free range) that fits; *offset is their start. Returns false if no hole is
+ * large enough. *offset and `bytes` are multiples of `align`. */
 static bool block_reserve(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
     for (size_t i = 0; i < b->n_holes; i++) {
@@ -269,7 +270,7 @@ static void block_release(block *b, uint64_t offset, uint64_t bytes)
 
 /* ---- memory types ---- */
 
-/* The properties that a buffer needs, and a score for each further property (negative: avoid it). */
+/* The memory properties that a buffer needs, and a score for each further property (negative: avoid it). */
 typedef struct memory_preference {
     VkMemoryPropertyFlags required;
     int local, visible, cached;
@@ -280,8 +281,8 @@ static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (kind == VKT_MEMORY_DEVICE) return (memory_preference){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
     if (kind == VKT_MEMORY_READBACK || kind == VKT_MEMORY_SHARED) return (memory_preference){ host, -1, 0, 2 };
-    /* Host-visible device memory is plentiful if its heap has at least half the size of the largest device-local heap.
-     * A buffer for uploads prefers such memory if it is plentiful, and else avoids it. */
+    /* A buffer for uploads prefers host-visible device memory if this memory is plentiful, and else avoids it. It is
+     * plentiful if its heap has at least half the size of the largest device-local heap. */
     uint64_t largest = 0, seen = 0;
     for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
         const VkMemoryType *t = &m->props.memoryTypes[i];

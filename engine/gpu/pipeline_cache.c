@@ -1,8 +1,8 @@
 /* gpu/pipeline_cache.c - stores compiled pipelines in a file between runs of a program.
  *
- * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in the folder vktrain of
- * the user's cache folder. The file has our header, and then the driver's data. A file that is truncated, damaged or
- * from another driver is ignored. */
+ * There is one file per device, driver and subgroup size, in the folder vktrain of the user's cache folder. (A CPU
+ * driver can run with several subgroup sizes: see kernel/wide.c.) The file has our header, and then the driver's data.
+ * A file that is truncated, damaged or from another driver is ignored. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -110,7 +110,8 @@ void vkt_cache_make_directories(char *path)
     vkt_folder_make_above(path, true); /* the XDG Base Directory Specification wants private folders */
 }
 
-/* Returns the content of the file: our header and the driver's data; NULL: there are no data, or there is no memory. */
+/* Returns the content of the file: our header and the driver's data. NULL: the driver returns no data or an error, or
+ * there is no memory. */
 static void *collect(vkt_ctx *ctx, const vkt_host *quiet, size_t *bytes)
 {
     size_t n = 0;

@@ -1,8 +1,9 @@
 /* gpu/queue.c - submits work, counts the submissions by a timeline semaphore, and waits for them.
  *
- * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
- * submissions on the same queue, and to the host after it has waited. No other barrier is needed between submissions.
- * Between two queues, a wait for the other queue's timeline makes that queue's earlier work complete and visible. */
+ * Every submission ends with the same pre-recorded full barrier. So later submissions on the same queue start after all
+ * earlier work and see its writes, and no other barrier is needed between submissions. The host sees the writes after
+ * it has waited. Work of another queue is ordered by a wait for the timeline of that queue: after the wait, the earlier
+ * work of that queue is complete, and its writes are visible. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -284,8 +285,8 @@ vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *
                     wait < sync->n_waits ? wait : signal, wait < sync->n_waits ? "waits" : "signals");
 }
 
-/* Collects the semaphores that a compute submission waits for: the semaphore of uploads, and those of the application
- * (vkt_check_sync has checked their number). Returns the number of semaphores in `out`. */
+/* Collects the semaphores that a compute submission waits for: the timeline of the transfer queue if there are new
+ * uploads, and sync->waits (vkt_check_sync has checked their number). Returns the number of semaphores in `out`. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {
     uint32_t n = 0;
@@ -391,8 +392,9 @@ vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
 
 void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
-    /* dst->upload may be a value of a transfer queue that is disabled now. Then the upload is complete. A wait for more
-     * than `submitted` would fail, so the code waits for the smaller of the two values. */
+    /* dst->upload may be a value of a transfer queue that has been disabled since. The upload is complete then, but its
+     * value may be larger than `submitted` of the compute queue, and a wait for it would fail. So the code waits for
+     * at most `submitted`. */
     const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
     if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

@@ -2,7 +2,8 @@
  *
  * The host reads and writes such memory like all its memory, through its caches. Memory that the driver allocates may
  * be uncached, or on the other side of a bus. Each buffer has its own VkDeviceMemory, because imported memory has the
- * alignment and the size of whole pages. Only coherent memory types are used: no code here flushes. */
+ * alignment and the size of whole pages. Only coherent memory types are used, because the engine never flushes mapped
+ * memory. */
 #include "gpu/internal.h"
 
 #define FROM_HOST VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
@@ -44,8 +45,8 @@ static void *allocate_aligned(vkt_ctx *ctx, vkt_imported *imported)
     return (char *)imported->allocation + (vkt_round_up(start, align) - start);
 }
 
-/* Imports the imported->bytes bytes of host memory at `at` as imported->memory. `allowed`: bits of memory types. After
- * a failure, *step names the step that failed. */
+/* Imports the imported->bytes bytes of host memory at `at` as imported->memory. `allowed` has a bit for each memory
+ * type that the buffer may have. After a failure, *step names the step that failed. */
 static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_imported *imported, const char **step)
 {
     VkMemoryHostPointerPropertiesEXT pointer = { .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT };

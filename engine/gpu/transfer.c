@@ -1,19 +1,20 @@
 /* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
- * A transfer is split into pieces. Uploads use one host-visible ring. A piece needs a region at the head of the ring
- * and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done. Positions in
- * the ring only grow; the offset is the position modulo the size of the ring. A region never continues at the start of
- * the ring. Readbacks use one host-visible buffer of two halves. The host copies from one half while the device fills
- * the other.
+ * A transfer is split into pieces. Uploads use one host-visible ring. A piece of an upload needs a region at the head
+ * of the ring, and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done.
+ * Positions in the ring only grow; the offset is the position modulo the size of the ring. A region never wraps around
+ * the end of the ring. Readbacks use one host-visible buffer of two halves. The host copies from one half while the
+ * device fills the other half.
  *
- * The ring and the readback buffer are created at the first use. A transfer that is larger than a quarter of the ring
- * replaces the ring by a larger one. A transfer that is larger than half of the readback buffer replaces that buffer by
- * a larger one. The limit is vkt_ctx_params.staging_bytes. So a small program needs little memory. If there is no
- * memory for a larger ring or buffer, the pieces are smaller.
+ * A small program needs little memory: the ring and the readback buffer are created small, at the first use. An upload
+ * that is larger than a quarter of the ring replaces the ring by a larger ring, of at most
+ * vkt_ctx_params.staging_bytes. A readback that is larger than half of the readback buffer replaces that buffer by a
+ * larger buffer, of at most half of staging_bytes. If there is no memory for a larger ring or buffer, the pieces are
+ * smaller.
  *
  * A ring that is in use when it is replaced is freed later. A wait for its work could last forever: the work may wait
- * for a gate that this thread has not opened yet. queue.c keeps the order of pieces, and the order of pieces and
- * compute work: see vkt_queue_submit. */
+ * for a gate that this thread has not opened yet. vkt_queue_submit keeps pieces in order, and lets a piece wait for
+ * compute work. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
@@ -32,13 +33,13 @@ typedef struct retired {
 } retired;
 
 struct vkt_transfer {
-    uint64_t most; /* limit of the ring; a piece has at most a quarter of it */
+    uint64_t most; /* largest size of the ring, in bytes; a piece has at most a quarter of `most` */
     vkt_buffer *ring;
     uint64_t head, tail; /* the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
-    uint64_t full_bytes; /* memory in use when a ring was made smaller than wanted; 0: never. A larger ring is tried
-                          * again only if less memory is in use */
+    uint64_t full_bytes; /* bytes in use when there was no memory for a ring or readback buffer of the wanted size; 0:
+                          * never. A larger one is tried again only if fewer bytes are in use */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -54,7 +55,7 @@ vkt_result vkt_transfers_create(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Returns the most bytes of a piece. */
+/* Returns the largest size of a piece, in bytes. */
 static uint64_t piece_bytes(const vkt_ctx *ctx)
 {
     return ctx->transfers->most / 4;
@@ -65,8 +66,8 @@ static bool is_no_memory(vkt_result r)
     return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY;
 }
 
-/* Creates a buffer of `bytes`. If there is no memory for it, halves the size, but not below `least`. If there is no
- * memory for `least` bytes either, fails, and logs the failure only if `must` is set. */
+/* Creates a buffer of `bytes` bytes. While there is no memory for it, halves the size, but not below `least`. If there
+ * is no memory for `least` bytes either, the function fails. It logs this failure only if `must` is set. */
 static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t bytes, uint64_t least, bool must,
                                  const char *name, vkt_buffer **out)
 {
@@ -90,7 +91,8 @@ static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t byt
     return !now || (now->bytes < bytes && (full_bytes == 0 || vkt_memory_used(ctx) < full_bytes));
 }
 
-/* Returns the size of a ring for pieces of `bytes`: the first size, doubled as often as necessary. */
+/* Returns the size of a ring for pieces of `bytes` bytes: VKT_RING_FIRST, doubled until the ring has four times the
+ * size of a piece, but at most the limit of the ring. */
 static uint64_t ring_for(const vkt_ctx *ctx, uint64_t bytes)
 {
     uint64_t size = VKT_RING_FIRST;
@@ -180,7 +182,7 @@ static vkt_result ring_close(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Replaces a ring that is in use by a larger ring, if there is memory for both. */
+/* Replaces the ring, which submissions still use, by a larger one. Does nothing if there is no memory for both. */
 static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 {
     vkt_transfer *t = ctx->transfers;
@@ -194,8 +196,8 @@ static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
     return VKT_OK;
 }
 
-/* Makes the ring large enough for pieces of `bytes`, if there is memory for it. An old ring that is not in use is
- * destroyed first, because there may be no memory for two rings. */
+/* Makes the ring large enough for pieces of `bytes` bytes, if there is memory for such a ring. An old ring that is not
+ * in use is destroyed first, because there may be no memory for two rings. */
 static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
@@ -289,8 +291,8 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
 
 /* ---- readback ---- */
 
-/* Makes each half of the readback buffer large enough for pieces of a transfer of `bytes`, if there is memory for it.
- * Call it only when no piece is pending. */
+/* Makes the readback buffer large enough for a transfer of `bytes` bytes, if there is memory for such a buffer. Call
+ * this function only when no piece is pending. */
 static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;
@@ -307,7 +309,7 @@ static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
     return create_largest(ctx, VKT_MEMORY_READBACK, least, least, true, "readback ring", &t->back);
 }
 
-/* Starts the copy of one piece into half i & 1. */
+/* Starts the copy of piece i into half i & 1 of the readback buffer. */
 static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uint64_t bytes, uint64_t i,
                              uint64_t *value)
 {
@@ -324,8 +326,8 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
                             "readback", value);
 }
 
-/* Copies all pieces. The copy of piece i starts one iteration before the host reads it. value[h]: newest submission of
- * half h. */
+/* Copies all pieces. Iteration i starts the copy of piece i on the device, and the host reads the piece in iteration
+ * i + 1. value[h]: value of the newest submission that writes half h. */
 static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes,
                               uint64_t value[2])
 {

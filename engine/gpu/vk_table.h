@@ -3,7 +3,7 @@
  * No part of the library links libvulkan: the functions are found at run time. The lists below have all functions in
  * use but three: GetInstanceProcAddr, which vkt_vk_open sets, and two functions for cooperative matrices, which coop.c
  * finds. All functions in the lists are core Vulkan 1.3, except those of VKT_VK_DEBUG_UTILS and VKT_VK_HOST_IMPORT.
- * Members have no prefix:
+ * The members of vkt_vk have no prefix "vk":
  *
  *     ctx->vk.CmdDispatch(cmd, x, 1, 1); */
 #ifndef VKT_VK_TABLE_H
@@ -130,9 +130,11 @@ typedef struct vkt_loader {
  * VKT_E_NO_LOADER (the message says what to install), or VKT_E_DRIVER if the loader lacks a function. */
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
 void vkt_vk_close(void *library);
-/* Fill the functions of an instance, or of a device. VKT_E_DRIVER if a function is missing (its name is logged).
- * `debug_utils`: VK_EXT_debug_utils is enabled. Functions of device extensions may be missing: then they are NULL. */
+/* Fills the functions of an instance. `debug_utils`: VK_EXT_debug_utils is enabled. VKT_E_DRIVER if a function is
+ * missing; its name is logged. */
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
+/* Fills the functions of a device. VKT_E_DRIVER as for an instance. Functions of device extensions may be missing: then
+ * they are NULL. */
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
 
 /* Returns the name, for instance "VK_ERROR_DEVICE_LOST"; "VkResult ?" for a result that the engine does not expect. */

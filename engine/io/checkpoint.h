@@ -1,18 +1,19 @@
 /* io/checkpoint.h - writes the full state of a training run to one file, atomically, and opens such a file.
  *
  * A checkpoint is a safetensors file: any program that reads this format gets the parameters under their own names. The
- * file also holds the other tensors that the trainer needs to continue (train/state.c: "vktrain.<what>.<name>"), and
- * the trainer's texts as metadata. Three metadata keys make it a checkpoint. They are written and checked here, and
- * come first in the header:
+ * file also has the other tensors that the trainer needs to continue (train/state.c: "vktrain.<what>.<name>"). Its
+ * metadata describe the run (train/identity.h, train/state.c). Three metadata keys make the file a checkpoint.
+ * checkpoint.c writes and checks these keys. They come first in the header:
  *
  *   vktrain.crc32    CRC-32 (zlib) of the whole file without the eight lower-case hexadecimal digits of this value. The
  *                    position and meaning of the digits are the same in every version, so that damage is never mistaken
  *                    for a newer version.
  *   vktrain.kind     "training-state"
  *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows if a new trainer could misread a file of an earlier
- *                    library, or could not find out whether the file belongs to its run. A checkpoint of any other
- *                    version is refused, also of an older one. Its weights can be loaded as from any safetensors file.
- *                    1: settings in one line. 2: settings, data and network by name (train/identity.h). */
+ *                    library, or could not find out whether the file belongs to its run. A checkpoint of another
+ *                    version, older or newer, is refused. Its weights can be loaded as from any safetensors file.
+ *                    Version 1 has the settings in one line. Version 2 has settings, data and network by name
+ *                    (train/identity.h). */
 #ifndef VKT_CHECKPOINT_H
 #define VKT_CHECKPOINT_H
 
@@ -20,8 +21,8 @@
 
 #define VKT_CHECKPOINT_VERSION 2
 
-/* Writes the state. An old checkpoint at `path` is replaced as a whole or not changed. VKT_E_ARG also for a metadata
- * key that is one of the three keys above. Other errors are those of vkt_safetensors_write. */
+/* Writes the state. An old checkpoint at `path` is replaced as a whole or not changed. VKT_E_ARG if `meta` has one of
+ * the three keys above. Other errors are those of vkt_safetensors_write. */
 vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                 const vkt_meta *meta, size_t n_meta);
 

@@ -1,7 +1,7 @@
 /* io/gguf.c - opens GGUF files: maps a file, and reads and checks its header. gguf_get.c has the other functions of a
  * reader.
  *
- * The header, without padding: u32 magic, u32 version, u64 tensors, u64 metadata; then
+ * The header has no padding. It is u32 magic | u32 version | u64 number of tensors | u64 number of metadata; then
  *   each metadata   text key | u32 kind | value;   an array's value is u32 kind | u64 count | values
  *   each tensor     text name | u32 rank | u64 dims[rank] | u32 type | u64 offset
  * A text is u64 length | bytes. The data begin at the next multiple of the alignment; offsets count from there. */
@@ -15,7 +15,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(bool) == 1,
                "files are little-endian and their bytes are used as they are");
 
-/* The smallest size of an entry in the header. It limits the number of entries before memory is allocated for them. */
+/* The smallest sizes of a metadata entry and of a tensor in the header, in bytes. With these sizes the reader checks
+ * that the file can contain the stated number of entries, before it allocates memory for them. */
 enum { LEAST_META = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 1 + 4 + 4 + 8 };
 
 /* The part of the header that is not read yet. */
@@ -90,7 +91,7 @@ static vkt_result make_meta(const vkt_gguf *g, span key, uint64_t bytes, vkt_ggu
     return VKT_OK;
 }
 
-/* Returns a writable pointer to the values, which this file has allocated. */
+/* Returns a writable pointer to the values, which make_meta has allocated. */
 static void *values_of(const vkt_gguf_meta *m)
 {
     return (void *)(uintptr_t)m->values;
@@ -114,7 +115,7 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
     for (size_t i = 0; i < m->count; i++) {
         span s;
         VKT_TRY(take_text(c, &s));
-        /* The file is mapped, so a length may have changed since it was added up. */
+        /* The file is mapped, so another program may have changed a length since the first loop added it up. */
         if (s.bytes >= (uint64_t)(end - copy)) return malformed(c->g, "it changes while it is read");
         if (s.bytes > 0) memcpy(copy, s.text, (size_t)s.bytes);
         strings[i] = (vkt_gguf_string){ .text = copy, .bytes = (size_t)s.bytes };
@@ -242,7 +243,8 @@ static vkt_result take_tensor(cursor *c, vkt_gguf_tensor *t)
     return wrong ? malformed(g, "tensor \"%.80s\" (%s) has %s", t->name, vkt_gguf_type_name(t->type), wrong) : VKT_OK;
 }
 
-/* Finds the data of a tensor; they begin at `start` in the file. */
+/* Finds the data of a tensor. `start` is the offset in the file from which t->offset counts. On return t->offset counts
+ * from the start of the file. */
 static vkt_result locate(const vkt_gguf *g, uint64_t start, vkt_gguf_tensor *t)
 {
     const uint64_t all = g->size > start ? g->size - start : 0;
@@ -262,7 +264,7 @@ static int by_offset(const void *pa, const void *pb)
 {
     const vkt_gguf_tensor *const *a = pa, *const *b = pb;
     if ((*a)->offset != (*b)->offset) return (*a)->offset < (*b)->offset ? -1 : 1;
-    return ((*a)->bytes > (*b)->bytes) - ((*a)->bytes < (*b)->bytes); /* empty tensors come before the others */
+    return ((*a)->bytes > (*b)->bytes) - ((*a)->bytes < (*b)->bytes); /* at the same offset, empty tensors come first */
 }
 
 static int by_name(const void *pa, const void *pb)

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "vktrain/gguf.h"
 
-/* The kinds of metadata values: name, number in the file, type in memory. */
+/* The kinds of metadata values: X(name, number in the file, type in memory). */
 #define VKT_GGUF_KINDS(X)       \
     X(U8, 0, uint8_t)           \
     X(I8, 1, int8_t)            \
@@ -26,7 +26,7 @@ enum {
     VKT_GGUF_VERSION = 3,
     VKT_GGUF_ARRAY = 9, /* the kind of an array; the kind of its elements follows */
     VKT_GGUF_MAX_KEY = 65535,
-    VKT_GGUF_MAX_NAME = 63, /* bytes of a tensor's name that ggml reads */
+    VKT_GGUF_MAX_NAME = 63, /* most bytes of a tensor's name that ggml reads */
     VKT_GGUF_ALIGNMENT = 32 /* the alignment if the file does not give one */
 };
 
@@ -37,18 +37,18 @@ struct vkt_gguf {
     uint64_t size;
     const void *map; /* from vkt_file_map; NULL: the caller owns `bytes` */
     uint32_t version, alignment;
-    vkt_gguf_meta *meta; /* (n_meta), in the order of the file; each owns the block `values`, which also has its key */
+    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. Each owns the block `values`, which also has the key */
     size_t n_meta;
     vkt_gguf_tensor *tensors; /* (n_tensors), in the order of the file. Each element owns its name */
     size_t n_tensors;
-    const vkt_gguf_meta **meta_at; /* sorted by key */
-    const vkt_gguf_tensor **tensor_at;
+    const vkt_gguf_meta **meta_at;     /* sorted by key */
+    const vkt_gguf_tensor **tensor_at; /* sorted by name */
 };
 
 /* Returns the name of a kind, for instance "U32"; "?" for a number that is no kind. */
 const char *vkt_gguf_kind_name(vkt_gguf_kind kind);
-/* Returns the bytes of a value in memory; 0 for a number that is no kind. In the file, a value has the same number of
- * bytes, except for texts. */
+/* Returns the size of a value in memory, in bytes; 0 for a number that is no kind. A value has the same size in the
+ * file, unless it is a text. */
 size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
 /* Computes t->elements and t->bytes from type, rank and dims. Sets dims[rank] .. dims[3] to 1. Returns what is wrong
  * with type, rank or dims, or NULL. */
@@ -56,8 +56,8 @@ const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
 /* Provides the bytes of tensor i while a file is written. They must stay valid until the next call. */
 typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
-/* Does what vkt_gguf_write does, without checks for NULL. Tensors whose data are NULL come from `fill`, one after the
- * other; if `fill` fails, no file is written and its status is returned. */
+/* Does what vkt_gguf_write does, without checks for NULL. If the data of a tensor are NULL, `fill` provides them.
+ * `fill` is called for one tensor after the other. If `fill` fails, no file is written, and its result is returned. */
 vkt_result vkt_gguf_write_with(const vkt_host *h, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                const vkt_gguf_tensor *tensors, size_t n_tensors, vkt_gguf_fill fill, void *user);
 

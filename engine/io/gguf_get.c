@@ -1,4 +1,4 @@
-/* io/gguf_get.c - entries, values and elements of an open GGUF file. */
+/* io/gguf_get.c - returns entries, values and elements of an open GGUF file. */
 #include <stdlib.h>
 
 #include "base/gguf_blocks.h"
@@ -119,8 +119,8 @@ static value value_at(const vkt_gguf_meta *m, size_t i)
     return v;
 }
 
-/* Gets the value of a key. `at` is an index, if the value is an array, else VKT_GGUF_ONE. Checks that `out` is not
- * NULL. */
+/* Gets the value of a key. If the value is an array, `at` is an index; else it is VKT_GGUF_ONE. `out` is only checked
+ * for NULL: the caller writes it. */
 static vkt_result get(const vkt_gguf *g, const char *key, size_t at, const void *out, value *v)
 {
     VKT_WANT(NULL, g);

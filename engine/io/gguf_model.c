@@ -7,7 +7,7 @@
 
 #include "io/gguf.h"
 
-/* The file, and the description that is made of it. `prefix` is the architecture, with which the keys begin. */
+/* The file, and the description that is made of the file. `prefix` is the architecture's name: keys begin with it. */
 typedef struct reader {
     const vkt_gguf *g;
     const char *prefix;
@@ -98,7 +98,7 @@ static vkt_result refuse_others(const reader *r)
     return VKT_OK;
 }
 
-/* Reads a number of heads, which may be one value or an array with an element for each block. */
+/* Reads a number of heads. The file may have one value, or an array with an equal element for each block. */
 static vkt_result get_heads(const reader *r, const char *name, uint32_t fallback, uint32_t *out)
 {
     char key[KEY_ROOM];
@@ -234,7 +234,7 @@ static size_t list_parts(const vkt_gguf_model *m, part list[MAX_PARTS])
     return n;
 }
 
-/* Returns whether the name is that of a tensor which check_tensors has checked. */
+/* Returns whether check_tensors and check_blocks have checked the tensor of this name. */
 static bool is_known(const reader *r, const char *name, const part *list, size_t n)
 {
     static const char *const others[] = { "token_embd.weight", "output_norm.weight", "output.weight",
@@ -244,7 +244,7 @@ static bool is_known(const reader *r, const char *name, const part *list, size_t
     if (strncmp(name, "blk.", 4) != 0 || !vkt_is_digit(name[4])) return false;
     char *end;
     const unsigned long block = strtoul(name + 4, &end, 10);
-    if (name[4] == '0' && name[5] != '.') return false; /* blk.00 */
+    if (name[4] == '0' && name[5] != '.') return false; /* for instance blk.00 */
     if (block >= r->m->blocks || *end != '.') return false;
     for (size_t i = 0; i < n; i++)
         if (strcmp(end + 1, list[i].name) == 0) return true;

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "io/gguf.h"
 
-/* The header. With `bytes` NULL its size is only counted. */
+/* The header. If `bytes` is NULL, only the size `n` is counted. */
 typedef struct header {
     uint8_t *bytes;
     uint64_t n;
@@ -103,7 +103,8 @@ static vkt_result check_names(const vkt_host *h, const char **names, size_t n)
 
 /* ---- a file ---- */
 
-/* A file that is written. `tensors` is a copy, with sizes, and offsets from the start of the data. */
+/* A file that is written. `tensors` is a copy of the caller's list, with sizes, and with offsets from the start of the
+ * data. */
 typedef struct file {
     const vkt_host *h;
     const vkt_gguf_meta *meta;
@@ -125,7 +126,7 @@ static vkt_result check(file *f)
     for (size_t i = 0; i < f->n_tensors; i++) {
         vkt_gguf_tensor *t = &f->tensors[i];
         VKT_TRY(check_tensor(f->h, t, f->fill != NULL));
-        t->offset = vkt_round_up(end, f->alignment); /* end is below 2^63 */
+        t->offset = vkt_round_up(end, f->alignment); /* no overflow: `end` is below 2^63 */
         end = t->offset + t->bytes;
         if (end > INT64_MAX) return vkt_fail(f->h, VKT_E_ARG, "gguf: 2^63 bytes or more in one file");
         f->names[i] = t->name;

@@ -15,7 +15,7 @@ typedef struct vkt_member {
 } vkt_member;
 
 typedef struct vkt_members {
-    char *text; /* the caller's; starts with '{' */
+    char *text; /* owned by the caller; starts with '{' */
     size_t at, n;
     bool first;
     char why[JSON_ERROR_TEXT_LENGTH + 40]; /* after a failure: what is wrong at byte `at` */

@@ -1,6 +1,6 @@
-/* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which exists
- * as long as the reader: each string overwrites its own JSON (io/members.h). So the memory of a reader is the header's
- * bytes, about 128 to 240 bytes per tensor, and 32 to 48 bytes per metadata key. (The lists grow by doubling.) */
+/* io/safetensors.c - the dtypes, and a reader that checks the file. The reader keeps the text of the header. Names,
+ * dtypes and metadata are strings in this text: each string overwrites its own JSON (io/members.h). The lists
+ * of a reader grow by doubling. They have about 128 to 240 bytes per tensor, and 32 to 48 bytes per metadata key. */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "base/half.h"
 #include "io/members.h"
 
-/* Most bytes of a tensor's description. A description usually has about 60 bytes; a much larger one would only take
- * memory. */
+/* The largest size of a tensor's description, in bytes. A description usually has about 60 bytes. The limit exists
+ * because jansson needs many times the memory of a description to parse it. */
 #define MAX_DESCRIPTION 65536u
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -94,7 +94,7 @@ static vkt_result load_header(vkt_safetensors *st)
     return n > 0 && st->header[0] == '{' ? VKT_OK : malformed(st, "the header does not begin with '{'");
 }
 
-/* Logs the error that ended a loop over the header, or over an object in it. */
+/* Logs why a member of the header, or of an object in the header, could not be read. */
 static vkt_result fail_members(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
     if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);
@@ -211,7 +211,7 @@ static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
     return VKT_OK;
 }
 
-/* Finds a name in a sorted list. NULL: it is not in the list. */
+/* Finds a name in a sorted list. NULL: the name is not in the list. */
 static const named *find_name(const named *list, size_t n, const char *name)
 {
     return n ? bsearch(&(named){ .name = name }, list, n, sizeof *list, by_name) : NULL;
@@ -233,7 +233,7 @@ static int by_offset(const void *pa, const void *pb)
 {
     const vkt_st_entry *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* empty tensors come before the others */
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1; /* at the same offset, empty tensors come first */
     return strcmp(a->name, b->name);
 }
 
@@ -285,7 +285,7 @@ void vkt_safetensors_close(vkt_safetensors **st)
     if (!*st) return;
     const vkt_host h = (*st)->host;
     vkt_file_close(&(*st)->file);
-    vkt_free(&h, (*st)->entry_at); /* frees meta_at too */
+    vkt_free(&h, (*st)->entry_at); /* meta_at is a part of this list */
     vkt_free(&h, (*st)->entries);
     vkt_free(&h, (*st)->meta);
     vkt_free(&h, (*st)->header);

@@ -7,11 +7,11 @@
  * The tensor has the bytes [b, e) of the data. Together the tensors cover the data without hole or overlap. Source:
  * https://github.com/huggingface/safetensors, section "Format" of its README.
  *
- * The reader checks the whole header. After a successful open, every entry is inside the file, and it has the size that
- * shape and dtype imply (not checked if the dtype is UNKNOWN). A malformed file is refused with VKT_E_FORMAT and the
- * reason. The data are read on demand (pread). An open reader holds a few times the bytes of the header, from the
- * host's allocator. jansson parses one key or value at a time, and needs memory only for this key or value. The value
- * that describes a tensor has at most 64 KiB of text. */
+ * The reader checks the whole header. After a successful open, every tensor is inside the file. The tensor's size is
+ * the one that shape and dtype imply, except if the dtype is UNKNOWN. For a malformed file, the open logs the reason
+ * and returns VKT_E_FORMAT. The data are read on demand (pread). An open reader uses a few times the memory of the
+ * header, from the host's allocator. jansson parses one key or value at a time, so the memory of jansson is that of one
+ * key or value. A file in which the description of a tensor has more than 64 KiB is malformed. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -56,8 +56,8 @@ typedef struct vkt_st_entry {
     uint64_t offset; /* first byte in the file */
 } vkt_st_entry;
 
-/* Opens and checks a file. Returns VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED
- * (rank above VKT_ST_MAX_RANK), VKT_E_ARG (`path` is NULL) or VKT_E_NOMEM, and *out = NULL. `h` is copied. The caller
+/* Opens and checks a file. Errors: VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED (a rank above
+ * VKT_ST_MAX_RANK), VKT_E_ARG (`path` is NULL) and VKT_E_NOMEM. After an error, *out is NULL. `h` is copied. The caller
  * owns *out. Any number of threads may read at once. */
 vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 void vkt_safetensors_close(vkt_safetensors **st);
@@ -69,14 +69,14 @@ const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
 /* Returns the text of a metadata key; NULL if the file does not have the key. Valid until close. */
 const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
-/* Returns the metadata key after `key` in the file; if `key` is NULL, the first one. NULL if `key` is the last one or
- * the file does not have it. Valid until close. */
+/* Returns the metadata key after `key` in the file; if `key` is NULL, the first key. Returns NULL if `key` is the last
+ * key, or if the file does not have `key`. Valid until close. */
 const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key);
 /* Returns the file of the reader. checkpoint.c reads it for the checksum. */
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
 
 /* Reads all elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be
- * entry->elements (VKT_E_SHAPE); other dtypes are VKT_E_DTYPE. On VKT_E_IO dst is partly written. */
+ * entry->elements (VKT_E_SHAPE). Other dtypes are VKT_E_DTYPE. After VKT_E_IO, a part of dst may be written. */
 vkt_result vkt_safetensors_read_f32(const vkt_safetensors *st, const vkt_st_entry *entry, float *dst, uint64_t count);
 /* Reads the bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). VKT_E_IO. */
 vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entry *entry, void *dst, uint64_t bytes);
@@ -99,14 +99,15 @@ typedef struct vkt_meta {
 /* Checks whether a file can hold this metadata. VKT_E_ARG if key or value is not UTF-8, or if jansson has no memory. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 /* Writes a file atomically (base/file.h). The same arguments give the same bytes. Tensors and metadata keep their
- * order, and data begin at a multiple of 8; if the widest dtypes come first, every tensor is aligned for its elements.
- * VKT_E_ARG for a bad name, key, value, dtype, rank or size, or for missing data. VKT_E_NOMEM, VKT_E_IO. After an error
- * an old file is as before, with the two exceptions of vkt_file_writer_commit. */
+ * order. The data begin at a multiple of 8 bytes. If tensors with wider elements come first, every tensor is aligned
+ * for its elements. VKT_E_ARG for a bad name, key, value, dtype, rank or size, or for missing data. VKT_E_NOMEM,
+ * VKT_E_IO. After an error an old file is as before, with the two exceptions of vkt_file_writer_commit. */
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* The two halves of vkt_safetensors_write, for a format that changes the header before it is written. The header is
- * everything before the data, including the length word. The caller owns *header (vkt_free); NULL on an error. */
+/* The two halves of vkt_safetensors_write, for a caller that changes the header before the file is written. The header
+ * is everything before the data, including the length word. The caller owns *header (vkt_free). After an error, *header
+ * is NULL. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);
 vkt_result vkt_safetensors_write_file(const vkt_host *h, const char *path, const char *header, size_t header_bytes,

@@ -10,7 +10,7 @@ uint64_t vkt_blob_bytes(const vkt_blob *blob)
     return bytes;
 }
 
-/* Checks one blob by itself: name, dtype, rank, size and data. *bytes: size of the blob's data. */
+/* Checks name, dtype, rank, size and data of one blob. Sets *bytes to the size of the data. */
 static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *bytes)
 {
     if (!b->name || strcmp(b->name, "__metadata__") == 0) {
@@ -31,8 +31,8 @@ static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *byt
     return VKT_OK;
 }
 
-/* Reports a text that jansson refused. The usual reason is its encoding, but jansson also refuses a text if it has no
- * memory. */
+/* Reports a text that jansson refused. The text is not UTF-8, or jansson has no memory: jansson does not return which.
+ */
 static vkt_result refused(const vkt_host *h, const char *what, const char *name)
 {
     return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);
@@ -72,7 +72,7 @@ static vkt_result add_blobs(const vkt_host *h, json_t *root, const vkt_blob *blo
         if (json_object_get(root, b->name)) {
             return vkt_fail(h, VKT_E_ARG, "safetensors: tensor \"%.80s\" is given twice", b->name);
         }
-        end = begin + bytes; /* both below 2^63 */
+        end = begin + bytes; /* no overflow: begin and bytes are below 2^63 */
         if (end > INT64_MAX) return vkt_fail(h, VKT_E_ARG, "safetensors: more than 2^63 bytes in one file");
         json_t *shape = json_array();
         for (uint32_t k = 0; shape && k < b->rank; k++) {
@@ -89,7 +89,7 @@ static vkt_result add_blobs(const vkt_host *h, json_t *root, const vkt_blob *blo
     return VKT_OK;
 }
 
-/* Prints the JSON after its length, padded with spaces so that the data begin at a multiple of 8. */
+/* Makes the header: the length word, then the JSON. Spaces behind the JSON make the header a multiple of 8 bytes. */
 static vkt_result dump(const vkt_host *h, const json_t *root, char **header, size_t *header_bytes)
 {
     const size_t text_bytes = json_dumpb(root, NULL, 0, JSON_COMPACT);

@@ -7,7 +7,8 @@
 #include "base/paths.h"
 #include "io/members.h"
 
-/* A tensor of the index. `shard` is the index of its file in `names`. */
+/* A tensor of the set. files[shard] is the tensor's file; names[shard] is the name of this file, if there is an index.
+ */
 typedef struct listed {
     const char *name;
     size_t shard;
@@ -17,7 +18,7 @@ typedef struct listed {
 struct vkt_shards {
     vkt_host host;
     char *path;
-    char *text; /* the text of the index, with the names of tensors and shards; NULL: there is no index */
+    char *text; /* the text of the index, which has the names of tensors and shards; NULL: there is no index */
     size_t text_bytes;
     listed *entries; /* sorted by name */
     size_t n, cap;
@@ -37,20 +38,21 @@ static vkt_result malformed(const vkt_shards *s, const char *fmt, ...)
     return vkt_fail(&s->host, VKT_E_FORMAT, "\"%s\" is not a sound index of safetensors files: %s", s->path, why);
 }
 
-/* The most files of an index. No process can have so many files open. */
+/* The largest number of files that an index may name. All of them are open at once, and the usual limit of a process is
+ * lower. */
 enum { MOST_FILES = 10000 };
 
 /* ---- the index ---- */
 
-/* Logs the error that ended a loop over an object of the index. */
+/* Logs why reading the members of a JSON object failed. Returns VKT_E_NOMEM if no_memory, else VKT_E_FORMAT. */
 static vkt_result fail_members(const vkt_shards *s, const vkt_members *w, bool no_memory)
 {
     if (no_memory) return vkt_fail_nomem(&s->host, "JSON", w->n);
     return malformed(s, "byte %zu: %s", (size_t)(w->text - s->text) + w->at, w->why);
 }
 
-/* Finds the number of a shard, or appends the shard. The tensors of a shard are mostly neighbours, so the search begins
- * at the last shard. */
+/* Sets *shard to the index of `name` in `names`. Appends the name if it is new. Neighbouring tensors are mostly in the
+ * same shard, so the search begins at the last name. */
 static vkt_result find_shard(vkt_shards *s, const char *name, size_t *shard)
 {
     for (size_t i = s->n_files; i-- > 0;) {
@@ -126,7 +128,7 @@ static vkt_result read_index(vkt_shards *s)
 
 /* ---- the files ---- */
 
-/* Opens file `i` of the set, which is in the folder of the index. */
+/* Opens shard i. Its file is in the folder of the index. */
 static vkt_result open_shard(vkt_shards *s, size_t i)
 {
     vkt_text path = { .h = &s->host };

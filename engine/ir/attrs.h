@@ -1,5 +1,4 @@
-/* ir/attrs.h - the attributes of nodes, with all defaults filled in. ops/ and reference/ share these structs, and
- * nothing else. */
+/* ir/attrs.h - the attributes of nodes, with all defaults filled in. Both ops/ and reference/ use these structs. */
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
 
@@ -35,9 +34,9 @@ typedef struct vkt_conv2d_max_pool_attr {
     uint32_t relu; /* 1: y is the maximum of max(z, 0), not of z */
 } vkt_conv2d_max_pool_attr;
 
-/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed), where t is
- * STEP_DRAW. The element is kept if the word is at least `threshold`. With `planes`, each (n,c) plane has one mask, and
- * e is the plane's position in the layout BATCH_LAST (N,C): e = c * pitch + n. */
+/* The element at index e in memory is kept if word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed) is at
+ * least `threshold`. t is the word STEP_DRAW of the step state (abi/step.abi.h). With `planes`, all elements of plane
+ * (n,c) use the word of e = c * N' + n, where N' is N rounded up to a multiple of 4. */
 typedef struct vkt_dropout_attr {
     uint32_t threshold; /* round(p * 2^32), at most 0xffffffff */
     float scale;        /* 1 / (1 - p); 0 for p = 1 */
@@ -68,8 +67,7 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* 1 in the gradient of batch_norm_given, which treats its inputs mean and variance as constants;
-                     * else 0 */
+    uint32_t given; /* 1: in the gradient of batch_norm_given, where mean and variance are constants; 0: elsewhere */
 } vkt_batch_norm_attr;
 
 /* x, stored by rows, has the shape (samples, groups, channels, inner). A row is one group of a sample. */
@@ -80,8 +78,8 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers; fewer, if the
-                                * batch has fewer real rows */
+    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers, or fewer if some
+                                * rows of the batch are not real */
     uint32_t unbiased;         /* 1: the new variance is the unbiased one */
     float momentum;            /* weight of the new statistics */
 } vkt_running_stats_attr;
@@ -90,17 +88,17 @@ typedef struct vkt_publish_attr {
     double decay; /* weight of the value that was published before; 0: the new value is copied */
 } vkt_publish_attr;
 
-/* A range of states in the parameter arena. */
+/* A range of the parameter arena that has only states (vkt_state). */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* offset of this range's copy in input 1 */
+    uint64_t copy_bytes;          /* input 1 has a copy of this range: offset of the copy in bytes */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */
 typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
-    uint32_t parts;               /* runs that compute one shard */
+    uint32_t parts;               /* number of runs that compute one shard */
     uint32_t bf16;                /* 1: each summand is rounded to bfloat16 */
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
@@ -108,20 +106,20 @@ typedef struct vkt_shard_sum_attr {
 /* Inputs `params` .. params + 2 * layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* mlp_dx, mlp_mse: bit i is 1 if one output is the gradient of input i; the outputs have the order
-                     * of the inputs. mlp: 0 */
+    uint32_t grads; /* bit i: the node computes the gradient of input i. These outputs have the order of the inputs. 0
+                     * in the op mlp */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
     float beta;    /* smooth_l1, huber: largest |y - t| of the quadratic part; relative_l2: epsilon; other losses: 1 */
-    uint32_t kind; /* pair_loss_dx: number (abi/loss.abi.h) of the loss whose gradient it computes; other ops: 0 */
+    uint32_t kind; /* pair_loss_dx: the loss that it differentiates (LOSS_MSE .. of abi/loss.abi.h); other ops: 0 */
 } vkt_pair_loss_attr;
 
 typedef struct vkt_cross_entropy_attr {
     uint32_t ignore; /* rows with this label do not count */
-    uint32_t sum;    /* 1: the loss is not divided */
+    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: it is their mean, unless `each` is 1 */
     uint32_t group;  /* number of rows of z for each sample of the batch, for instance the tokens of a text */
     float smoothing;
     uint32_t each; /* 1: one loss for each row of z, neither added nor divided */
@@ -171,13 +169,14 @@ typedef struct vkt_upsample2d_attr {
 typedef struct vkt_softmax_attr {
     uint32_t axis;
     uint32_t log;    /* 1: the logarithm of the softmax */
-    uint32_t causal; /* 1: x is (.., T, S), and query t uses classes 0 .. t only; not with log */
+    uint32_t causal; /* 1: x is (.., T, S), and row t of (T, S) uses columns 0 .. t only; then `log` must be 0 */
     float scale;
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* number of heads of q, if one tensor (B,T,(H + 2 K) D) has q, k and v; else 1 */
-    uint32_t group;  /* heads of q that read the same head of k and v; at least 1 */
+    uint32_t heads;  /* if one tensor (B,T,(heads + 2 * heads / group) * D) has q, k and v: number of heads of q; else
+                      * 1 */
+    uint32_t group;  /* number of heads of q that read the same head of k and v; at least 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
 } vkt_attention_attr;
@@ -206,9 +205,10 @@ typedef struct vkt_linear_xent_attr {
     uint32_t format; /* vkt_quant; 0: f32 */
     uint32_t rows, columns;
     uint32_t ignore; /* labels of this value do not count */
-    uint32_t sum;    /* 1: the loss is not divided */
+    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: it is their mean */
     uint32_t group;  /* number of labels of each sample of the batch */
-    uint32_t grads;  /* linear_cross_entropy_dx: 1: dx, 2: dw, 3: both; linear_cross_entropy: 0 */
+    uint32_t grads;  /* the gradients that linear_cross_entropy_dx computes. 1: dx, 2: dw, 3: both. 0 in the op
+                      * linear_cross_entropy */
 } vkt_linear_xent_attr;
 
 /* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
@@ -221,26 +221,27 @@ typedef struct vkt_frequency_attr {
     uint32_t frequencies;
 } vkt_frequency_attr;
 
-/* A tensor of heads is (..,T,D); or if `heads` is not 0, (B,T,heads * D) or (B,heads,T,D). */
+/* x and y are (..,T,D) if `heads` is 0. Else x_split and y_split select their shapes. */
 typedef struct vkt_rope_attr {
     uint32_t heads;
-    uint32_t x_split, y_split; /* with heads; 1: x (y) is (B,heads,T,D) */
+    uint32_t x_split, y_split; /* with heads: the shape of x, and that of y. 0: (B,T,heads * D). 1: (B,heads,T,D) */
     uint32_t rotated;          /* with heads: this number of heads is rotated, and the others are copied */
     uint32_t halves;           /* 1: element i is paired with i + pairs; 0: element 2i with 2i + 1 */
-    uint32_t position;         /* position of token 0, to which input 2 is added */
+    uint32_t position;         /* position of token 0. If there is an input 2, it is added to the position */
     uint32_t inverse;          /* 1: rotates back */
 } vkt_rope_attr;
 
 typedef struct vkt_latent_grid_attr {
-    uint32_t tile[2]; /* rows and columns of the tile */
+    uint32_t tile[2]; /* rows and columns of texels in the tile */
     uint32_t scale;   /* texels of a cell along an axis */
-    uint32_t corners; /* 1: the four cells around a texel; 0: their weighted mean */
+    uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: it gets their weighted mean */
 } vkt_latent_grid_attr;
 
 typedef struct vkt_quantize_attr {
     uint32_t bits;  /* 2^bits levels */
     uint32_t noise; /* 1: adds noise instead of rounding */
-    uint32_t salt;  /* random numbers: element e uses word e % 4 of philox((e / 4, draw, salt, VKT_STREAM_QUANTIZE)) */
+    uint32_t salt;  /* element e uses word e % 4 of philox((e / 4, t, salt, VKT_STREAM_QUANTIZE), seed). t is the word
+                     * STEP_DRAW of the step state */
 } vkt_quantize_attr;
 
 #define VKT_GATHER_CHANNELS 16

@@ -33,13 +33,13 @@ static double get(const vkt_field *f, const void *attr, uint32_t i)
     return 0;
 }
 
-/* Returns f->default_value as the member stores it. */
+/* Returns f->default_value, rounded to f32 if the member is a float. */
 static double default_of(const vkt_field *f)
 {
     return f->kind == VKT_FIELD_F32 ? (double)(float)f->default_value : f->default_value;
 }
 
-/* Stores x. Returns false if the member cannot store this number. */
+/* Stores x in element i of the member. Returns false if the type of the member does not have this number. */
 static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
 {
     char *at = (char *)attr + f->offset + i * kind_bytes(f->kind);

@@ -364,8 +364,8 @@ void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
     f->out[f->n_out++].alias_in = (int32_t)i;
 }
 
-/* Returns whether no node may read t, because a node writes its memory. Only the result of vkt_append may be read then.
- */
+/* Returns whether no node may read t, because vkt_write or vkt_append writes the memory of t. Nodes may read the result
+ * of vkt_append. */
 static bool is_unreadable(const vkt_graph *g, vkt_tensor t)
 {
     for (uint32_t id = t.id; id; id = g->values[id].alias) {
@@ -393,8 +393,8 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
     return r == VKT_OK;
 }
 
-/* Adds the outputs that infer described. A node that becomes another op (vkt_node_become) keeps the outputs that it
- * has; only the further ones are added. */
+/* Adds the outputs that infer described. A node that becomes another op (vkt_node_become) has some outputs already. It
+ * keeps these outputs, and gets only the outputs that the new op has in addition. */
 static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 {
     for (uint32_t i = n->n_out; i < f->n_out; i++) {
@@ -423,7 +423,7 @@ static void count_reader(vkt_graph *g, const vkt_node *n, int by)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
         uint32_t id = n->in[k].id;
-        while (g->values[id].again) id = g->values[id].again; /* the last value counts all readers: see vkt_readers */
+        while (g->values[id].again) id = g->values[id].again; /* a second value counts the readers of both values */
         g->values[id].readers += (uint32_t)by;
     }
 }
@@ -492,7 +492,7 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
 {
     const vkt_value *v = vkt_value_of(g, t);
-    while (v->again) v = &g->values[v->again]; /* the last value counts all readers: see vkt_compute_again */
+    while (v->again) v = &g->values[v->again]; /* a second value counts the readers of both values */
     return v->readers;
 }
 

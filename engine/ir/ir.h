@@ -1,4 +1,4 @@
-/* ir/ir.h - the graph as data: values, nodes, and op descriptors. It uses no Vulkan, and names no op.
+/* ir/ir.h - the graph as data: values, nodes, and op descriptors. This file uses no Vulkan, and names no op.
  *
  * Lowering converts nodes to dispatches (still data: kernel numbers, bindings, push bytes, group counts). The plan
  * assigns memory to values. record/ makes Vulkan calls from dispatches and plan. */
@@ -28,8 +28,8 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM, /* this and the next ones up to PUBLISHED: a whole arena of the store, or a range of it. The roles
-                     * have the order of vkt_store_part */
+    VKT_ROLE_PARAM, /* PARAM to PUBLISHED: a whole arena of the store, or a range of one. These roles have the order of
+                     * vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
@@ -41,7 +41,7 @@ typedef enum vkt_role {
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot per run */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
-    VKT_ROLE_SCRATCH  /* made by emit; live until the end of its node, or of the last node that recalls it */
+    VKT_ROLE_SCRATCH  /* made by emit, for the dispatches of its node and of later nodes that recall it (vkt_recall) */
 } vkt_role;
 
 #define VKT_ARENAS 7
@@ -57,8 +57,9 @@ typedef struct vkt_value {
     bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; only an `appended` alias of it may be read */
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
-    uint32_t readers;  /* number of node inputs that refer to it */
-    uint32_t again;    /* id of the second computation of this value (vkt_recompute_begin); 0: none */
+    uint32_t readers;  /* number of node inputs that refer to this value. If `again` is set, call vkt_readers instead */
+    uint32_t again;    /* id of the second computation of this value (vkt_recompute_begin), whose `readers` counts the
+                        * readers of both values; 0: none */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
@@ -82,12 +83,13 @@ struct vkt_node {
                           * passes/epilogue.c */
     uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do (passes/companion.c); 0:
                           * none */
-    uint32_t slope;      /* number + 1 of the fused node that computes a relu's gradient; this node does that work as it
-                          * loads input slope_in (vkt_op). 0: none */
-    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: none. A fused epilogue's
-                          * output is an alias. No dispatch writes the output of a fused slope */
-    uint32_t after;      /* number + 1 of a node that makes a gradient. This node computes a value of a block again, and
-                          * runs behind that node, although it reads nothing of it (autodiff/again.c). 0: any order */
+    uint32_t slope;      /* number + 1 of a fused node, which is a relu's gradient. This node computes that gradient as
+                          * it loads its input slope_in (vkt_op). 0: none */
+    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: none. The output of a fused
+                          * epilogue is an alias. No dispatch writes the output of a node that is fused as `slope` */
+    uint32_t after;      /* for a node that computes a value of a block again: number + 1 of a node that makes a
+                          * gradient. This node runs behind that node, although it reads no output of that node
+                          * (autodiff/again.c). 0: any order */
 };
 
 /* Nodes that are computed again for their gradients: `first` .. end - 1. */
@@ -112,7 +114,7 @@ struct vkt_graph {
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h), in which `report` counts runs; {0}: no report */
     vkt_tensor seed; /* the gradient that vkt_backward starts from; {0} before that call */
-    uint32_t batch; /* largest batch of a gather: a run with vkt_run.rows = 0 has so many rows. 0: there is no gather */
+    uint32_t batch;  /* largest batch of a gather, and number of rows of a run with vkt_run.rows = 0; 0: no gather */
     vkt_optimizer optimizer; /* set by vkt_update */
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
@@ -131,13 +133,12 @@ struct vkt_graph {
     size_t n_wanted;
 };
 
-/* The kinds of computation that code which fuses nodes knows (`fuse`, epilogues). Such code does not use names of ops.
- */
+/* The kinds of computation that can be fused. The code that fuses nodes compares these kinds, and names no ops. */
 typedef enum vkt_fuse_kind {
     VKT_FUSE_NONE = 0,
     VKT_FUSE_AFFINE,  /* inputs x, w, bias (or null): x w^T + bias */
     VKT_FUSE_RELU,    /* input x: max(x, 0) */
-    VKT_FUSE_NETWORK, /* inputs x and the params of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
+    VKT_FUSE_NETWORK, /* inputs x and the params of vkt_mlp_attr: layers of AFFINE, with a RELU between two layers */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
@@ -152,8 +153,8 @@ typedef struct vkt_field {
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message leaves this member out, because it shows another
-                           * member that always differs with this one. Any other label: the member is a U32, and the
+                           * member's name and value. "": the message leaves this member out. Another member differs
+                           * too, and the message shows that member. Any other label: the member is a U32, and the
                            * message shows the label and the value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
@@ -167,29 +168,29 @@ typedef struct vkt_field {
         .default_value = (default_), .label = (label_)                                                      \
     }
 
-/* An op descriptor. Every table, test, bench and document uses the list in ops/ops.def. */
+/* An op descriptor. ops/ops.def lists all of them. */
 struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    /* Returns the number of rows of a node whose kernels use only the real rows of a run. NULL: no kernel depends on
-     * the number of real rows. */
+    /* Returns the number of samples in the batch of n. record/program.c finds the batch of a graph without a gather
+     * from these numbers. NULL: nodes of this op do not define a batch. */
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
     uint8_t in_place;  /* a set of inputs; bit i is input i. Output 0 may overwrite one of them, if all of them have the
                         * output's type, shape and layout. The kernels must allow this: only the lane that writes an
                         * element of the output reads the same element of the input, and it reads before it writes */
-    bool forward_only; /* a gradient that would pass through the op is an error. If this is false and `diff` is 0, the
-                        * gradient stops at the op, without an error */
+    bool forward_only; /* a gradient that would pass through the op is an error. If forward_only is false and `diff` is
+                        * 0, the gradient stops at the op, without an error */
     bool prologue;     /* runs before all other nodes, even if it was added later */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
     bool early;        /* runs as soon as the nodes on which it depends have run: plan/early.c */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
-    uint32_t late_epilogues; /* a set like `epilogues`. A node of one of these kinds is fused only after all other
-                              * fusions, if no other fusion has used it */
+    uint32_t late_epilogues; /* a set of kinds like `epilogues`, for a second pass. After all other fusions, this pass
+                              * fuses nodes of these kinds that are not fused yet */
     uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
                               * this input; 0: none */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
@@ -199,16 +200,17 @@ struct vkt_op {
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
                         * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
-    /* Returns whether no gradient passes through input i of this node, although `diff` has its bit. NULL: it always
+    /* Returns whether no gradient passes through input i of n, although bit i of `diff` is 1. NULL: the gradient always
      * passes. */
     bool (*stops)(const vkt_node *n, uint32_t i);
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
-    /* Checks inputs and attributes, and describes the outputs. No other check follows for cases from text and for calls
-     * of builders. So everything that passes must be safe to emit and to compute. */
+    /* Checks inputs and attributes, and describes the outputs. No check of the node follows. So a node that passes must
+     * be safe to emit and to compute, also if its attributes are from the text of a case. */
     vkt_result (*infer)(vkt_infer *f);
-    /* Recomputes the attributes that follow from the shapes of the inputs, and lowers bounds of integers to what these
-     * attributes allow. NULL: there are none. */
+    /* Called after the shapes of a random case have changed (check/case.c). Recomputes the attributes that the shapes
+     * determine. Lowers the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape.
+     */
     void (*settle)(void *attr, vkt_case_input *in);
     /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
      * through `e`. NULL: nothing runs on the device (aliases). */
@@ -228,8 +230,8 @@ struct vkt_op {
     /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient). Then the tests of
      * the op `tested_by` test it. */
     void (*sample)(vkt_rng *r, vkt_case *c);
-    /* Changes the n random words of the u32 input `amended` to words that the op accepts. NULL: the op accepts all
-     * words below the bound of the input. */
+    /* Changes the n random words of input number `amended`, a u32 input, to words that the op accepts. NULL: the op
+     * accepts all words below the bound of the input. */
     uint32_t amended;
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
@@ -310,8 +312,8 @@ void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
 vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
                      vkt_tensor *outs);
 /* Replaces the op, inputs and attributes of n. The new inputs must exist before n. The outputs of n stay the same
- * values, and must be the first outputs of the new op; its other outputs are added. On an error n does not change, and
- * the status is set. */
+ * values, and must be the first outputs of the new op. The other outputs of the new op are added. On an error n does
+ * not change, and the status is set. */
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
 /* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If only the
@@ -326,8 +328,8 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
  * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
  * or has no producer. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
-/* Returns the number of node inputs that refer to t or to second computations of t. So passes that fuse nodes decide as
- * if t were computed once. */
+/* Returns the number of node inputs that refer to t, or to a value that computes t again. So passes that fuse nodes
+ * decide as if t were computed once. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
                          const vkt_value *proto); /* {0} on an error: no memory, too large, graph finished */
@@ -398,7 +400,7 @@ typedef struct vkt_dispatch {
     bool conditional; /* a conditional dispatch (vkt_when_begin): it need not run unless a counter on the device is
                        * larger than `above`. The last entry of `bind` is then no binding of the shader. It is the
                        * buffer with the numbers of groups of all conditional dispatches. The three numbers of this
-                       * dispatch begin at word `counts`: `groups`, or zeros */
+                       * dispatch begin at word `counts`. They are `groups`, or zeros if the dispatch does not run */
     uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
@@ -457,8 +459,8 @@ struct vkt_emit {
  * the calls are for different decisions, no variant may be in two of the sets. If the node has several products, each
  * call has the same set. A forced or tuned variant then applies to all products that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
-/* Returns those of the usable variants (masks of VKT_V) among which vkt_pick would choose by cost. For a choice that
- * decides which variants a later choice has. */
+/* Returns those of the usable variants (masks of VKT_V) among which vkt_pick would choose by cost. An op calls this
+ * function before vkt_pick if it must decide first which variants vkt_pick gets. */
 uint64_t vkt_open(const vkt_emit *e, uint64_t usable);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);
@@ -486,8 +488,8 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch. If x is above limits.max_groups, max_groups are dispatched, because a kernel loops over x with
- * a stride of the number of groups. Kernels need not loop over y and z, so a y or z above max_groups is
+/* Appends one dispatch. If x is above limits.max_groups, the dispatch has max_groups groups along x: each kernel loops
+ * over x with a stride of the number of groups. Kernels need not loop over y and z, so a y or z above max_groups is
  * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Reports that the node needs a kernel that this build does not have. The node is then lowered again with another
@@ -502,23 +504,24 @@ vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, 
 vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);
 /* Makes a constant that the program holds from its creation on; the bytes are copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
-/* vkt_remember stores a scratch value that the dispatches so far have filled from values of the graph. vkt_recall finds
- * it, so that later nodes need not compute it. The key holds everything on which the content of the scratch value
- * depends: ids of values, sizes, and the number of a kernel, because different kernels use different contents. It has
- * at most VKT_KEY_MAX bytes and no padding bytes. A node with side effects may change values in place, so the lowering
- * forgets all scratch values after a node with side effects. vkt_recall returns {0} if the key is unknown. */
+/* vkt_remember records that the dispatches so far have filled the scratch value t from values of the graph. vkt_recall
+ * returns the scratch value of a key, so that later nodes need not compute it; {0}: the key is unknown. The key holds
+ * everything on which the content of the scratch value depends: ids of values, sizes, and the number of a kernel,
+ * because different kernels use different contents. The key has at most VKT_KEY_MAX bytes and no padding bytes. A node
+ * with side effects may change values in place, so the lowering forgets all scratch values after such a node. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
-/* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
- * there is none, or it is of another kind. Epilogues that no caller applies get dispatches of their own, in place. */
+/* Returns the next epilogue of the node that is being lowered, if it is of this kind. The caller must apply it. NULL:
+ * there is none, or it is of another kind. An epilogue that emit does not ask for gets dispatches of its own, which
+ * compute it in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 /* Returns the companion of the node that is being lowered. The caller must then do the companion's work in the node's
  * dispatches. NULL: there is none. If emit does not call this function, the companion gets dispatches of its own, at
  * its position in the graph. */
 const vkt_node *vkt_fuse_companion(vkt_emit *e);
-/* Returns the node of a relu's gradient that is fused to the node being lowered; NULL: there is none. Let v and dy be
- * inputs 0 and 1 of the returned node. Emit computes the input slope_in (vkt_op) as it loads it: dy where v > 0, else
+/* Returns the relu's gradient that is fused to the node being lowered; NULL: there is none. Let v and dy be inputs 0
+ * and 1 of the returned node. As emit's kernels load the input slope_in (vkt_op), they compute it: dy where v > 0, else
  * 0. */
 const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
@@ -541,10 +544,10 @@ static inline bool vkt_stores_16_bits(vkt_precision p)
     return p == VKT_PRECISION_F16 || p == VKT_PRECISION_BF16;
 }
 
-/* Which values are stored in 16 bits, and in which type. */
+/* Says which values are stored in 16 bits, and in which type. */
 typedef struct vkt_storage {
     vkt_precision precision;
-    const bool *half; /* [value id]: it is stored in 16 bits; an alias has the entry of its root. NULL: no value is */
+    const bool *half; /* [value id]: stored in 16 bits. An alias has the entry of its root. NULL: no value is */
 } vkt_storage;
 /* Calls emit for the nodes in order, prologue nodes first. Leaves out node i if live[i] is false; `live` NULL: leaves
  * out none. On VKT_OK the caller frees with vkt_lower_free. */
@@ -561,8 +564,8 @@ struct vkt_case_input {
     vkt_layout layout;
     vkt_shape shape;
     float lo, hi;   /* f32: values are uniform in [lo, hi) */
-    float grid;     /* f32: values are multiples of this power of two; 0: any value. Sums of few products are then
-                     * exact, so a maximum has the same winner in f32 and in the reference */
+    float grid;     /* f32: values are multiples of this power of two, so that sums of few products are exact. Then a
+                     * maximum is the same element in f32 and in the reference. 0: any values */
     uint32_t bound; /* u32, u8: values are uniform in [0, bound) */
     bool absent;    /* an optional input that is left out */
     bool distinct;  /* f32: any two of the n values differ by (hi - lo) / (2 * n) or more, so maxima have no ties */

@@ -178,7 +178,7 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
-/* Returns the node's key, combined with the program's precision and with the storage of values in 16 bits. */
+/* Returns the node's key, combined with the program's precision and with the types of values stored in 16 bits. */
 static uint64_t key_as_stored(const vkt_emit *e)
 {
     const vkt_node *n = e->node;
@@ -281,8 +281,8 @@ const vkt_node *vkt_fuse_slope(const vkt_emit *e)
     return node_at(e->g, e->node->slope);
 }
 
-/* Refuses a value that no allocation of the device can hold. This check is before emit, because emit would split the
- * work on such a value into dispatches. */
+/* Refuses a value that no allocation of the device can hold. Emit alone need not fail for such a value: it splits the
+ * work into several dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {
@@ -319,7 +319,8 @@ static void emit_node(vkt_emit *e, const vkt_node *n)
     }
 }
 
-/* Returns the last variant in e->picked, from entry `first` on, that has an alternative; VKT_V_COUNT: there is none. */
+/* Finds the last choice in e->picked, from entry `first` on, that still has another usable variant. Returns the variant
+ * that was chosen there; VKT_V_COUNT: there is no such choice. */
 static vkt_variant last_choice(const vkt_emit *e, size_t first)
 {
     for (size_t i = e->n_picked; i-- > first;) {
@@ -329,9 +330,9 @@ static vkt_variant last_choice(const vkt_emit *e, size_t first)
     return VKT_V_COUNT;
 }
 
-/* Lowers a node and its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
- * all of them together. If a variant needs a kernel that this build does not have, the node is lowered again without
- * that variant. */
+/* Lowers a node and its epilogues. All these dispatches have the index of the node, so a pass that moves or repeats
+ * dispatches keeps them together. If a variant needs a kernel that this build does not have, the node is lowered again
+ * without that variant. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     const size_t dispatches = e->n, extras = e->n_extra, remembered = e->n_memory, picked = e->n_picked;

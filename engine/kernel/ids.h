@@ -1,4 +1,4 @@
-/* kernel/ids.h - one number per entry of shaders/kernels.def. It uses no Vulkan, so ops can name kernels as data. */
+/* kernel/ids.h - one number per entry of shaders/kernels.def. This file uses no Vulkan, so ops can include it. */
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
@@ -10,12 +10,12 @@ typedef enum vkt_kernel_id {
 #include "kernels.def"
 #undef VKT_KERNEL
     VKT_K_COUNT,
-    /* The ids from VKT_K_COUNT to VKT_K_END - 1 are for kernels that a program adds (vkt_kernel_add). */
+    /* The ids from VKT_K_COUNT to VKT_K_END - 1 are for kernels that vkt_kernel_add adds. */
     VKT_K_END = VKT_K_COUNT + 8
 } vkt_kernel_id;
 
-/* VKT_KF_*: the flags of an entry. SUBGROUP: a work group is one full subgroup. So specialization constant 0, the
- * number of lanes of a work group, is the size of the kernel's subgroups. */
+/* VKT_KF_*: the flags of an entry. SUBGROUP: a work group is one full subgroup. Specialization constant 0 is the number
+ * of lanes of a work group, and so the size of a subgroup. */
 #define VKT_KF_SUBGROUP 1u
 /* A work group is one full subgroup or several. Specialization constant 0 is a multiple of the subgroup size, and the
  * constant SUBGROUPS_SPEC (abi/lanes.abi.h) is the number of subgroups. */
@@ -31,9 +31,9 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
-/* The size of subgroups that a kernel wants. SHORT: the kernel needs many registers, and a lane of a short subgroup
- * gets more registers. SHUFFLES: each lane reads the values of all other lanes, so its work grows with the number of
- * lanes. */
+/* With one of these flags, a kernel has subgroups of its own size (vkt_limits). SHORT: the kernel needs many registers,
+ * and a lane of a short subgroup gets more registers. SHUFFLES: each lane reads the values of all other lanes, so the
+ * work of a lane grows with the size of the subgroup. */
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 

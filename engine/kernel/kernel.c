@@ -12,7 +12,7 @@
 #include "base/system.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
-/* Kernels that the program has added (vkt_kernel_add). */
+/* The kernels that vkt_kernel_add has added. */
 static const vkt_kernel_entry *added;
 static uint32_t n_added;
 
@@ -70,8 +70,8 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* Vulkan objects that several pipelines of one entry share. An entry has two of these structs: one for its pipelines
- * with texel loads, one for those without. */
+/* Vulkan objects that several pipelines of one kernel share. A kernel has two of these structs: [1] is for its
+ * pipelines with texel loads, and [0] is for its other pipelines. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
@@ -149,7 +149,7 @@ static VkDescriptorType type_of(const vkt_kernel_entry *kernel, bool texel, uint
                                                   : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-/* Makes a set layout. A failed call leaves the handle undefined, so the handle is reset for cache_destroy. */
+/* Makes a set layout. A failed Vulkan call leaves the handle undefined, so it is set to null for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
@@ -190,8 +190,8 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, boo
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* Makes the shader module of an entry. All pipelines that one call of vkt_pipelines_get makes from this entry share the
- * module. */
+/* Makes the shader module of a kernel, unless it exists. The pipelines of this kernel that one call of
+ * vkt_pipelines_get makes share the module. */
 static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     const vkt_module *spv = texel ? &kernel->spv_texel : &kernel->spv;
@@ -215,7 +215,7 @@ static void free_module(vkt_ctx *ctx, variant *v)
     v->module = VK_NULL_HANDLE;
 }
 
-/* A pipeline that is to be made. Any thread makes the Vulkan call; the caller's thread checks its result. */
+/* A pipeline that is to be made. Any thread of run_jobs makes the Vulkan call. The caller's thread checks `result`. */
 typedef struct job {
     const vkt_kernel_entry *kernel;
     variant *variant;
@@ -259,7 +259,7 @@ static void run_job(vkt_ctx *ctx, job *j)
     if (j->result != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
 }
 
-/* Gives the pipeline a name for debuggers. If it could not be made, logs the failure. */
+/* Gives the pipeline a name for debuggers. If the Vulkan call failed, logs the failure and returns it. */
 static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 {
     const key *k = &j->e->key;
@@ -276,7 +276,7 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
     return VKT_OK;
 }
 
-/* ---- making many pipelines: drivers compile in these calls, so several threads make them in parallel ---- */
+/* ---- making many pipelines: a driver compiles in each Vulkan call, so several threads make calls in parallel ---- */
 
 enum { MAX_THREADS = 16 };
 
@@ -349,7 +349,7 @@ typedef struct job_list {
     size_t n, cap;
 } job_list;
 
-/* Adds a job for `k`. */
+/* Adds a job that makes the pipeline of k. */
 static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_entry *kernel, const key *k, job_list *jobs)
 {
     variant *v = &c->variants[k->id][k->texel];

@@ -1,6 +1,6 @@
 /* kernel/kernel.h - the entries of shaders/kernels.def with their SPIR-V, and the pipeline for a kernel's id. An op
- * chooses the kernel for a node. An entry has one or two modules: the second one reads some bindings by texel loads.
- * The caller chooses between them (`texel`). */
+ * chooses the kernel for a node. An entry has one or two modules. The second module is the texel variant, which reads
+ * some bindings by texel loads. The caller chooses the module by `texel`. */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
@@ -45,13 +45,14 @@ typedef struct vkt_pipeline {
 
 /* Returns the pipeline for an entry and its constants. spec[i] is constant_id i, and constant_id 0 is the work-group
  * size in x. The pipeline is made on first use and owned by the context; the pointer stays valid as long as the
- * context. `texel` asks for the texel variant (ignored if there is none); `storage` is described in abi/storage.abi.h.
- * Errors are VKT_E_ARG, VKT_E_NOMEM, and those of vkt_vk_check. */
+ * context. `texel` asks for the texel variant (ignored if there is none). `storage` is described in abi/storage.abi.h.
+ * Errors: VKT_E_ARG, VKT_E_UNSUPPORTED (this build does not have the kernel), and those of vkt_module_unpack and
+ * vkt_vk_check. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
-/* The arguments of one pipeline for vkt_pipelines_get, which returns n pipelines. Pipelines that do not exist yet are
- * made in parallel, by at most 17 threads and at most one per core. If several fail, the error of the first one in the
- * order of `wants` is returned. */
+/* The arguments of vkt_pipeline_get for one of the n pipelines that vkt_pipelines_get returns. Pipelines that do not
+ * exist yet are made in parallel, by at most 17 threads and at most one per core. If several pipelines fail,
+ * vkt_pipelines_get returns the error of the pipeline that is first in `wants`. */
 typedef struct vkt_pipeline_want {
     vkt_kernel_id id;
     bool texel;
@@ -61,8 +62,8 @@ typedef struct vkt_pipeline_want {
 } vkt_pipeline_want;
 vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint32_t n, const vkt_pipeline **out);
 
-/* shader.c: makes the pipeline of an application's shader, and the layouts of this pipeline. The caller destroys them
- * (vkt_shader_pipeline_destroy), also after an error. Errors are those of vkt_vk_check. */
+/* shader.c: makes the pipeline of an application's shader, and the layouts of this pipeline. The caller must call
+ * vkt_shader_pipeline_destroy, also after an error. Errors are those of vkt_vk_check. */
 vkt_result vkt_shader_pipeline_make(vkt_ctx *ctx, const vkt_shader *s, vkt_pipeline *out);
 void vkt_shader_pipeline_destroy(vkt_ctx *ctx, vkt_pipeline *p);
 

@@ -1,5 +1,5 @@
-/* kernel/module.c - see module.h. Without VKT_INFLATE (cmake/Shaders.cmake: VKT_COMPRESS_SPIRV is off) all modules are
- * stored as they are, and zlib is not used. */
+/* kernel/module.c - see module.h. VKT_INFLATE is defined if the CMake option VKT_COMPRESS_SPIRV is on. Otherwise all
+ * modules are stored as they are, and zlib is not used. */
 #include "kernel/module.h"
 
 #if VKT_INFLATE

@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/self_test.abi.h"
 
-/* Each element of x is a whole number from 0 to 31, so the largest sum is 64 * 31^2. This is far below 2^24, so all
+/* Each element of x is a whole number from 0 to 31. So no sum is above 64 * 31^2 + 128 * 31, which is below 2^24. All
  * sums are exact in f32. */
 enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MAX_LANES = 128 };
 static const float untouched = -1;
@@ -17,7 +17,7 @@ typedef struct vec4 {
     float v[4];
 } vec4;
 
-/* The values that a lane computes before it reads sums of other lanes. */
+/* What a lane computes before it reads the sums of other lanes. */
 typedef struct lane_state {
     vec4 sum[4], fetched, apart;
 } lane_state;

@@ -176,8 +176,8 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path)
     return ctx->keeps_cache ? vkt_cache_path(ctx, VKT_TUNING_SUFFIX, path) : VKT_OK;
 }
 
-/* Reads the file's entries. A missing file has no entries. A file that cannot be used has no entries either, and the
- * function logs a warning. VKT_E_NOMEM. */
+/* Reads the file's entries. If there is no file, *n is 0. If the file cannot be used, *n is 0, and the function logs a
+ * warning. VKT_E_NOMEM. */
 static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, size_t *n)
 {
     vkt_host quiet = ctx->host; /* a host that logs nothing, because a missing file is not an error */

@@ -2,7 +2,7 @@
  * directory. vkt-bench --tune writes it. A context reads it when its first program is made.
  *
  * The file belongs to one device, driver and subgroup size, and to the shaders that were measured. If one of these has
- * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. It is text:
+ * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. The file is text:
  *
  *   vktrain tuning 2                        a file of version 1 can be read; it has no tiles
  *   device 00010005-...
@@ -21,8 +21,8 @@ typedef struct vkt_tuning_id {
     uint64_t shaders; /* hash of all SPIR-V modules of the library, as they are stored */
 } vkt_tuning_id;
 
-/* Loads the file's entries into ctx->limits.choices, on the first call for a context. Does nothing if VKT_NO_TUNING=1
- * is set, if the context keeps no cache, or if there is no cache directory. VKT_E_NOMEM. */
+/* Loads the file's entries into ctx->limits.choices. Only the first call for a context does so. Does nothing if
+ * VKT_NO_TUNING=1 is set, if the context keeps no cache, or if there is no cache directory. VKT_E_NOMEM. */
 vkt_result vkt_tuning_use(vkt_ctx *ctx);
 /* Merges entries into the file: a new entry replaces an old one with the same key. Replaces the file atomically, and
  * loads its entries into ctx->limits.choices. VKT_E_STATE if the context keeps no cache or there is no cache directory;
@@ -35,7 +35,8 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path);
 /* ---- the text ---- */
 void vkt_tuning_encode(const vkt_tuning_id *id, const vkt_tuned *list, size_t n, vkt_text *out);
 /* Reads a text of n_bytes bytes and a NUL. *list is sorted by rising key; the caller owns the list (vkt_free). If the
- * text is wrong, *list is NULL, and *fault says in a few words what is wrong; else *fault is NULL. VKT_E_NOMEM. */
+ * text is wrong, the function returns VKT_OK, *list is NULL, and *fault says in a few words what is wrong. If the text
+ * is right, *fault is NULL. VKT_E_NOMEM. */
 vkt_result vkt_tuning_decode(const vkt_host *h, const vkt_tuning_id *id, const char *text, size_t n_bytes,
                              vkt_tuned **list, size_t *n, const char **fault);
 

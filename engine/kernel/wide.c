@@ -14,16 +14,17 @@
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
-/* The drivers that are faster with vectors of 512 bits than of 256, by their names in vkt_device_info. Mesa 22.3.6 was
- * measured, and passed the tests of ops and training with 512 bits. No other driver is tried: on Mesa 25.0.7 a product
- * of 1024 x 1024 took 150 ms instead of 12 ms, and Mesa 26 ended the process. The version of Mesa is only in this name,
- * because the driverVersion of llvmpipe is always 1. */
+/* The drivers that are faster with vectors of 512 bits than with 256 bits: the start of vkt_device_info.driver. Mesa
+ * 22.3.6 was measured, and passed the tests of ops and training with 512 bits. No other driver gets 512 bits: on Mesa
+ * 25.0.7 a product of 1024 x 1024 took 150 ms instead of 12 ms, and Mesa 26 ended the process. Only this text has the
+ * version of Mesa: the driverVersion of llvmpipe is always 1. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but are slower with it.
- * llvmpipe stores a vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half
- * of a 512-bit store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and
- * 0.6 ns with vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55 ms.) */
+/* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but llvmpipe is slower on
+ * them with 512 bits. llvmpipe stores a vector to its stack once for each word that it extracts. Intel's CPUs do not
+ * forward the upper half of a 512-bit store to a load; the load waits 16 cycles for the cache instead. On Emerald
+ * Rapids, a word took 5.6 ns with 512 bits and 0.6 ns with 256 bits. A step of the MNIST network took 64 ms with 512
+ * bits and 55 ms with 256 bits. */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;
@@ -37,8 +38,9 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context like vkt_ctx_open_unless. If the context's vectors are wide, for any reason, runs the self-test.
- * VKT_E_WRONG: the self-test has found a wrong number. After a failure, `why` is a text with the reason. */
+/* Opens a context like vkt_ctx_open_unless. Runs the self-test if the context's vectors have 512 bits, also if the user
+ * has set the width. VKT_E_WRONG: the self-test has found a wrong number. After a failure, `why` is a text with the
+ * reason. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {
@@ -78,7 +80,7 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     char why[80];
     if (!vkt_env_set(WIDTH, "512")) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
     const vkt_result r = open_tested(params, h, loader, NULL, out, why);
-    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS or its file is wrong */
+    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS, or its file, is wrong */
         (void)vkt_env_set(WIDTH, NULL);
         return r;
     }

@@ -6,7 +6,8 @@
 #include "nn/builder.h"
 #include "train/lora.h"
 
-/* Finds B of the adapter whose A is parameter i. n: bytes of the layer's name. */
+/* Fills in *out for the adapter whose matrix A is parameter i: finds the matrix B, and checks both shapes. n: bytes of
+ * the layer's name. */
 static vkt_result find_b(const vkt_host *h, const vkt_store *s, uint32_t i, size_t n, vkt_adapter *out)
 {
     char shapes[2][80];

@@ -1,8 +1,8 @@
-/* lm/generate.c - see vktrain/generate.h. Programs differ in the number of tokens that they compute. All of them have
- * the same arrays for the cache.
+/* lm/generate.c - see vktrain/generate.h. A generator has two programs: one for a chunk of tokens, one for a single
+ * token. Both have the same arrays for the cache.
  *
- * A program may compute more tokens than a text has left. The rows that the others write to the cache are behind the
- * text, so no query sees them before they are written again. */
+ * A run for a chunk may get fewer tokens than it computes. The surplus tokens write rows of the cache behind the text.
+ * No query of the text reads these rows, and later tokens of the text overwrite them. */
 #include "vktrain/generate.h"
 
 #include <math.h>
@@ -10,16 +10,16 @@
 #include "lm/lm.h"
 #include "lm/sampler.h"
 
-/* WORTH: a run for a chunk takes as long as one for a token for each WORTH tokens of the chunk (SmolLM2-135M on two
- * cores: 64 tokens as long as 10). */
+/* WORTH: a run for a chunk of n tokens takes about as long as n / WORTH runs for a single token. (SmolLM2-135M on two
+ * cores: a run for 64 tokens takes as long as 10 runs for one token.) */
 enum { DEFAULT_CHUNK = 64, DEFAULT_CONTEXT = 2048, PROGRAMS = 2, WORTH = 6 };
 
-/* The network for so many tokens. */
+/* The network for `tokens` tokens, and its program. */
 typedef struct step {
     uint32_t tokens;
     vkt_graph *graph;
     vkt_program *program;
-    vkt_tensor ids, past, last; /* inputs. last: which of the tokens has the logits that are wanted */
+    vkt_tensor ids, past, last; /* inputs. last: index of the token in `ids` whose logits are computed */
     vkt_tensor logits;
 } step;
 
@@ -32,8 +32,8 @@ struct vkt_generator {
     vkt_array **keys, **values; /* one for each block */
     uint64_t bytes;
     step steps[PROGRAMS]; /* the last one is for one token */
-    uint32_t *ids;        /* of one run */
-    float *logits;        /* behind the last token in the cache */
+    uint32_t *ids;        /* the input of one run */
+    float *logits;        /* logits of the token that follows the last token in the cache */
     vkt_sampler sampler;
     uint32_t length;  /* tokens in the cache */
     bool has_pending; /* `pending` is a token of the text, and not in the cache yet */
@@ -64,7 +64,7 @@ void vkt_generator_destroy(vkt_generator **pg)
     *pg = NULL;
 }
 
-/* ---- making one ---- */
+/* ---- making a generator ---- */
 
 static vkt_result check(const vkt_generator_params *p, const vkt_host *h, const vkt_gguf_model *m)
 {
@@ -94,7 +94,7 @@ static vkt_result make_arrays(vkt_generator *g, const char *name, vkt_array ***o
     return VKT_OK;
 }
 
-/* Builds the network of s in b. */
+/* Builds the network of step s. */
 static vkt_result build(vkt_generator *g, step *s, vkt_builder *b, const vkt_lora_params *lora)
 {
     s->ids = vkt_input(s->graph, "ids", VKT_U32, VKT_ROWS, vkt_shape2(1, s->tokens));
@@ -182,7 +182,7 @@ static vkt_result run(vkt_generator *g, const step *s, uint32_t n)
     return vkt_program_read(s->program, s->logits, g->logits, 4ull * g->vocabulary);
 }
 
-/* Puts the token that was chosen last into the cache, so that g->logits follow it. */
+/* Puts the token that was chosen last into the cache. Then g->logits are the logits of the token that follows it. */
 static vkt_result catch_up(vkt_generator *g)
 {
     if (!g->has_pending) return VKT_OK;
@@ -192,7 +192,7 @@ static vkt_result catch_up(vkt_generator *g)
     return VKT_OK;
 }
 
-/* Returns whether a text of `tokens` more tokens fits. */
+/* Checks that the context has room for `tokens` more tokens. */
 static vkt_result check_room(const vkt_generator *g, size_t tokens)
 {
     const uint32_t length = vkt_generator_length(g);

@@ -6,9 +6,9 @@
 #include "io/gguf.h"
 #include "record/record.h"
 
-enum { PIECE_BYTES = 1 << 20 }; /* of rows that are put in another order */
+enum { PIECE_BYTES = 1 << 20 }; /* put_rows reorders rows in pieces of about this size */
 
-/* Returns tensor i of all tensors that a model may have; NULL: there are i or fewer. */
+/* Returns tensor i of all tensors that a model may have; NULL: the model has i tensors or fewer. */
 static vkt_lm_tensor *tensor_at(vkt_lm *m, uint32_t i)
 {
     enum { OUTSIDE = 3, IN_BLOCK = 14 };
@@ -65,13 +65,13 @@ uint32_t vkt_lm_source_row(const vkt_gguf_model *m, uint32_t row)
 
 /* ---- upload ---- */
 
-/* The file that is read, and the model that is made of it. */
+/* The file that is read, and the model that is made from the file. */
 typedef struct loader {
     const vkt_gguf *g;
     vkt_lm *m;
 } loader;
 
-/* Writes `bytes` bytes at `offset`, a multiple of 4. Zeros follow them up to a multiple of 4. */
+/* Writes `bytes` bytes at `offset`, a multiple of 4. Then writes zeros up to the next multiple of 4 bytes. */
 static vkt_result put(vkt_array *a, uint64_t offset, const uint8_t *data, uint64_t bytes)
 {
     const uint64_t whole = bytes / 4 * 4;
@@ -82,7 +82,7 @@ static vkt_result put(vkt_array *a, uint64_t offset, const uint8_t *data, uint64
     return vkt_array_write(a, offset + whole, &tail, sizeof tail);
 }
 
-/* Uploads the rows of a query's or key's tensor, in the order of transformers. */
+/* Uploads the rows of a query or key tensor in the order of the library transformers: see vkt_lm_source_row. */
 static vkt_result put_rows(const loader *l, const vkt_gguf_tensor *t, vkt_array *a)
 {
     const uint64_t row_bytes = t->bytes / t->dims[1];
@@ -103,7 +103,7 @@ static vkt_result put_rows(const loader *l, const vkt_gguf_tensor *t, vkt_array 
     return r;
 }
 
-/* Reads a vector, which becomes float. */
+/* Reads a vector, converts it to f32 and uploads it. */
 static vkt_result load_vector(loader *l, const vkt_gguf_tensor *t, vkt_lm_tensor *out)
 {
     const uint64_t bytes = 4 * t->elements;
@@ -117,7 +117,7 @@ static vkt_result load_vector(loader *l, const vkt_gguf_tensor *t, vkt_lm_tensor
     return r;
 }
 
-/* Reads the tensor `name`, a matrix or a vector. `heads`: its rows are those of a query or key. */
+/* Uploads the tensor `name`, a matrix or a vector. `heads`: the tensor is that of the queries or keys. */
 static vkt_result load(loader *l, const char *name, bool heads, vkt_lm_tensor *out)
 {
     const vkt_gguf_tensor *t = vkt_gguf_find_tensor(l->g, name);
@@ -237,13 +237,13 @@ vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out)
 static vkt_result copy_all(vkt_lm *m, vkt_ctx *ctx)
 {
     vkt_lm_tensor *t;
-    vkt_array *copy; /* m->..array leads to it */
+    vkt_array *copy; /* not stored: t->array->next leads to the copy */
     for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++)
         if (t->array) VKT_TRY(vkt_array_copy(t->array, ctx, &copy));
     return VKT_OK;
 }
 
-/* Destroys the copies in a context that is not that of vkt_lm_create. */
+/* Destroys the copies in ctx, which is not the context of vkt_lm_create. */
 static void remove_copies(vkt_lm *m, const vkt_ctx *ctx)
 {
     vkt_lm_tensor *t;

@@ -7,8 +7,9 @@
 
 /* A tensor on the device. */
 typedef struct vkt_lm_tensor {
-    vkt_array *array; /* u32 (N): the bytes of the file; f32 (rows,columns) or (columns) if it has floats. Other
-                       * contexts have copies of it (vkt_array_copy), which belong to the model */
+    /* A vector: f32 (columns). A matrix of f32: f32 (rows,columns). Another matrix: u32 (N), the bytes of the file. The
+     * copies of the array in other contexts (vkt_array_copy) belong to the model, too. */
+    vkt_array *array;
     vkt_quant format; /* 0: f32 */
     uint32_t rows;    /* 0: a vector */
     uint32_t columns;
@@ -26,16 +27,15 @@ struct vkt_lm {
     vkt_host host;
     vkt_gguf_model model;                  /* `name` is a copy; rope_divisors is NULL */
     char *name;                            /* model.name */
-    vkt_lm_tensor embedding, norm, output; /* output: no array if the model is tied */
+    vkt_lm_tensor embedding, norm, output; /* output.array is NULL if the model is tied */
     vkt_lm_block *blocks;                  /* model.blocks of them */
-    float *rope_factors;                   /* divisors of the frequencies, model.rope_width / 2; NULL: none */
+    float *rope_factors;                   /* model.rope_width / 2 divisors of the frequencies; NULL: none */
     float attention_scale;                 /* factor of the scores */
     uint64_t bytes;                        /* of all arrays of a context */
 };
 
-/* Returns the row of a GGUF file's tensor which is row `row` of the same tensor of transformers. For query and key of
- * the architecture llama, the file has the numbers 2 i and 2 i + 1 of a head in the places of i and i + rope_width / 2.
- */
+/* Returns the row of a GGUF file's query or key tensor that is row `row` of the same tensor in transformers. With the
+ * architecture llama, rows i and i + rope_width / 2 of a head of transformers are rows 2 i and 2 i + 1 in the file. */
 uint32_t vkt_lm_source_row(const vkt_gguf_model *m, uint32_t row);
 /* Computes m->rope_factors and m->attention_scale. */
 vkt_result vkt_lm_rope(vkt_lm *m, const vkt_gguf *g, const vkt_gguf_model *model);

@@ -39,7 +39,7 @@ static void adapters_close(adapters *all)
     vkt_free(all->h, all->places);
 }
 
-/* Reads an adapter. The rows of B get the order of the file. The caller frees *values (vkt_free). */
+/* Reads A, then B, of adapter i. The rows of B get the order of the GGUF file. The caller frees *values (vkt_free). */
 static vkt_result read_permuted(const adapters *all, uint32_t i, float **values)
 {
     const vkt_adapter *a = &all->list[i];
@@ -67,7 +67,7 @@ static vkt_result read_permuted(const adapters *all, uint32_t i, float **values)
 typedef struct tensors {
     vkt_gguf_tensor *all;
     char (*names)[VKT_LORA_NAME_ROOM];
-    float **values; /* one for each adapter */
+    float **values; /* one array for each adapter: A, then B */
     size_t n;
 } tensors;
 
@@ -125,7 +125,7 @@ vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part
 
 /* ---- a merged model ---- */
 
-/* The file that is written. `adapter` has for each tensor the number of its adapter, or UINT32_MAX. */
+/* The file that is written. adapter[i] is the index of the adapter of tensor i. UINT32_MAX: tensor i has none. */
 typedef struct merge {
     const adapters *all;
     const vkt_gguf *g;
@@ -133,8 +133,8 @@ typedef struct merge {
     double scale;
     uint32_t *adapter;
     vkt_gguf_tensor *tensors;
-    float *row;  /* numbers of the longest row */
-    void *bytes; /* of the tensor that was made last */
+    float *row;  /* a buffer for one row of any merged matrix */
+    void *bytes; /* the bytes of the tensor that was merged last */
 } merge;
 
 static uint64_t bytes_of(vkt_gguf_type type, uint64_t elements)
@@ -157,7 +157,7 @@ static bool store_q8_0(const float *x, uint64_t n, uint8_t *out)
     return true;
 }
 
-/* Stores n numbers of a row in the type of the merge. Returns false if one is not finite in this type. */
+/* Stores the n numbers of a row as `type`. Returns false if a number is not finite in this type. */
 static bool store_row(vkt_gguf_type type, const float *x, uint64_t n, void *out)
 {
     for (uint64_t i = 0; i < n; i++)
@@ -172,7 +172,7 @@ static bool store_row(vkt_gguf_type type, const float *x, uint64_t n, void *out)
     return true;
 }
 
-/* Adds scale * B A to row `i` of W, which is in m->row. `values` has A, then B in the order of the file. */
+/* Adds row `i` of scale * B A to m->row, which has row `i` of W. `values` is from read_permuted. */
 static void add_product(const merge *m, const vkt_adapter *a, const float *values, uint32_t i)
 {
     const float *b = values + (uint64_t)a->rank * a->in + (uint64_t)i * a->rank;
@@ -183,7 +183,7 @@ static void add_product(const merge *m, const vkt_adapter *a, const float *value
     }
 }
 
-/* Makes the bytes of merged tensor i: a vkt_gguf_fill. */
+/* Merges tensor i and returns its bytes in *data: the callback of vkt_gguf_write_with. */
 static vkt_result make_tensor(void *user, size_t i, const void **data)
 {
     merge *m = user;
@@ -210,7 +210,7 @@ static vkt_result make_tensor(void *user, size_t i, const void **data)
     return r;
 }
 
-/* Marks the tensors that are merged. */
+/* Copies the list of tensors. Marks the tensors that have an adapter, and gives them the type m->type. */
 static vkt_result mark(merge *m)
 {
     const vkt_gguf *g = m->g;
@@ -242,7 +242,7 @@ static vkt_result mark(merge *m)
 
 static vkt_result write_merged(merge *m, const char *path)
 {
-    /* The numbers of llama.cpp for files that are mostly of one type. */
+    /* llama.cpp's numbers for "general.file_type": 0 is F32, 1 is mostly F16, 7 is mostly Q8_0. */
     const uint32_t file_type = m->type == VKT_GGUF_F32 ? 0 : m->type == VKT_GGUF_F16 ? 1 : 7;
     const vkt_gguf *g = m->g;
     const vkt_host *h = m->all->h;

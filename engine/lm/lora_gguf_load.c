@@ -1,4 +1,4 @@
-/* lm/lora_gguf_load.c - GGUF files of adapters are read: their options, and the values of a store. */
+/* lm/lora_gguf_load.c - reads a GGUF file of adapters: its options, and the values for a store. */
 #include <math.h>
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ typedef struct source {
 
 /* ---- the file ---- */
 
-/* Checks a text among the metadata. */
+/* Checks that the metadata value of `key` is the text `want`. */
 static vkt_result want_text(const source *f, const char *key, const char *want)
 {
     const vkt_gguf_meta *meta = vkt_gguf_find_meta(f->g, key);
@@ -38,7 +38,7 @@ static vkt_result want_text(const source *f, const char *key, const char *want)
     return vkt_fail(f->h, VKT_E_UNSUPPORTED, "%s: \"%s\": want \"%s\", got \"%.40s\"", f->path, key, want, got);
 }
 
-/* Reads alpha. Refuses options of adapters that this library does not know. */
+/* Reads alpha. Refuses a key that begins with "adapter." and is not in `known`. */
 static vkt_result read_options(source *f)
 {
     static const char alpha[] = "adapter.lora.alpha";
@@ -64,7 +64,7 @@ static vkt_result read_options(source *f)
     return VKT_OK;
 }
 
-/* Checks that A is (rank, in) and B (out, rank), and that all adapters have one rank. */
+/* Checks that A is (rank, in), that B is (out, rank), and that all adapters have the same rank. */
 static vkt_result check_shapes(source *f, const entry *e)
 {
     const uint64_t rank = e->a->dims[1];
@@ -76,7 +76,7 @@ static vkt_result check_shapes(source *f, const entry *e)
                     MOST_RANK, e->a->name, (unsigned long long)rank);
 }
 
-/* Lists the adapters. Each tensor must be a half of one, for a layer that the model has. */
+/* Lists the adapters. Each tensor of the file must be the A or B of an adapter, and the model must have its layer. */
 static vkt_result list_adapters(source *f)
 {
     const size_t n = vkt_gguf_n_tensors(f->g);
@@ -101,7 +101,7 @@ static vkt_result list_adapters(source *f)
     return VKT_OK;
 }
 
-/* Opens a file, and checks all but the numbers. */
+/* Opens a file, and checks everything but the values. */
 static vkt_result source_open(const vkt_host *h, const vkt_gguf_model *m, const char *path, source *f)
 {
     *f = (source){ .h = h, .path = path, .m = m };
@@ -124,9 +124,10 @@ static void layer_name(const vkt_lora_place *place, const char *end, char name[N
     snprintf(name, NAME_ROOM, "model.layers.%u.%s%s", place->block, vkt_lora_layer(place->kind), end);
 }
 
-/* ---- its options ---- */
+/* ---- the options ---- */
 
-/* A matrix of which all blocks have an adapter gives one short name; others give the names of their layers. */
+/* Adds the names of the layers that have an adapter. If a matrix has an adapter in all blocks, one short name, for
+ * instance "q_proj", stands for all of its layers. */
 static vkt_result add_targets(const source *f, vkt_peft_config *c)
 {
     uint32_t count[VKT_LORA_KINDS] = { 0 };
@@ -167,9 +168,10 @@ vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_model *mode
     return r;
 }
 
-/* ---- its numbers ---- */
+/* ---- the values ---- */
 
-/* Refuses a file with adapters that the store does not have: the model would not be the one that was saved. */
+/* Refuses a file with an adapter that the store does not have. Without this adapter, the model would differ from the
+ * saved one. */
 static vkt_result check_all_used(const source *f, const vkt_store *s)
 {
     for (uint32_t i = 0; i < f->n; i++) {
@@ -183,7 +185,8 @@ static vkt_result check_all_used(const source *f, const vkt_store *s)
     return VKT_OK;
 }
 
-/* Reads A or B of an adapter: `rows` rows of `columns` numbers. With in_heads, they get the order of transformers. */
+/* Reads A or B of an adapter: `rows` rows of `columns` numbers. With in_heads, the rows are put in the order of
+ * transformers. */
 static vkt_result read_half(const source *f, const char *name, uint32_t rows, uint32_t columns, bool in_heads,
                             float *to)
 {

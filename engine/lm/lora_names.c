@@ -43,7 +43,7 @@ bool vkt_lora_place_of_half(const char *name, vkt_lora_place *out, bool *is_b)
     if (sscanf(name, "blk.%9u.", &block) != 1) return false;
     for (uint32_t k = 0; k < VKT_LORA_KINDS; k++) {
         set_place(out, block, k);
-        /* The whole name is compared, so each place has one spelling. */
+        /* sscanf accepts "blk.03." too, so the name is compared with the only valid spelling. */
         const size_t n = strlen(out->tensor);
         if (strncmp(name, out->tensor, n) != 0) continue;
         *is_b = strcmp(name + n, ".lora_b") == 0;

@@ -5,7 +5,7 @@
 #include "lm/lm.h"
 #include "nn/builder.h"
 
-/* A network that is built. */
+/* A network that is being built. */
 typedef struct net {
     vkt_builder *b;
     vkt_graph *g;
@@ -14,7 +14,7 @@ typedef struct net {
     const vkt_lm_cache *cache; /* may be NULL */
 } net;
 
-/* Makes a tensor of the model an external value "<scopes>.<name>". */
+/* Returns an external value for a tensor of the model. The value's name is "<scopes>.<name>". */
 static vkt_tensor weight(const net *n, const char *name, const vkt_lm_tensor *t)
 {
     char full[2 * VKT_NAME_MAX];
@@ -45,7 +45,8 @@ static vkt_tensor linear(const net *n, const char *name, vkt_tensor x, const vkt
             .weight = t->array, .format = t->format, .out_features = t->rows, .bias = bias ? bias->array : NULL });
 }
 
-/* Normalizes each head of x (B,T,heads D) (qwen3), and rotates it by its position. Returns (B,heads,T,D). */
+/* Rotates each head of x (B,T,heads D) by the position of its token. With qwen3, normalizes each head first. Returns
+ * (B,heads,T,D). */
 static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char *norm_name,
                          const vkt_lm_tensor *head_norm)
 {
@@ -66,7 +67,7 @@ static vkt_tensor rotate(const net *n, vkt_tensor x, uint32_t heads, const char 
                                         .first = n->cache ? n->cache->past : (vkt_tensor){ 0 } });
 }
 
-/* Swaps heads and tokens: (B,i,j,D) -> (B,j,i,D). With one token, both have the same bytes. */
+/* Swaps heads and tokens: (B,i,j,D) -> (B,j,i,D). With one token the bytes do not change, so a reshape is enough. */
 static vkt_tensor swap(const net *n, vkt_tensor x)
 {
     static const uint32_t order[] = { 0, 2, 1, 3 };
@@ -182,7 +183,7 @@ vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const 
     return x;
 }
 
-/* Returns the weights of the output layer, and its external value. */
+/* Returns the weights of the output layer. Sets *w to their external value. */
 static const vkt_lm_tensor *output(vkt_builder *b, const vkt_lm *m, vkt_tensor *w)
 {
     const net n = { .b = b, .g = b->g, .m = m };
@@ -191,7 +192,7 @@ static const vkt_lm_tensor *output(vkt_builder *b, const vkt_lm *m, vkt_tensor *
         return &m->output;
     }
     const uint64_t numbers = b->array_numbers, bytes = b->array_bytes;
-    *w = weight(&n, "model.embed_tokens.weight", &m->embedding); /* the same value as that of embed */
+    *w = weight(&n, "model.embed_tokens.weight", &m->embedding); /* embed has counted these weights already */
     b->array_numbers = numbers;
     b->array_bytes = bytes;
     return &m->embedding;

@@ -1,4 +1,4 @@
-/* lm/peft.c - the adapters of a store and the folders of PEFT. */
+/* lm/peft.c - saves the adapters of a store to a folder of PEFT, and loads them. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -139,7 +139,8 @@ static bool is_adapter(const adapters *all, const char *name)
     return false;
 }
 
-/* Refuses a file with tensors that are no adapters of the store: the model would not be the one that was saved. */
+/* Refuses a file with a tensor that is no adapter of the store. Without this tensor, the model would differ from the
+ * saved one. */
 static vkt_result check_all_used(const adapters *all, const vkt_safetensors *st, const char *path)
 {
     for (size_t i = 0; i < vkt_safetensors_count(st); i++) {

@@ -10,7 +10,7 @@
 
 /* Returns "<folder>/<name>", which the caller frees (vkt_free); NULL: no memory. */
 char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name);
-/* Does what vkt_peft_config_open does, for the n bytes of a file that messages call `path`. */
+/* Parses the n bytes of an adapter_config.json, as vkt_peft_config_open does. Messages name the file `path`. */
 vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char *text, size_t n,
                                  vkt_peft_config **out);
 /* Writes adapter_config.json to `path`. VKT_E_IO, VKT_E_ARG (a name is not UTF-8). */

@@ -1,4 +1,4 @@
-/* lm/peft_config.c - adapter_config.json of a folder of PEFT: read and written. */
+/* lm/peft_config.c - reads and writes adapter_config.json of a folder of PEFT. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static bool is_text_of(const json_t *v, const char *one, const char *other)
     return !v || json_is_null(v) || (text && (strcmp(text, one) == 0 || strcmp(text, other) == 0));
 }
 
-/* Refuses what would make the adapter compute something else than this library does. */
+/* Refuses an option with which PEFT computes something else than this library does. */
 static vkt_result check_options(const source *f)
 {
     const char *key;
@@ -188,7 +188,7 @@ vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_pe
 
 /* ---- writing ---- */
 
-/* Returns whether the targets can be written as they are. */
+/* Returns whether the targets can be written as they are: there are some, and none has a '*'. */
 static bool are_names(const vkt_lora_params *lora)
 {
     for (uint32_t i = 0; i < lora->n_targets; i++)
@@ -211,7 +211,7 @@ static json_t *targets_to_json(const vkt_lora_params *lora, const vkt_adapter *l
     return NULL;
 }
 
-/* PEFT's own files have an integer here. */
+/* Returns an integer if x is one: files of PEFT itself have an integer as lora_alpha. */
 static json_t *number(double x)
 {
     return x == floor(x) && fabs(x) < 1e9 ? json_integer((json_int_t)x) : json_real(x);

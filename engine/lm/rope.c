@@ -4,12 +4,12 @@
 #include "io/gguf.h"
 #include "lm/lm.h"
 
-/* The turns of a pair of numbers over the model's first context. YaRN does not change the frequencies of pairs with
- * more than YARN_FAST turns, and divides those with fewer than YARN_SLOW turns (arXiv 2309.00071, section 3.2, where
- * the two are beta and alpha). */
+/* Limits of YaRN, in full turns that a pair of numbers makes over rope_context tokens. A pair with more than YARN_FAST
+ * turns keeps its frequency. The frequency of a pair with fewer than YARN_SLOW turns is divided by rope_factor.
+ * arXiv 2309.00071, section 3.2, calls YARN_FAST beta and YARN_SLOW alpha. */
 static const double YARN_FAST = 32, YARN_SLOW = 1;
 
-/* Returns the number of the pair that makes so many turns, which is no integer. */
+/* Returns the index of the pair that makes `turns` full turns, as a real number: it may be between two pairs. */
 static double pair_of_turns(const vkt_gguf_model *m, double turns)
 {
     const double two_pi = 6.283185307179586;
@@ -42,8 +42,8 @@ vkt_result vkt_lm_rope(vkt_lm *m, const vkt_gguf *g, const vkt_gguf_model *model
     if (model->rope_divisors) VKT_TRY(vkt_gguf_read_f32(g, model->rope_divisors->name, 0, n, m->rope_factors));
     for (uint32_t j = 0; yarn && j < n; j++)
         m->rope_factors[j] = (float)((double)m->rope_factors[j] * yarn_divisor(model, j));
-    /* YaRN multiplies sine and cosine of query and key by this number, so the scores by its square. It is 1 for a
-     * factor up to 1, as in transformers (modeling_rope_utils.py). */
+    /* YaRN multiplies sine and cosine of query and key by `length`, which multiplies the scores by the square of
+     * `length`. For a rope_factor up to 1, `length` is 1, as in transformers (modeling_rope_utils.py). */
     const double length = yarn ? 1 + 0.1 * log(fmax(model->rope_factor, 1)) : 1;
     m->attention_scale = (float)(length * length / sqrt(model->head_width));
     return VKT_OK;

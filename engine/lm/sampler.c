@@ -1,5 +1,5 @@
-/* lm/sampler.c - see sampler.h. The order of the tokens is found by a heap, as far as it is needed: mostly a few tokens
- * of a large vocabulary (Williams, Heapsort, 1964; Floyd, Treesort 3, 1964). */
+/* lm/sampler.c - see sampler.h. "The order" of the tokens is by falling logit. A choice mostly needs few tokens of the
+ * order. A heap finds these tokens without sorting the rest (Williams, Heapsort, 1964; Floyd, Treesort 3, 1964). */
 #include "lm/sampler.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ static vkt_result find_largest(const vkt_sampler *s, const float *logits, uint32
     return VKT_OK;
 }
 
-/* Returns the number of tokens that remain behind top_k and top_p, and sets *total to the sum of their weights. */
+/* Returns the number of tokens that remain after top_k and top_p. Sets *total to the sum of their weights. */
 static uint32_t filter(choice *c, double *total)
 {
     const vkt_sampler *s = c->s;
@@ -111,7 +111,8 @@ vkt_result vkt_sampler_choose(vkt_sampler *s, const float *logits, uint32_t draw
     const double u = (double)(((uint64_t)w.w[0] << 32 | w.w[1]) >> 11) * 0x1p-53;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t token = at_order(&c, i);
-        if (s->weight[token] <= 0) break; /* rounding of the sum: the last token with a weight */
+        /* Rounding may keep `sum` at or below u * total. The last token with a weight is then chosen. */
+        if (s->weight[token] <= 0) break;
         *id = token;
         sum += s->weight[token];
         if (sum > u * total) break;

@@ -10,15 +10,17 @@ typedef struct vkt_sampler {
     double temperature, top_p;
     uint32_t top_k;
     uint64_t seed;
-    double *weight;  /* by id */
+    double *weight;  /* of each token, by id */
     uint32_t *heap;  /* ids that are not in `order` yet */
-    uint32_t *order; /* the first ids of the order */
+    uint32_t *order; /* the first ids by falling logit, as many as were needed */
 } vkt_sampler;
 
-/* Makes the lists of s; its other members are set already. The caller calls vkt_sampler_release in any case. */
+/* Allocates weight, heap and order; the caller has set the other members. The caller calls vkt_sampler_release after an
+ * error, too. */
 vkt_result vkt_sampler_init(vkt_sampler *s);
 void vkt_sampler_release(vkt_sampler *s);
-/* Chooses token number `draw` by n logits. VKT_E_NAN: see vkt_generator_next. */
+/* Chooses a token by the s->n logits. `draw` is the number of tokens chosen before; it selects the random number.
+ * VKT_E_NAN: see vkt_generator_next. */
 vkt_result vkt_sampler_choose(vkt_sampler *s, const float *logits, uint32_t draw, uint32_t *id);
 
 #endif

@@ -1,13 +1,14 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
  * A rank that waits for its peer polls. While it polls, it receives control messages: faults and inquiries of other
- * ranks. A rank that has waited for the timeout sends an inquiry to all other ranks: for which rank does each of them
- * wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank for which its peer
- * waits, and so on. The chain ends at a rank that has not answered, or it is a circle. The last rank that has answered
- * decides. If this rank has waited for the timeout too, the asker sends a failure to all ranks. Else the asker reports
- * nothing, because this rank will ask later. If the chain is a circle, the asker reports nothing while a rank of the
- * circle is transferring data. If two ranks ask at the same time, only the one with the lower number goes on, so that
- * all ranks get the same message. */
+ * ranks. A rank that has waited for the timeout (the asker) sends an inquiry to all other ranks: for which rank does
+ * each of them wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank for
+ * which its peer waits, and so on. The chain ends at a rank that has not answered, or it is a circle.
+ *
+ * The last rank L of the chain that has answered decides. If L has waited for less than the timeout, the asker reports
+ * nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks, with one
+ * exception: the chain is a circle, and a rank of the chain is transferring data. If two ranks ask at the same time,
+ * only the rank with the lower number goes on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 
@@ -19,7 +20,7 @@
 enum { VKT_MPI_TAG_HEADER = 1, VKT_MPI_TAG_DATA, VKT_MPI_TAG_CONTROL };
 
 /* IDLE: the rank is in no call. MEET: the rank waits for its peer's header. TRANSFER: the peer is in the same call, and
- * the rank waits for its data. */
+ * the rank waits until the data are exchanged. */
 typedef enum vkt_mpi_phase { VKT_MPI_IDLE = 0, VKT_MPI_MEET, VKT_MPI_TRANSFER } vkt_mpi_phase;
 
 typedef enum vkt_mpi_control_kind { VKT_MPI_FAULT = 1, VKT_MPI_ASK, VKT_MPI_ANSWER } vkt_mpi_control_kind;
@@ -80,8 +81,8 @@ struct vkt_mpi {
 
 /* Begins a wait for another rank. */
 void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
-/* Receives control messages and answers inquiries. Begins an inquiry after the timeout, and ends it when the answers
- * are there or late. Returns VKT_E_PEER once any rank has failed. Never waits. */
+/* Receives control messages and answers inquiries. Begins an inquiry after the timeout. Ends it when all answers have
+ * arrived or grace_ns is over. Returns VKT_E_PEER once any rank has failed. Never waits. */
 vkt_result vkt_mpi_poll(vkt_mpi *m);
 /* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
  * VKT_E_PEER. */

@@ -18,7 +18,8 @@ static vkt_mpi_slot *free_slot(vkt_mpi *m)
     return NULL;
 }
 
-/* Sends a control message. If no slot is free, drops the message. A rank that gets no answer asks again. */
+/* Sends a control message. If no slot is free, drops the message. This is rare: there are two slots or more for each
+ * rank. */
 static void send_control(vkt_mpi *m, uint32_t to, const vkt_mpi_control *c)
 {
     vkt_mpi_slot *s = free_slot(m);
@@ -124,7 +125,7 @@ static void judge(vkt_mpi *m, uint64_t now_ns)
         m->ask_ns = now_ns + (m->timeout_ns - waited_ns);
     else if (m->answers[end].kind == 0)
         vkt_mpi_fail(m, "rank %u does not answer: rank %u waits for it since %.3g s", end, before, seconds);
-    else if (transfer) /* much data, or a slow network */
+    else if (transfer) /* the transfer may be slow: much data, or a slow network */
         m->ask_ns = now_ns + m->timeout_ns;
     else
         vkt_mpi_fail(m, "rank %u and rank %u wait for each other since %.3g s, in calls that do not match", end, before,
@@ -142,7 +143,7 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
         const vkt_mpi_control answer = own_answer(m, c->inquiry);
         send_control(m, from, &answer);
         if (m->asking && from > m->rank) return;
-        m->asking = false; /* rank `from` asks for both; if its inquiry ends without a failure, this rank asks again */
+        m->asking = false; /* rank `from` asks instead; if its inquiry finds no failure, this rank asks again */
         m->ask_ns = VKT_MAX(m->ask_ns, vkt_now_ns() + m->grace_ns + m->grace_ns / 2);
     } else if (c->kind == VKT_MPI_ANSWER && m->asking && c->inquiry == m->inquiry && c->peer < m->n) {
         m->n_answers += m->answers[from].kind == 0;
@@ -150,8 +151,8 @@ static void handle(vkt_mpi *m, uint32_t from, vkt_mpi_control *c)
     }
 }
 
-/* Receives the next control message. Returns false if there is none, or after an error of MPI: then the timeout ends
- * the wait. */
+/* Receives the next control message. Returns false if there is none, or after an error of MPI. After an error, the
+ * timeout ends the caller's wait. */
 static bool receive(vkt_mpi *m)
 {
     int there = 0;

@@ -16,7 +16,7 @@
 #define LONGEST_TIMEOUT 1e9
 #define MIN_GRACE_NS 2000000000u
 #define MAX_GRACE_NS 5000000000u
-#define LINGER_NS 1000000000u /* the longest wait for messages after a failure */
+#define LINGER_NS 1000000000u /* the longest wait for messages to end, after a failure and in vkt_mpi_close */
 #define SPIN_NS 30000u
 #define MIN_SLEEP_NS 50000u
 #define MAX_SLEEP_NS 400000u

@@ -8,7 +8,9 @@
 typedef struct vkt_layer_row {
     char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
-    uint64_t parameters, bytes; /* of parameters and frozen arrays: how many numbers, how many bytes */
+    /* parameters: how many numbers the parameters and the frozen arrays of the layer have; bytes: the bytes of these
+     * numbers. */
+    uint64_t parameters, bytes;
 } vkt_layer_row;
 
 typedef struct vkt_init_row {
@@ -36,9 +38,9 @@ struct vkt_builder {
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
-    uint64_t counted; /* parameters of all layers so far */
-    /* Frozen arrays: how many numbers and bytes all layers so far have (array_*), and how many of them the rows of the
-     * summary have so far (counted_*). */
+    uint64_t counted; /* numbers of parameters in the summary's rows so far */
+    /* array_*: numbers and bytes of all frozen arrays so far. counted_*: numbers and bytes of the frozen arrays in the
+     * summary's rows so far. */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
     vkt_lora lora;
 };
@@ -51,13 +53,13 @@ void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);
 vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vkt_tensor y);
 /* Returns whether the layer gets an adapter. */
 bool vkt_builder_adapts(const vkt_builder *b, const char *layer);
-/* Fills in the defaults of rank and factor (alpha / rank). VKT_E_ARG: alpha is not finite. */
+/* Sets *rank, and sets *factor to alpha / rank. A rank or alpha of 0 selects the default. VKT_E_ARG: alpha is not
+ * finite. */
 vkt_result vkt_lora_resolve(const vkt_host *h, const vkt_lora_params *p, uint32_t *rank, float *factor);
 void vkt_lora_free(const vkt_host *h, vkt_lora *lora);
 /* Returns `keras` if `given` is VKT_INIT_DEFAULT and the preset is one of the Keras presets; else returns `given`. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
-/* Computes the initial values of the builder's parameter number i (b->inits), row-major. `out` has room for all
- * elements. */
+/* Computes the initial values of the parameter b->inits[i], row-major. `out` has the size of the parameter. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
 /* Checks the name of a layer or scope. Returns true if it is not empty and the graph has no error. If it is NULL or

@@ -67,9 +67,9 @@ static void scale(const vectors *v, uint64_t i, double by)
         v->x[i * v->next + k * v->stride] = (float)((double)v->x[i * v->next + k * v->stride] * by);
 }
 
-/* Orthonormalizes vectors of normally distributed numbers by Gram and Schmidt's method: A = Q R. The diagonal of R is
- * then positive, and all Q are equally likely (Mezzadri 2007). The projection on the earlier vectors is subtracted
- * twice, because subtracting it once leaves rounding errors (Giraud et al. 2005). */
+/* Orthonormalizes vectors of normally distributed numbers by Gram and Schmidt's method. The method factors the matrix
+ * of the vectors into Q R, where R has a positive diagonal. So all Q are equally likely (Mezzadri 2007). The projection
+ * on the earlier vectors is subtracted twice, because one subtraction leaves rounding errors (Giraud et al. 2005). */
 static void orthonormalize(const vectors *v)
 {
     for (uint64_t i = 0; i < v->count; i++) {

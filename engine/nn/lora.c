@@ -1,10 +1,12 @@
 /* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes.
  *
  * Each row of x is an input of the layer. The adapter adds (alpha / r) * x A^T B^T to the output. It computes two
- * products: z = A x^T, and then z^T B^T. The factor alpha / r is applied to z, which has only r numbers for each row of
- * x. Tiles of products may have few rows (ops/product/gemm.c), but never few columns. So the operands are in an order
- * that gives z, its gradient, and the gradients of A and B^T only r rows. For this order, B and the gradient of B^T are
- * transposed by copies. They are small: r numbers for each output. */
+ * products: z = A x^T, and then z^T B^T. The factor alpha / r is applied to z, because z has few numbers: r for each
+ * row of x.
+ *
+ * A tile of a product may have few rows, but never few columns (ops/product/gemm.c). So the order of the operands is
+ * such that the results with a dimension r have r rows: z, the gradient of z, and the gradients of A and B^T. For this
+ * order, copies transpose B and the gradient of B^T. The copies are small: r numbers for each output of the layer. */
 #include <math.h>
 #include <stdio.h>
 
@@ -78,8 +80,8 @@ static bool matches(const char *pattern, const char *text)
     return *pattern == 0;
 }
 
-/* Returns whether a target matches a layer's name. A target without '*' matches the last parts of the name, between
- * dots. */
+/* Returns whether a target matches a layer's name. A target without '*' must be the whole name, or its last parts: the
+ * parts of a name are separated by dots. */
 static bool is_target(const char *target, const char *name)
 {
     if (strchr(target, '*')) return matches(target, name);

@@ -13,7 +13,7 @@ static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, ui
     return state ? vkt_nn_state(b, name, vkt_shape1(n), init) : vkt_nn_param(b, name, vkt_shape1(n), init, n, n);
 }
 
-/* Returns the size of dimension 1 of x; if `last`, that of its last dimension. Returns 0 after an error: the name is
+/* Returns the size of the last dimension of x if `last`, else of dimension 1. Returns 0 after an error: the name is
  * missing, x is not usable (vkt_is_usable), or x has fewer than two dimensions. */
 static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
 {
@@ -33,8 +33,8 @@ static float or_keras(const vkt_builder *b, float given, float keras)
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
 }
 
-/* Returns whether the running variance is the biased one, as in the Keras presets. An exception: tf.keras normalises
- * images (rank 4) with tf.nn.fused_batch_norm, which returns the unbiased variance. */
+/* Returns whether the preset wants the biased running variance. The Keras presets do, with one exception: tf.keras
+ * normalises images (rank 4) with tf.nn.fused_batch_norm, which returns the unbiased variance. */
 static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 {
     const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;

@@ -6,12 +6,11 @@
 
 #include "nn/builder.h"
 
-/* The numbers that depend on the depth of a network: blocks of each stage (0: the network does not have this stage),
- * whether the blocks are bottlenecks, and channels of the first stage. */
+/* The numbers that depend on the depth of a network. */
 typedef struct form {
-    uint32_t blocks[4];
-    bool bottleneck;
-    uint32_t channels;
+    uint32_t blocks[4]; /* blocks of each stage; 0: the network does not have this stage */
+    bool bottleneck;    /* the blocks are bottlenecks */
+    uint32_t channels;  /* of the first stage */
 } form;
 
 static bool form_of(const vkt_resnet_params *p, form *out)
@@ -59,7 +58,7 @@ static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t 
     if (channels == out && stride == 1) return x;
     if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
     const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
-    /* A pooling of 1 x 1 pixels copies every `stride`-th row and column. */
+    /* A pooling with windows of 1 x 1 pixels copies one pixel of each `stride` x `stride` block. */
     const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } };
     return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
 }

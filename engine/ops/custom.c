@@ -48,7 +48,7 @@ static void launch(vkt_emit *e, const vkt_custom_kernel *k, const vkt_tensor *va
 
 /* ---- the forward node ----
  *
- * Its inputs are those of the op, then the step state if a binding has it. */
+ * The node's inputs are those of the op. If a binding has the step state, the step state is the last input. */
 
 static vkt_result forward_infer(vkt_infer *f)
 {
@@ -146,8 +146,8 @@ const vkt_op vkt_op_custom = { .name = "custom",
 
 /* ---- the node of the gradients ----
  *
- * Its inputs are what the shader reads, in the order of the bindings. Its outputs are the gradients, in the order of
- * the inputs. */
+ * The node's inputs are what the shader reads, in the order of the bindings. The node's outputs are the gradients that
+ * the shader writes, in the order of the op's inputs. */
 
 static vkt_result dx_infer(vkt_infer *f)
 {

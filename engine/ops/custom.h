@@ -1,5 +1,5 @@
-/* ops/custom.h - ops of the application (vktrain/custom.h). They are not in ops.def: they have no formula, no random
- * cases and no reference. vkt_audit_graph checks their gradients by difference quotients. */
+/* ops/custom.h - ops of the application (vktrain/custom.h). They are not in ops.def, because they have no formula, no
+ * random cases and no reference. vkt_audit_graph checks their gradients by difference quotients. */
 #ifndef VKT_OPS_CUSTOM_H
 #define VKT_OPS_CUSTOM_H
 
@@ -8,7 +8,7 @@
 
 /* One shader with its bindings and its number of work groups. */
 typedef struct vkt_custom_kernel {
-    vkt_shader shader; /* bytes 0: the op has no gradient */
+    vkt_shader shader; /* shader.bytes is 0 in `gradient` of an op without a gradient shader */
     uint32_t bind[VKT_CUSTOM_BINDINGS];
     uint32_t groups[3]; /* if groups[0] is 0, `elements` gives the number */
     uint64_t elements;
@@ -29,7 +29,7 @@ typedef struct vkt_custom_op {
 
 typedef struct vkt_custom_attr {
     const vkt_custom_op *op;
-    uint32_t shader; /* hash of shaders and push constants; a trainer stores it in checkpoints */
+    uint32_t shader; /* hash of the shaders and their declarations. A trainer stores it in checkpoints */
     uint32_t zero;
 } vkt_custom_attr;
 

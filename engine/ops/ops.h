@@ -15,18 +15,19 @@
 extern const vkt_op *const vkt_ops[];
 
 /* Returns the sum of x over the dimensions that `shape` lacks or has as 1; `shape` must broadcast to x's shape. If x
- * has this shape already, the result is x itself. Otherwise the result is ROWS. */
+ * has this shape already, the result is x itself. Otherwise the result is a new value in ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* These two return the maximum and the minimum of x over the same dimensions as vkt_sum_to, in the same layout as
- * vkt_sum_to. */
+/* Return the maximum and the minimum of x, with the rules of vkt_sum_to for dimensions and layout. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Checks that an op may write to `external`: vkt_external made it, and no node uses it. */
+/* Checks that an op may write to `external`: vkt_external made this value, and no node uses the value yet. `op`: name
+ * of the op in messages. */
 vkt_result vkt_check_written(const vkt_graph *g, const char *op, vkt_tensor external);
 /* Returns d where x = y, and d times 0 elsewhere, which is NaN if d is not finite. The result has x's shape and layout;
  * d and y broadcast to x. No gradient passes through the result. */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
-/* Turns the node `mse` into an mlp_mse that also computes the layers before it, if that is possible. */
+/* If possible, replaces the op of the node `mse` by mlp_mse. The node then also computes the layers before the loss,
+ * and the gradients that start from dloss. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
 /* The decay rates whose powers the optimizer's clock has, in the format of base/fixed.h. A rate that the optimizer does
  * not have is 0. */
@@ -38,25 +39,26 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * Only gathers may run at the same time (trait early_batch). vkt_shard_sums adds it to a graph of shards; record/ adds
- * it to any other graph that uses a step. `update`: the node also advances the optimizer's clock. */
+ * Only nodes that gather the batch may run at the same time (trait early_batch). vkt_shard_sums calls this function for
+ * a graph of shards, and record/ calls it for every other graph that uses a step. `update`: the node also advances the
+ * optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.h) ----
- * A graph of shards computes the gradients of a part of a batch, and adds them to the sum of this rank. Its runs get
- * the words of vkt_shard_run (record/marks.h). A second graph over the same store updates the parameters by the sum
- * over all ranks. */
+ * A graph of shards computes the gradients of a part of a batch, and adds them to the sum of this rank. The host passes
+ * the number of the shard to each run (vkt_shard_run in record/marks.h). A second graph over the same store updates the
+ * parameters by the sum over all ranks. */
 typedef struct vkt_shard_params {
     uint32_t levels;      /* this rank has 2^levels shards */
     uint32_t parts;       /* number of runs that compute one shard */
-    uint32_t draws;       /* number of runs that make one step, on all ranks together. Each of them draws its own random
+    uint32_t draws;       /* number of runs that make one step, on all ranks together. Each run generates its own random
                            * numbers */
     bool bf16;            /* each summand is rounded to bfloat16 */
-    const uint64_t *ends; /* the offset behind each bucket of the arena, in bytes, rising; multiples of
-                           * VKT_ALIGN_BYTES; the last is the arena's size */
+    const uint64_t *ends; /* the end of each bucket of the arena, as an offset in bytes: rising multiples of
+                           * VKT_ALIGN_BYTES. The last offset is the arena's size */
     uint32_t n_ends;
 } vkt_shard_params;
-/* vkt_shard_plane_bytes returns the bytes of a rank's partial sums (0: it needs none). vkt_shard_saved_bytes returns
+/* vkt_shard_plane_bytes returns the bytes of a rank's partial sums (0: there are none). vkt_shard_saved_bytes returns
  * the bytes of the graph's saved states (0: the graph has no states). */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
@@ -77,17 +79,17 @@ vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor grad
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 
-/* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: those added after vkt_when_above(e, n) need
- * to run only if the u32 at the start of `counter` is larger than n. A dispatch of the same step, added before, writes
- * the counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the numbers of
- * groups of all conditional dispatches, and the device reads them (vkCmdDispatchIndirect). Conditional dispatches may
- * read from scratch only what dispatches with the same n or a smaller n have written.
+/* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: dispatches added after vkt_when_above(e, n)
+ * need to run only if the u32 at the start of `counter` is larger than n. An earlier dispatch of the same step must
+ * write the counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the
+ * numbers of groups of all conditional dispatches, and the device reads these numbers (vkCmdDispatchIndirect). A
+ * conditional dispatch must not depend on numbers that a dispatch with a larger n has written to scratch.
  *
  * The condition only saves time: the results must be the same if all dispatches run. The first two runs of a program
  * run all dispatches, to measure how long they take (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
-    size_t first; /* number of the first dispatch */
+    size_t first; /* index of the first dispatch */
 } vkt_when;
 vkt_when vkt_when_begin(vkt_emit *e, vkt_tensor counter);
 void vkt_when_above(vkt_emit *e, uint32_t above);
@@ -105,11 +107,11 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
 }
-/* Returns the lanes of a subgroup of a kernel of kernels.def that has one of the flags SUBGROUP and SUBGROUPS. */
+/* Returns the number of lanes of a subgroup of `kernel` (with the flag SUBGROUP or SUBGROUPS in kernels.def). */
 uint32_t vkt_subgroup(const vkt_limits *lim, uint16_t kernel);
-/* Returns the lanes of a work group of `kernel` that sums `loads` loads together (lib/lanes.glsl): one subgroup,
- * doubled as long as each lane then has four loads or more. There are no more lanes than the trait `lanes_together` (0:
- * one subgroup) and the device allow. */
+/* Returns the number of lanes of a work group of `kernel`. All lanes of the group add up `loads` loads together
+ * (lib/lanes.glsl). The number starts with one subgroup, and is doubled while each lane still gets four loads or more.
+ * The device and the trait `lanes_together` (0: one subgroup) limit the number. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
@@ -137,14 +139,14 @@ static inline uint32_t vkt_tiles_wanted(const vkt_limits *lim, uint32_t lanes)
     return t->groups_shared ? t->groups_shared : vkt_groups_of_waves(lim, t->waves_tiles, lanes);
 }
 /* A work group of `lanes` lanes loads rows of `tensors` tensors, and a row takes `loads` loads. Returns how many loads
- * of a row each lane keeps in registers. Returns 0 if these are too many for the trait `row_held`, or if the device
- * keeps none. */
+ * of a row each lane keeps in registers. Returns 0 (no loads) if the loads of all tensors are too many for the trait
+ * `row_held`. */
 static inline uint32_t vkt_held(const vkt_limits *lim, uint64_t loads, uint32_t lanes, uint32_t tensors)
 {
     const uint64_t held = (loads + lanes - 1) / lanes;
     return held * tensors <= lim->traits->row_held ? (uint32_t)held : 0;
 }
-/* Returns the most iterations that all loops of one invocation may have together. */
+/* Returns the largest number of iterations that all loops of one invocation may have together. */
 static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
 {
     return lim->traits->largest_loop ? lim->traits->largest_loop : UINT32_MAX;
@@ -154,20 +156,20 @@ static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 6 * 5;
 }
-/* Returns the most rows of a tile of a matrix product: four times the subgroup size, or the trait product_rows
- * (product_rows_16 for subgroups of 16) if that is less. */
+/* Returns the largest number of rows of a tile of a matrix product: four times the subgroup size, but not more than the
+ * trait product_rows (for subgroups of 16 lanes: product_rows_16). */
 static inline uint32_t vkt_product_rows(const vkt_limits *lim)
 {
     const uint32_t sg = vkt_subgroup(lim, VKT_K_GEMM_TILE);
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Returns the lanes of a work group of `kernel` that loops over `loads` loads, `passes` times. It starts with
- * vkt_lanes_for, and doubles the lanes while an invocation would have more iterations than vkt_largest_loop. Each pass
- * counts as two iterations more: a partial one, and one of a loop around the pass. If even the most lanes are not
- * enough, this sets the emission's error. */
+/* Returns the number of lanes of a work group of `kernel` that loops over `loads` loads, `passes` times. The number
+ * starts with vkt_lanes_for, and is doubled while an invocation would have more iterations than vkt_largest_loop. Two
+ * iterations are added for each pass: a partial one, and one of a loop around the pass. If the largest work group is
+ * too small, sets the emission's error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes);
-/* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
- * ranges. */
+/* Returns how many bytes one binding can hold, rounded down to a multiple of VKT_ALIGN_BYTES. Larger tensors are split
+ * into ranges of this size. */
 static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -178,15 +180,15 @@ static inline uint64_t vkt_bind_range_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* Returns the most bytes that a binding of `texels` (kernels.def) holds, as a storage buffer or as a texel buffer. A
- * range that only one of these can hold is bound as that one. */
+/* Returns the larger one of the size limits of a storage buffer and of a texel buffer, in bytes. This is the limit for
+ * a binding that may be either of them (mask `texels` in kernels.def). */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
 }
-/* Returns how many of n consecutive items of step_bytes bytes one binding of range_bytes bytes can hold, whichever item
- * is the first: an item need not start at an aligned offset. If a binding cannot hold all n items, up to
- * VKT_ALIGN_BYTES bytes before the first item may be bound, too, so the result leaves room for them. */
+/* Returns how many of n consecutive items of step_bytes bytes one binding of range_bytes bytes can hold. A binding must
+ * start at an aligned offset, so it may include up to VKT_ALIGN_BYTES bytes before its first item. If a binding cannot
+ * hold all n items, the result leaves space for these bytes. */
 static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, uint64_t n)
 {
     if (n <= range_bytes / step_bytes) return n;
@@ -214,12 +216,12 @@ typedef struct vkt_cost {
     double flops, bytes;
 } vkt_cost;
 vkt_cost vkt_node_cost(const vkt_node *n);
-/* Functions `flops` for op descriptors. In this order they count: nothing; one operation for each element of output 0;
- * one for each element of input 0; four for each logit in input 0 (maximum, difference, exponential, sum). */
-double vkt_flops_none(const vkt_node *n);
-double vkt_flops_an_output(const vkt_node *n);
-double vkt_flops_an_input(const vkt_node *n);
-double vkt_flops_of_scores(const vkt_node *n);
+/* Functions `flops` for op descriptors. */
+double vkt_flops_none(const vkt_node *n);      /* counts nothing */
+double vkt_flops_an_output(const vkt_node *n); /* counts one operation for each element of output 0 */
+double vkt_flops_an_input(const vkt_node *n);  /* counts one operation for each element of input 0 */
+double vkt_flops_of_scores(const vkt_node *n); /* counts four operations for each logit in input 0: maximum, difference,
+                                                * exponential and sum */
 /* Return the number of elements of input or output i; 0 if it is absent. */
 double vkt_elements_in(const vkt_node *n, uint32_t i);
 double vkt_elements_out(const vkt_node *n, uint32_t i);

@@ -1,15 +1,15 @@
-/* passes/companion.c - finds companions. The companion of a node is a later node whose work the dispatches of the first
- * node can do.
+/* passes/companion.c - finds companions. The dispatches of some nodes can also do the work of a later node. The later
+ * node is then the companion, and the earlier node is its head.
  *
- * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the first node calls
- * vkt_fuse_companion. Emit does not call it where a companion would not save time. Then the dispatches and their order
- * are those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two nodes are
- * neighbours on the longest path of the graph. */
+ * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the head calls
+ * vkt_fuse_companion. Emit does not call this function where a companion would not save time. The dispatches and their
+ * order are then those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two
+ * nodes are neighbours on the longest path of the graph. */
 #include "passes/passes.h"
 
-/* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head`, or `head`
- * must make t, and no node between `head` and n may change t. A parameter or a state may change in place, so in this
- * case n must be the node right after `head`. */
+/* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head` runs, or be an
+ * output of `head`. No node between `head` and n may change t. Parameters and some other values may change in place. If
+ * t is such a value, n must be the node right after `head`. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];
@@ -18,8 +18,8 @@ static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, con
     return !v->producer || v->producer <= head->index + 1;
 }
 
-/* Returns whether n changes the memory of an input of `head` in place. A work group of `head` may read its inputs at
- * any time, so no dispatch of `head` may change them. */
+/* Returns whether n changes the memory of an input of `head` in place. Any work group of `head` may read this input at
+ * any time, so no dispatch of `head` may change it. */
 static bool changes_input(const vkt_graph *g, const vkt_node *head, const vkt_node *n)
 {
     for (uint32_t o = 0; o < n->n_out; o++)

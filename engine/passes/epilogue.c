@@ -1,10 +1,12 @@
-/* passes/epilogue.c - fuses epilogues: the node before them applies a relu, a dropout, a sum with an existing tensor,
- * or an activation's gradient with an existing tensor, as it stores its output.
+/* passes/epilogue.c - fuses epilogues. An epilogue is a relu, a dropout, a sum with an existing tensor, or an
+ * activation's gradient with an existing tensor. The node before an epilogue computes it too, before it stores its
+ * output.
  *
  * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
- * output of the later node becomes an alias of the earlier one's output, as for a reshape, and the lowering skips the
- * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
- * place. This saves one store and one load of the tensor.
+ * output of the later node becomes an alias of the earlier node's output, as for a reshape, and the lowering skips the
+ * later node. The dispatches of the earlier node do the work of the later node (vkt_fuse_epilogue). This saves one
+ * store and one load of the tensor. If emit does not call vkt_fuse_epilogue, additional dispatches do the work in
+ * place.
  *
  * The gradient of a relu behind a norm is fused the other way round: the later node, which is the norm's gradient, does
  * the work of the relu's gradient (vkt_fuse_slope). */
@@ -36,7 +38,7 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i, bool 
            (kinds >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
-/* Returns whether `head` may write its output into t's memory (plan/plan.c). If it did, its first dispatch would
+/* Returns whether `head` may write its output into t's memory (plan/plan.c). If `head` did so, its first dispatch would
  * overwrite t, and a later dispatch with the epilogue would read wrong numbers. */
 static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
 {

@@ -2,7 +2,8 @@
  * or writes it does not support 16 bits. So support of 16 bits can be added op by op. */
 #include "passes/passes.h"
 
-/* Returns whether the value's memory, and so every range of it, consists of whole vec4s. */
+/* Returns whether the rows of the value consist of whole vec4s. With the batch last, they always do, because the batch
+ * is padded. */
 static bool is_whole(const vkt_value *v)
 {
     return v->layout == VKT_BATCH_LAST || (v->shape.rank > 0 && v->shape.dim[v->shape.rank - 1] % 4 == 0);
@@ -21,8 +22,9 @@ static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
     return (can & bit) && is_whole(v) && (!n->op->half_when || n->op->half_when(n));
 }
 
-/* A second computation (vkt_recompute_begin) must have the bits of the first one, so both of its values are stored in
- * 16 bits, or neither. A second value has a larger id than the first one. */
+/* A value that is computed a second time (vkt_recompute_begin) must have the same bits both times. So the first value
+ * and the second value are both stored in 16 bits, or neither is. The second value has a larger id than the first
+ * one. */
 static void share_with_second_values(const vkt_graph *g, bool *half)
 {
     for (size_t i = 0; i < g->n_values; i++)

@@ -3,15 +3,15 @@
  * Four ways to fuse nodes exist. Use the first one that fits:
  *
  * - Epilogue (passes/epilogue.c): the later node works element by element on the result of the earlier node. Gradients
- *   and graph do not change; only the lowering does. `epilogues` of the earlier op names the kinds that it
+ *   and graph do not change; only the lowering does. vkt_op.epilogues names the kinds that the earlier node's op
  *   supports. Examples: relu, dropout, sums, gradients of activations.
  *
- * - Companion (passes/companion.c): all operands of the later node exist when the earlier node runs, or are its
- *   results. The dispatches of the earlier node can do the work of both nodes (vkt_op.is_companion). Examples:
- *   running statistics, the gradient of cross-entropy.
+ * - Companion (passes/companion.c): each operand of the later node exists when the earlier node runs, or is a result of
+ *   the earlier node. The dispatches of the earlier node can do the work of both nodes (vkt_op.is_companion).
+ *   Examples: running statistics, the gradient of cross-entropy.
  *
  * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
- *   one node of another op (vkt_node_become). No other node may read the values between them, so these are not stored.
+ *   one node of another op (vkt_node_become). No other node may read the values inside the chain, which are not stored.
  *   Examples: convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
  * - vkt_op.backward: a gradient is computed from other values than its formula names. The forward nodes stay. Example:
@@ -27,8 +27,8 @@
 /* Sets live[i] if node i has a side effect, or writes a kept value, or writes a value that is not an activation (for
  * instance a parameter or a gradient), or feeds a live node. */
 void vkt_find_live(const vkt_graph *g, bool *live);
-/* Sets half[id] if value `id` may be stored in 16 bits. It must be an f32 activation or input that consists of whole
- * vec4s. Every live node that writes or reads it must support 16 bits (vkt_op.half, vkt_op.half_rows). */
+/* Sets half[id] if value `id` may be stored in 16 bits. The value must be an f32 activation or input that consists of
+ * whole vec4s. Every live node that writes or reads the value must support 16 bits (vkt_op.half, vkt_op.half_rows). */
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 /* Fuses live nodes as epilogues with the producer of their operand, if the producer's op supports this kind
@@ -37,10 +37,10 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
  * g->no_fuse is set, it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
-/* Finds the companions of live nodes. The companion of a node is a later node whose operands exist when the first node
- * runs, or are its results. If the emit of the first node calls vkt_fuse_companion, the dispatches of this node do the
- * companion's work. Examples: the running statistics of a norm, and the gradient of cross-entropy. If g->no_fuse is
- * set, the function does nothing. */
+/* Finds the companions of live nodes. The companion of a node is a later node. Each operand of the companion exists
+ * when the first node runs, or is a result of the first node. If the emit of the first node calls vkt_fuse_companion,
+ * the dispatches of this node do the companion's work. Examples: the running statistics of a norm, and the gradient of
+ * cross-entropy. If g->no_fuse is set, the function does nothing. */
 void vkt_find_companions(vkt_graph *g, const bool *live);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan/hazard.c - finds the barriers, as data.
+/* plan/hazard.c - finds the dispatches that need a barrier in front of them.
  *
  * A hazard is between two ranges of memory, not between values. So two values that are packed into the same bytes are
  * ordered like one value. A barrier orders all accesses before it against all accesses after it, so accesses before the

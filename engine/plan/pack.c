@@ -15,7 +15,8 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 }; /* stages of a bucket; most buckets of a value that is not long */
+/* The number of stages of a bucket, and the largest number of buckets of a value that is not long (is_long). */
+enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 };
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -37,7 +38,7 @@ typedef struct packer {
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* the placed values that are not long and whose live ranges overlap that of the value being
+    vkt_packed **near; /* the placed values that are not long and that are live at the same time as the value being
                         * placed, sorted by block and offset */
     size_t n_near;
     uint64_t work;   /* number of scanned values */
@@ -100,8 +101,8 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     list[low] = v;
 }
 
-/* Finds the placed values that are not long (is_long) and whose live ranges overlap that of v. v must not be long
- * either. */
+/* Finds the placed values that are not long (is_long) and whose live ranges overlap the live range of v. v must not be
+ * long either. */
 static void find_near(packer *s, const vkt_packed *v)
 {
     for (uint32_t b = bucket_of(v->live_range.first); b <= bucket_of(v->live_range.last); b++)
@@ -208,7 +209,7 @@ static void search(packer *s)
     memcpy(s->list, s->best, s->n * sizeof *s->list);
 }
 
-/* Computes the most bytes that are live in any one stage. */
+/* Computes the largest number of bytes that are live in one stage. */
 static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */

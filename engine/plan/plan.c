@@ -169,8 +169,8 @@ static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt
 }
 
 /* Tries another order of the dispatches (schedule.c). If more_bytes is 0, the order replaces *p if it needs no more
- * barriers and no more memory than *p. Else it replaces *p if it needs fewer barriers, and at most more_bytes more
- * memory. */
+ * barriers and no more memory than *p. Otherwise the order replaces *p if it needs fewer barriers, and at most
+ * more_bytes more memory. */
 static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t more_bytes, vkt_plan *p, bool *better)
 {
     vkt_dispatch *emitted = e->list, *list = vkt_alloc_array(&e->host, e->n + 1, sizeof *list);
@@ -205,8 +205,8 @@ static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t mor
     return r;
 }
 
-/* Looks for a better order. First tries one with more_bytes more memory, if o->most_bytes allows that. If this order is
- * not better, tries one without more memory. */
+/* Looks for a better order. If o->most_bytes allows it, first tries an order that may use more_bytes more memory. If
+ * that order is not better, tries an order without more memory. */
 static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
 {
     const uint64_t all_bytes = p->packed_bytes + p->const_bytes + p->input_bytes + o->more_bytes;

@@ -1,11 +1,12 @@
 /* plan/plan.h - the order in which the dispatches of a lowered graph run, the memory of its values, and the barriers.
  * All of this is decided before anything is allocated.
  *
- * Dispatches run in stages. Dispatches of one stage need no barrier between them; between two stages there may be a
- * barrier. If a plan keeps the graph's order, each of its stages has one dispatch. If it uses another order
- * (schedule.c), a stage may have several. A live range is counted in stages. It is from the first stage that touches
- * the value to the last one; a kept value is live in the whole program. Values whose live ranges do not overlap may
- * share bytes, so sharing never needs a barrier within a stage. */
+ * Dispatches run in stages. Dispatches of one stage need no barrier between them. Between two stages there may be a
+ * barrier. In a plan that keeps the graph's order, each stage has one dispatch. In a plan with another order
+ * (schedule.c), a stage may have several dispatches. The live range of a value is a range of stages: from the first
+ * stage that touches the value to the last stage that touches it. A kept value is live in the whole program. Values
+ * whose live ranges do not overlap may share bytes. So two values that share bytes are never used in the same stage,
+ * and the sharing needs no barrier within a stage. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -14,52 +15,54 @@
 /* The memory of a value: a range of one arena or buffer. */
 typedef struct vkt_region {
     vkt_role role;  /* the arena or buffer; ACTIVATION is used for activations and scratch */
-    uint32_t index; /* ACTIVATION: number of the block; else the id of the root value */
+    uint32_t index; /* ACTIVATION: index of the activation block, which is one buffer; else the id of the root value */
     uint64_t offset_bytes;
     uint64_t bytes;
 } vkt_region;
 
 typedef struct vkt_live_range {
-    uint32_t first, last; /* stages, both inclusive; first > last: never touched */
+    uint32_t first, last; /* stages, both inclusive; first > last: no dispatch touches the value */
 } vkt_live_range;
 
-/* The bindings that a dispatch reads and writes: bit i for binding i. */
+/* The bindings that a dispatch reads, and those that it writes. Bit i stands for binding i. */
 typedef struct vkt_access {
     uint32_t reads, writes;
 } vkt_access;
 typedef vkt_access (*vkt_access_fn)(const vkt_dispatch *d);
 
-/* The reason of a barrier: a hazard that needs it. */
+/* The kind of hazard that makes a barrier necessary. */
 typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
 typedef struct vkt_barrier {
     uint32_t before; /* index of the dispatch that follows the barrier */
     vkt_hazard hazard;
-    uint32_t value; /* id of the value that this dispatch accesses */
-    uint32_t other; /* index of the dispatch for which the barrier waits */
+    uint32_t value; /* id of the value that dispatch `before` accesses */
+    uint32_t other; /* index of the earlier dispatch for which the barrier waits */
 } vkt_barrier;
 
 typedef struct vkt_plan {
     vkt_host host;
-    size_t n;           /* number of values: of the graph and of the lowering */
+    size_t n;           /* number of values: of the graph, and added by the lowering or by vkt_recompute */
     vkt_region *region; /* by value id */
-    uint32_t *owner;    /* by value id: the value whose memory is used (the root, or an input that is overwritten) */
+    uint32_t *owner;    /* by value id: id of the value whose memory this value uses. It is the root value, or the root
+                         * of an input that the value's producer overwrites */
     vkt_live_range *live_range; /* live ranges, by owner */
     uint32_t *stage;            /* by dispatch: its stage; starts at 0 and never falls */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */
     uint64_t packed_bytes;      /* sum of the sizes of the activation blocks */
-    uint64_t lower_bound_bytes; /* most bytes that are live in one stage; every packing needs at least this */
+    uint64_t lower_bound_bytes; /* largest number of bytes that are live in one stage; no packing needs less */
     uint64_t input_bytes;
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
-    size_t emitted_barriers; /* number of barriers that the graph's order would need */
-    uint64_t work;           /* cost of the plan: iterations of the loops of packing, barriers and schedule */
+    size_t emitted_barriers; /* number of barriers of the graph's order, in which only `early` ops have moved */
+    uint64_t work;           /* cost of making the plan: number of loop iterations of packing, barriers and schedule */
 } vkt_plan;
 
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
-    uint64_t guard_bytes;     /* unused bytes behind each packed value. If not 0 (tests), no two values share memory */
+    uint64_t guard_bytes;     /* unused bytes behind each packed value; not 0 only in tests and at debug level 4. If it
+                               * is not 0, the packing lets no two values share memory */
     uint64_t more_bytes;      /* how many more bytes of packed values an order with fewer barriers may need; 0: none */
     uint64_t most_bytes;      /* more_bytes is used only if packed values, constants, inputs and more_bytes together
                                * have at most this size */
@@ -67,9 +70,9 @@ typedef struct vkt_plan_options {
     vkt_access_fn access;
 } vkt_plan_options;
 
-/* Inserts dispatches of `cheap` ops into e->list a second time, so that their outputs need not be kept and the peak of
- * memory is lower. Call it before the plan is made. *again: number of inserted dispatches. After VKT_E_NOMEM the list
- * is still valid, and vkt_lower_free frees it. */
+/* Lowers the peak of memory: inserts dispatches of `cheap` ops into e->list a second time, in front of a late reader of
+ * their outputs. So the first outputs are not live at the peak. Call this function before the plan is made. *again gets
+ * the number of inserted dispatches. After VKT_E_NOMEM the list is still valid, and vkt_lower_free frees it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
 /* Moves the dispatches of `early` ops towards the start of the list, each behind the last node on which it depends.
@@ -77,17 +80,17 @@ vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 
 /* Makes the plan and puts e->list into the planned order. The planned order is the graph's order with `early` ops
- * moved, or a better one (schedule.c). A better order needs no more barriers and no more memory than the graph's, or it
- * needs fewer barriers and at most `more_bytes` more memory. On VKT_OK the caller frees with vkt_plan_free.
- * VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
+ * moved, or a better order (schedule.c). An order is better if it needs no more barriers and no more memory than the
+ * graph's order. It is also better if it needs fewer barriers, and at most `more_bytes` more memory. On VKT_OK the
+ * caller frees *out with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table of the values and their memory. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
-/* Splits a list of n dispatches into parts of at most limit_ns. Dispatch i takes ns[i]. Only a part of one dispatch may
- * take longer than limit_ns. If a part contains ends of stages, it ends at the last of them. ends[k] is the index of
- * the last dispatch of part k, plus 1. Returns the number of parts. */
+/* Splits a list of n dispatches into parts that take at most limit_ns each. Dispatch i takes ns[i]. A dispatch that
+ * alone takes longer than limit_ns is a part of its own. If stages end in a part, the part ends where the last of them
+ * ends. ends[k] is the index of the last dispatch of part k, plus 1. Returns the number of parts. */
 uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
                                uint32_t *ends);
 
@@ -101,13 +104,14 @@ static inline bool vkt_live_ranges_overlap(vkt_live_range a, vkt_live_range b)
 {
     return a.first <= b.last && b.first <= a.last;
 }
-/* Returns whether two ranges may overlap. Two external values may be the same memory of an application. */
+/* Returns whether two ranges may overlap. Ranges of two external values always may, because the application may bind
+ * the same array to both values. */
 bool vkt_regions_overlap(vkt_region a, vkt_region b);
-/* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, as it is bound. */
+/* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, like the size of the descriptor. */
 vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);
 
-/* pack.c: places `n` values. Fills block and offset of each value, and block_bytes, n_blocks, packed_bytes and
- * lower_bound_bytes of *p. */
+/* pack.c: finds memory for `n` values. Fills block and offset of each value, and block_bytes, n_blocks, packed_bytes
+ * and lower_bound_bytes of *p. */
 typedef struct vkt_packed {
     uint32_t id, block;
     uint64_t bytes, offset;
@@ -119,8 +123,8 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
 /* schedule.c: finds an order with few stages in which, if possible, at most `budget_bytes` of packed values are live. p
- * is the plan of the list in its present order. order[i] gets the index of the dispatch at position i, and stage[i] its
- * stage. The cost is added to *work. */
+ * is the plan of the list in its present order. order[i] gets the present index of the dispatch at position i of the
+ * new order. stage[i] gets the stage of this dispatch. The function adds its cost to *work (vkt_plan.work). */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
                              uint32_t *order, uint32_t *stage, uint64_t *work);
 

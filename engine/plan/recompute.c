@@ -2,12 +2,14 @@
  * instead of keeping them through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory
  * Cost", 2016).
  *
- * The peak is the first dispatch at which the most bytes are live. The search looks for nodes before it whose outputs
- * are kept only for a reader behind it. The op of such a node must be `cheap`, and its inputs must still be live and
- * unchanged at that reader. The search chooses the node with the largest such outputs. The node's dispatches are
- * inserted again before the reader, with outputs of their own. The search repeats this until no node helps. Each time,
- * the first run of a node loses a reader, so the search ends. Kernels are deterministic and the step state does not
- * change within a step, so the second run gives the same bits as the first one. */
+ * The peak is the first dispatch at which the number of live bytes is largest. The search looks for nodes in front of
+ * the peak with outputs that the peak does not touch, but that a dispatch behind the peak reads. The op of such a node
+ * must be `cheap`. The inputs of the node must still be live and unchanged at the first reader behind the peak. The
+ * search chooses the node whose outputs for readers behind the peak have the most bytes. The node's dispatches are
+ * inserted again before the first of these readers, with outputs of their own. Then the search starts again, until it
+ * finds no node. Each time, the first run of a node loses a reader, and a second run is never repeated. So the search
+ * ends. Kernels are deterministic and the step state does not change within a step. So the second run computes the same
+ * bits as the first run. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -18,34 +20,35 @@ typedef struct span {
 
 /* The dispatches of the present list that use a root value. */
 typedef struct usage {
-    span live;     /* from the first to the last dispatch that touches it; a kept value: from 0 to UINT32_MAX */
-    span writes;   /* the first and the last dispatch that write it */
-    uint32_t late; /* the first dispatch behind the peak that touches it; 0: none does, or the peak itself touches it */
+    span live;     /* from the first to the last dispatch that touches the value; a kept value: from 0 to UINT32_MAX */
+    span writes;   /* the first and the last dispatch that write the value */
+    uint32_t late; /* the first dispatch behind the peak that touches the value. 0: no dispatch behind the peak touches
+                    * it, or the peak touches it */
 } usage;
 
 typedef struct recomputation {
     vkt_emit *e;
     vkt_access_fn access;
-    uint32_t first_new; /* values from this id on are outputs of second runs; these are not computed again */
-    usage *use;         /* by root value, for the present list */
+    uint32_t first_new; /* values from this id on are outputs of second runs, which are not computed again */
+    usage *use;         /* by root value, for the present list of dispatches */
     size_t cap_use;     /* capacity of `use` */
     span writes[VKT_ROLE_SCRATCH + 1]; /* by role: the first and the last dispatch that write a value of this role */
     uint64_t *live;                    /* live bytes, by dispatch */
     size_t cap_dispatch;               /* capacity of `live` */
-    uint32_t peak;                     /* the first dispatch with the most live bytes */
+    uint32_t peak;                     /* the first dispatch at which the number of live bytes is largest */
 } recomputation;
 
 enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
-/* The dispatches of one node, `first` .. end - 1, and what a second run of them would do. */
+/* The dispatches of one node, `first` .. end - 1, and the effect of a second run of these dispatches. */
 typedef struct candidate {
     uint32_t first, end;
     uint32_t roots[MAX_ROOTS]; /* the values that the dispatches bind */
-    bool made[MAX_ROOTS];      /* written by the dispatches */
-    bool late[MAX_ROOTS];      /* made, not touched at the peak, and read behind the peak */
+    bool made[MAX_ROOTS];      /* by root: the dispatches write it */
+    bool late[MAX_ROOTS];      /* by root: made, not touched by the peak, and read behind the peak */
     uint32_t n_roots;
-    uint32_t reader; /* the first dispatch behind the peak that reads a late value */
-    uint64_t gain_bytes;
+    uint32_t reader;     /* the first dispatch behind the peak that reads a late root */
+    uint64_t gain_bytes; /* size of all late roots */
 } candidate;
 
 static uint32_t root_of(const vkt_emit *e, vkt_tensor t)
@@ -92,7 +95,7 @@ static void widen(span *s, uint32_t d)
     s->last = VKT_MAX(s->last, d);
 }
 
-/* Finds the first and the last dispatches that touch and that write each root value. */
+/* Fills `live` and `writes` of each root value's usage, and m->writes. */
 static void measure_spans(recomputation *m)
 {
     const vkt_emit *e = m->e;
@@ -114,7 +117,8 @@ static void measure_spans(recomputation *m)
         if (e->g->values[i].keep) m->use[root_of(e, (vkt_tensor){ i })].live = (span){ 0, UINT32_MAX };
 }
 
-/* Finds the live bytes at each dispatch and the peak: first the differences between neighbours, then their sums. */
+/* Finds the live bytes at each dispatch, and the peak. First, live[d] gets the difference between dispatch d and the
+ * dispatch before d. Then the differences are summed. */
 static void measure_peak(recomputation *m)
 {
     const vkt_emit *e = m->e;
@@ -132,7 +136,7 @@ static void measure_peak(recomputation *m)
     }
 }
 
-/* Finds the first dispatch behind the peak that touches each root value. */
+/* Fills `late` of each root value's usage. */
 static void find_late(recomputation *m)
 {
     const vkt_emit *e = m->e;
@@ -152,9 +156,9 @@ static vkt_result measure(recomputation *m)
 
 /* ---- nodes that may be computed again ---- */
 
-/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory. A packed
- * value, an input or a constant shares its memory with no other value. Any other value may share its memory with all
- * values of the same role. */
+/* Returns whether a dispatch of [from, to) writes to `root`, or to a value that may have the same memory as `root`.
+ * Inputs and constants share no memory with other values. Activations and scratch values share none before the plan is
+ * made. A value of any other role may share memory with all values of that role. */
 static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;
@@ -171,7 +175,7 @@ static bool is_written(const recomputation *m, uint32_t root, uint32_t from, uin
     return false;
 }
 
-/* Finds the root values that c's dispatches bind. Returns false if there are too many. */
+/* Finds the root values that c's dispatches bind. Returns false if there are more than MAX_ROOTS. */
 static bool find_roots(const vkt_emit *e, candidate *c)
 {
     for (uint32_t d = c->first; d < c->end; d++)
@@ -186,11 +190,11 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* Returns whether a second run of the node is allowed and saves memory. */
+/* Returns whether a second run of the node is allowed and saves memory. Fills the other members of *c. */
 static bool evaluate(const recomputation *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
-    uint64_t idle_bytes = 0; /* outputs of the second run that have no reader */
+    uint64_t idle_bytes = 0; /* size of those outputs of the second run that no dispatch reads */
     c->reader = UINT32_MAX;
     for (uint32_t i = 0; i < c->n_roots; i++) {
         const uint32_t root = c->roots[i];
@@ -229,7 +233,7 @@ static bool find_best(const recomputation *m, candidate *best)
 
 /* ---- computing again ---- */
 
-/* Adds a copy of the value `root`. *id gets the id of the copy. */
+/* Adds a value with the same description as `root`. *id gets the id of the new value. */
 static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
 {
     VKT_TRY(vkt_grow(&e->host, &e->extra, e->n_extra, &e->cap_extra, sizeof *e->extra));
@@ -242,7 +246,8 @@ static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
     return VKT_OK;
 }
 
-/* For each i with which[i], replaces c->roots[i] by ids[i] in the bindings of the dispatches `from` .. end - 1. */
+/* Changes the bindings of the dispatches `from` .. end - 1: replaces c->roots[i] by ids[i], for each i for which
+ * which[i] is true. */
 static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
 {
     for (size_t d = from; d < end; d++)

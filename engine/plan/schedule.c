@@ -1,25 +1,27 @@
 /* plan/schedule.c - finds an order with few stages: list scheduling over hazards (Graham, "Bounds on Multiprocessing
- * Timing Anomalies", 1969; priorities by the longest path, Hu 1961), limited by a memory budget instead of processors.
+ * Timing Anomalies", 1969; priorities by the longest path, Hu 1961). A memory budget limits a stage, not a number of
+ * processors.
  *
- * A stage gets dispatches that depend on earlier stages only. First it gets those with the longest path of followers,
- * as far as the budget allows, because they determine the number of stages. Then it gets other dispatches that free at
- * least as much memory as they need. All others wait, because their results would only occupy memory for several
- * stages. If no dispatch fits, the first ready dispatch in the graph's order runs alone, because the graph's order
- * keeps to the budget. */
+ * A dispatch is ready if it depends on earlier stages only. A stage gets ready dispatches. First it gets those from
+ * which the longest path of dependent dispatches starts, because the longest path determines the number of stages. Then
+ * it gets other dispatches that free at least as much memory as they need. Both kinds must fit into the budget. The
+ * remaining ready dispatches wait. If they ran now, there would not be fewer stages, and their results would occupy
+ * memory for a longer time. If no dispatch fits, the first ready dispatch in the graph's order runs alone, because the
+ * graph's order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 
 #define NO_ACCESS UINT32_MAX
 
-/* One binding of one dispatch, in the list of the readers or the writers of the same memory. */
+/* One binding of one dispatch. For each memory (memory_of) there is a list of reads and a list of writes. */
 typedef struct access {
-    uint32_t dispatch, next;
+    uint32_t dispatch, next; /* index of the dispatch; index of the next older access of the list, NO_ACCESS: none */
     vkt_region region;
 } access;
 
 typedef struct edge {
-    uint32_t to, next; /* index of the dispatch at its end; index of the next edge with the same start, 0: none */
+    uint32_t to, next; /* dispatch at which the edge ends; index of the next edge with the same start, 0: none */
 } edge;
 
 typedef struct scheduler {
@@ -27,14 +29,15 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest[2]; /* by list (memory_of): newest[0] has the newest reader, newest[1] the newest writer */
+    uint32_t *newest[2]; /* by memory (memory_of): newest[0] has the newest read, newest[1] the newest write */
     edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
-    uint32_t *first_edge; /* by dispatch: the first edge in the list of those that start from it; 0: none */
-    uint32_t *waits;      /* by dispatch: number of edges to it from dispatches that have no stage yet */
+    uint32_t *first_edge; /* by dispatch: the first edge of the list of edges that start from this dispatch; 0: none */
+    uint32_t *waits;      /* by dispatch: number of edges that end at it and start from dispatches without a stage */
     uint32_t *height;     /* by dispatch: number of edges on the longest path that starts from it */
-    uint32_t *uses;  /* by owner: number of dispatches without a stage that touch its memory, plus its kept values */
-    bool *live;      /* by owner: it is live now */
+    uint32_t *uses;  /* by owner: number of dispatches without a stage that touch its memory, plus number of kept values
+                      * in this memory */
+    bool *live;      /* by owner: its memory is in use now */
     bool *taken;     /* by dispatch: it has a stage */
     uint32_t *ready; /* dispatches without a stage that wait for no other dispatch; rising indices */
     uint32_t n_ready;
@@ -49,9 +52,9 @@ static bool is_arena(vkt_role role)
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* Returns the number of the list to which an access to t belongs. A packed value, an input, or a range of an arena
- * (such as a parameter) has a list of its own. All other accesses, and those to whole arenas, are in the list of their
- * role. */
+/* Returns the number of the memory to which t belongs, an index for newest[0] and newest[1]. A packed value, an input,
+ * or a range of an arena (such as a parameter) is a memory of its own. Whole arenas and all other values belong to the
+ * memory of their role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t owner = s->p->owner[t.id];
@@ -61,8 +64,8 @@ static uint32_t memory_of(const scheduler *s, vkt_tensor t)
     return own ? owner : (uint32_t)s->p->n + role;
 }
 
-/* Returns the range of a binding as if each owner had memory of its own. In the plan, owners share memory. The hazards
- * of this sharing exist only in the order of the plan, not in another order. */
+/* Returns the range of a binding as if each owner had memory of its own. In the plan s->p, owners share memory. This
+ * sharing causes hazards, but only in the order of that plan. In another order, other owners share memory. */
 static vkt_region region_of(const scheduler *s, const vkt_bind *b)
 {
     vkt_region at = vkt_region_of(s->p, b);
@@ -87,7 +90,7 @@ static bool contains(vkt_region a, vkt_region b)
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
-/* For each access in list `memory` that conflicts with x, adds an edge from its dispatch to the dispatch of x. */
+/* Adds an edge to the dispatch of x from the dispatch of each earlier access to `memory` that conflicts with x. */
 static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
 {
     for (int of = writes ? 0 : 1; of < 2; of++) /* a reader waits for writers only */
@@ -97,7 +100,7 @@ static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t 
             if (y->dispatch != x->dispatch && vkt_regions_overlap(x->region, y->region))
                 VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
             if (writes && contains(x->region, y->region))
-                *i = y->next; /* drops y, because each later access that conflicts with y also conflicts with x */
+                *i = y->next; /* removes y: a later access that conflicts with y also conflicts with x */
             else
                 i = &y->next;
         }
@@ -126,13 +129,13 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
     return number;
 }
 
-/* Adds the edges for nodes that compute a value again, and must run after a certain other node (vkt_node.after). The
- * edges start from the last dispatch of that other node. If this node is a companion without a dispatch of its own,
- * they start from the dispatch in front of the second computation. */
+/* Adds the edges for nodes that compute a value again. Such a node must run behind the node that vkt_node.after names,
+ * so the edges start from the last dispatch of the named node. If the named node has no dispatch, because another node
+ * does its work as a companion, the edges start from the dispatch in front of the second computation. */
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* of the dispatches with the same `after` */
+    uint32_t last = 0, from = NO_ACCESS; /* the newest `after`; the dispatch from which the edges for it start */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;
@@ -168,7 +171,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
 
 /* ---- memory ---- */
 
-/* Finds the owners of packed values that a dispatch touches, each once. Returns their number. */
+/* Finds the owners of the packed values that a dispatch touches, without duplicates. Returns their number. */
 static uint32_t owners_of(const scheduler *s, size_t d, uint32_t owners[VKT_MAX_BINDINGS])
 {
     const vkt_dispatch *x = &s->e->list[d];
@@ -188,8 +191,8 @@ static uint64_t bytes_of(const scheduler *s, uint32_t owner)
     return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ owner })->bytes, VKT_ALIGN_BYTES);
 }
 
-/* Computes the bytes that become live with d (*starting), and the bytes of values that only d still has to touch
- * (*freed). */
+/* Computes two sizes for a dispatch d. *starting is the size of the owners that become live with d. *freed is the size
+ * of the owners that no other dispatch without a stage touches, so their memory is free behind d. */
 static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {
     uint32_t owners[VKT_MAX_BINDINGS];
@@ -256,7 +259,7 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Updates the ready list, and frees memory that no later dispatch touches. */
+/* Updates the ready list. An owner that no later dispatch touches is no longer live. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
     uint32_t owners[VKT_MAX_BINDINGS], left = 0;
@@ -303,7 +306,7 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
         for (uint32_t at = 0, n; at < e->n; at += n, number++) {
             n = fill_stage(&s, order + at);
             end_stage(&s, order + at, n);
-            qsort(order + at, n, sizeof *order, rising); /* within a stage, dispatches have the graph's order */
+            qsort(order + at, n, sizeof *order, rising); /* dispatches of one stage stay in the graph's order */
             for (uint32_t i = 0; i < n; i++) stage[at + i] = number;
         }
     }

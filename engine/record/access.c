@@ -1,5 +1,5 @@
-/* record/access.c - the host writes a program's inputs, and reads its values. Of the activations, it can read only kept
- * ones. */
+/* record/access.c - writes the inputs of a program and reads its values, for the host. The host can read an activation
+ * only if it is kept. */
 #include "record/record.h"
 
 static vkt_result check_access(const vkt_program *p, vkt_tensor t, bool write)
@@ -30,8 +30,8 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     return VKT_OK;
 }
 
-/* Returns whether the value has the same bytes on host and device, and consists of whole words. Such a value is copied
- * without a conversion. */
+/* Returns whether the value has the same bytes on host and device, and its size is a multiple of 4 bytes. Such a value
+ * is copied without a conversion. */
 static bool is_plain(const vkt_value *v)
 {
     return v->layout == VKT_ROWS && (v->storage == VKT_PRECISION_F32 || v->dtype == VKT_F16) && v->bytes % 4 == 0;

@@ -39,7 +39,7 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
         else if (!params->data)
             r = vkt_fill(ctx, a->buffer, 0, vkt_round_up(bytes, 4), 0);
         if (r == VKT_OK && params->data && bytes > whole) {
-            uint32_t tail = 0; /* a transfer copies whole words; only u8 and f16 may have a tail */
+            uint32_t tail = 0; /* an upload has whole words of 4 bytes; u8 and f16 arrays may end within a word */
             memcpy(&tail, (const char *)params->data + whole, bytes - whole);
             r = vkt_upload(ctx, a->buffer, whole, &tail, sizeof tail);
         }
@@ -58,7 +58,7 @@ vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shap
     VKT_TRY(array_new(ctx, dtype, shape, &a));
     const vkt_result r = vkt_buffer_create_shared(ctx, VKT_MEM_STAGING, a->bytes, name ? name : "shared", &a->buffer);
     if (r != VKT_OK) {
-        vkt_free(&ctx->host, a); /* vkt_array_destroy would wait for all work, and some work may wait for a gate */
+        vkt_free(&ctx->host, a); /* vkt_array_destroy would wait for work that a closed gate may block */
         return r;
     }
     memset(a->buffer->mapped, 0, a->buffer->bytes);

@@ -1,8 +1,9 @@
 /* record/budget.c - distributes a run over frames: each frame gets as much of the run as the frame's budget allows.
- * slices.c has the slices of the step and their expected times. */
+ * slices.c divides the run into slices and finds their expected times. */
 #include "record/record.h"
 
-/* The largest budget. No run takes this long, and the sum of a few times of this size does not overflow. */
+/* Larger budgets are reduced to this budget. It stands for no limit, because no run takes this long. The sum of a few
+ * times of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 static bool idle(const vkt_program *p)
@@ -10,7 +11,7 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* Sets the pending times of work that is done to 0. */
+/* Sets the pending time of earlier frames, and that of this frame, to 0 if the work is done. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };
@@ -18,8 +19,8 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Sets *room to whether this frame may submit. A budget equal to left_ns means that the frame of the last call goes on.
- * A budget without limit begins no frame: it only ends a run. */
+/* Sets *room to whether this call may submit, and if it may, begins a frame. But a call with a budget equal to left_ns
+ * goes on with the frame of the last call. A call without limit belongs to no frame. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
     p->budget.goes_on = budget_ns == p->budget.left_ns;
@@ -51,23 +52,24 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return p->parts[0].n && !p->budget.slices.n ? vkt_slices_make(p, budget_ns, &p->budget.next) : VKT_OK;
 }
 
-/* Returns the end of the slices, from `next` on, that fit into the budget. *cost_ns gets their expected time. If
- * nothing is pending and the frame has submitted nothing yet, the next slice counts as fitting even if it is longer
- * than the budget. Otherwise it would never run, because it would be too long in each later frame, too. */
+/* Finds the slices, from p->budget.next on, that fit into the budget. Returns the index of the first slice behind them.
+ * *cost_ns gets their expected time. If nothing is pending and the frame has submitted nothing yet, the next slice
+ * counts as fitting even if it is longer than the budget. Otherwise this slice would never run, because it would be too
+ * long in each later frame, too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint64_t *ns = p->budget.slices.ns;
     uint32_t end = p->budget.next;
     *cost_ns = 0;
     if (!p->parts[0].n) {
-        /* There are no parts yet: the run submits pieces, one for each dispatch, whose times are not known. So the
-         * frame gets one piece and no more. */
+        /* There are no parts yet. So the run submits pieces, one for each dispatch. Their times are not known, so the
+         * frame gets only one piece. */
         *cost_ns = budget_ns;
         return end + 1;
     }
     while (end < s->n && ns[end] <= budget_ns - *cost_ns) *cost_ns += ns[end++];
     if (end == p->budget.next && idle(p) && !p->budget.goes_on)
-        *cost_ns = ns[end++]; /* this slice takes more than the budget */
+        *cost_ns = ns[end++]; /* the next slice takes longer than the budget */
     return end;
 }
 

@@ -8,7 +8,7 @@ vkt_access vkt_access_of(const vkt_dispatch *d)
     const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
     vkt_access a =
         d->shader ? (vkt_access){ d->shader->reads, d->shader->writes } : (vkt_access){ row->reads, row->writes };
-    if (d->conditional) a.reads |= 1u << (d->n_bind - 1); /* the device reads the numbers of groups */
+    if (d->conditional) a.reads |= 1u << (d->n_bind - 1); /* the last binding has the numbers of groups */
     return a;
 }
 
@@ -18,7 +18,8 @@ const char *vkt_dispatch_name(const vkt_dispatch *d)
 }
 
 /* Returns whether the dispatch uses texel loads. The kernel must have a texel variant, and the device's limits must
- * allow texel loads. Each range must fit into a view, and its buffer must have the usage for texel buffers. */
+ * allow texel loads. Each range that the variant loads as texels must fit into a buffer view, and its buffer must have
+ * the usage for texel buffers. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_entry *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
@@ -32,8 +33,8 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
     return true;
 }
 
-/* Checks the bindings of a dispatch. `texels` is the mask of those that are texel buffers, which may be larger than
- * storage buffers. */
+/* Checks the bindings of a dispatch. Bit b of `texels`: binding b is a texel buffer. The limit for the size of texel
+ * buffers differs from the limit for storage buffers. */
 static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, uint32_t texels)
 {
     const vkt_access access = vkt_access_of(d);
@@ -58,7 +59,8 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
     return VKT_OK;
 }
 
-/* Lists the pipelines of the library's kernels that the dispatches need. *n gets their number. */
+/* Checks all dispatches. Lists the pipelines that they need, except the pipelines of the application's shaders. *n gets
+ * the length of the list. */
 static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uint32_t *n)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
@@ -171,8 +173,9 @@ static vkt_result write_set(vkt_program *p, uint32_t side, size_t i)
     return VKT_OK;
 }
 
-/* Records a barrier between dispatches: later dispatches wait for earlier ones and see their writes. `conditional`:
- * this is also true for the numbers of groups that conditional dispatches read. */
+/* Records a barrier between dispatches: later dispatches wait for earlier dispatches and see their writes.
+ * `conditional`: the barrier also orders the indirect reads, by which conditional dispatches get their numbers of
+ * groups. */
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, bool conditional)
 {
     const VkPipelineStageFlags2 counts = conditional ? VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT : 0;
@@ -248,7 +251,7 @@ vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
-    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value may be a reshape of an input */
+    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* a kept value may be a reshape of an input, without a dispatch */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
     if (!p->pipelines) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof(void *));

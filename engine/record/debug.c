@@ -1,5 +1,5 @@
 /* record/debug.c - what VKT_DEBUG does for a program (vktrain/core.h): it logs the GPU time of each kernel, and finds
- * the first NaN of a run. Tests use this file to check guards. */
+ * the first NaN of a run. This file also has the functions by which tests check guards (debug.h). */
 #include "record/debug.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ typedef struct kernel_sum {
     uint64_t ns;
 } kernel_sum;
 
-/* Logs one line per kernel, the longest time first. */
+/* Logs one line per kernel. The kernel with the longest time comes first. */
 static void log_times(const vkt_program *p)
 {
     kernel_sum sums[VKT_K_END] = { { 0 } };
@@ -96,8 +96,8 @@ static vkt_result first_nan(vkt_program *p, vkt_tensor t, uint64_t *at)
     return r;
 }
 
-/* Writes the index of an element, such as "[3,7]". For an element of an arena, also writes the name of its parameter,
- * as in " of fc1.weight[3,7]". */
+/* Writes the index of an element, such as "[3,7]". For an element of an arena, writes the name of the parameter and the
+ * index in this parameter instead, such as " of fc1.weight[3,7]". */
 static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char out[160])
 {
     const vkt_graph *g = p->g;
@@ -125,7 +125,7 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Looks for a NaN in the outputs of all nodes. Values share no memory at level 4, so each one still has the numbers
+/* Looks for a NaN in the outputs of all nodes. Values share no memory at level 4, so each value still has the numbers
  * that its node wrote. */
 static vkt_result check_values(vkt_program *p)
 {

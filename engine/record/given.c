@@ -1,6 +1,6 @@
 /* record/given.c - runs whose learning rate, rows and first row are in an array that the device wrote (run_values). An
- * additional dispatch copies these values to the run's slot of the ring. For other programs, the host writes this slot.
- * So all kernels read the slot, and need not know who wrote it. */
+ * additional dispatch copies these values to the run's slot of the ring of words (abi/step.abi.h). In other programs,
+ * the host writes these values to the slot. In both cases the kernels read the slot. */
 #include "record/record.h"
 
 #include "abi/abi.h"

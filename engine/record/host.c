@@ -1,5 +1,5 @@
-/* record/host.c - functions for an application with its own device: runs in its command buffers, its buffers as arrays,
- * and the engine's buffers for its shaders. */
+/* record/host.c - functions for an application with its own device. They record runs into the application's command
+ * buffers, make arrays of the application's buffers, and return buffers of the engine for the application's shaders. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"
@@ -25,8 +25,8 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
     p->ctx->vk.CmdUpdateBuffer(cmd, p->words->handle, RING_SLOTS * RING_WORDS * 4, RING_WORDS * 4, words);
 }
 
-/* Records a run. The words of the run are in slot RING_SLOTS, where RING_RECORDED is set only while the run executes.
- * When the run is done, the host may read its metrics. */
+/* Records a run. The words of the run (abi/step.abi.h) are in slot RING_SLOTS of the ring. In this slot, the word
+ * RING_RECORDED is 1 while the run executes, and else 0. When the run is done, the host may read its metrics. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
     VKT_WANT(NULL, p);
@@ -120,8 +120,8 @@ static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vk
     const VkAccessFlags2 reads = VK_ACCESS_2_SHADER_READ_BIT, writes = VK_ACCESS_2_SHADER_WRITE_BIT;
     const VkBufferMemoryBarrier2 b = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2,
-        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* includes the stage that waits for the
-                                                                                 * semaphores */
+        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* ALL_COMMANDS includes the stage that
+                                                                                 * waits for the semaphores */
         .srcAccessMask = acquire ? VK_ACCESS_2_NONE : writes,
         .dstStageMask = acquire ? stage : VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
         .dstAccessMask = acquire ? reads | writes : VK_ACCESS_2_NONE,

@@ -45,7 +45,8 @@ bool vkt_program_is_measured(const vkt_program *p)
     return p->parts[0].n != 0;
 }
 
-/* Submits the command buffers of section i. *next is the first of them, and becomes the first of the next section. */
+/* Submits the command buffers of section i. *next is the index of the section's first command buffer, and becomes the
+ * index of the next section's first command buffer. */
 static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, const VkSemaphoreSubmitInfo *wait,
                                  uint32_t *next, uint64_t *value)
 {
@@ -53,7 +54,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* is not stored in *value, because this submission has no dispatch and does not begin the run */
+    uint64_t arrived; /* not stored in *value: if no dispatch can be submitted behind the barrier, there is no run */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }

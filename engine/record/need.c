@@ -1,14 +1,15 @@
-/* record/need.c - the least memory with which a graph runs. */
+/* record/need.c - computes the least memory with which a graph runs. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"
 
-/* The smallest size of a block of device memory (gpu/memory.c), and the number of memory types that buffers may have.
- */
+/* BLOCK_BYTES is the smallest standard size of a block of device memory (gpu/memory.c). TYPES is the largest number of
+ * memory types in which the buffers are. */
 enum { BLOCK_BYTES = 1 << 20, TYPES = 3 };
 
-/* Returns the most bytes of blocks that a buffer needs. A buffer larger than half a block has a block of its own.
- * Smaller buffers share blocks. At least half of such a block is used, except in the last block of each memory type. */
+/* Returns an upper limit for the bytes of blocks that a buffer needs. A buffer larger than half a block has a block of
+ * its own. Smaller buffers share blocks. At least half of a shared block is used. This is not so in the last block of
+ * each memory type, so vkt_program_needs adds TYPES blocks. */
 static uint64_t in_blocks(uint64_t bytes)
 {
     return bytes > BLOCK_BYTES / 2 ? bytes : 2 * bytes;
@@ -50,7 +51,8 @@ static void add_store(const vkt_graph *g, vkt_memory_needs *n)
     add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
 }
 
-/* Sets out[0] to the array of value i in `ctx`, or to NULL if it is not known yet, and out[1] to vkt_binding.other. */
+/* Sets out[0] to the array of value i in `ctx`, or to NULL if the caller has not named an array. Sets out[1] to the
+ * value's vkt_binding.other. */
 static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i,
                       const vkt_array *out[2])
 {
@@ -63,8 +65,8 @@ static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_
         }
 }
 
-/* Adds the arrays of the graph. An array that several values use counts once, and memory of the application not at all.
- */
+/* Adds the arrays of the graph. An array that several values use counts once. An array in memory of the application
+ * does not count. */
 static vkt_result add_arrays(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params,
                              vkt_memory_needs *n)
 {

@@ -1,10 +1,13 @@
 /* record/parts.c - the command buffers of a program. A step is split into submissions that are short enough.
  *
- * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before it
- * has run. So the first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers
- * compile late. The second one is measured. Then the step is recorded for all later runs, in as few parts as the limit
- * for a submission allows. The first two runs do all conditional dispatches (vkt_when_begin). So each dispatch has a
- * measured time, and no later run does more dispatches than the measured one. */
+ * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before the
+ * kernel has run. So the first two runs submit each dispatch alone, as a piece with timestamps. The second run is
+ * measured. The first run is not, because a driver may compile kernels in it. Then the step is recorded for all later
+ * runs, in as few parts as the limit for a submission allows. The first two runs do all conditional dispatches
+ * (vkt_when_begin). So each dispatch has a measured time, and no later run does more dispatches than the measured run.
+ *
+ * If submissions have no limit, or the device has no timestamps, there are no pieces. Then all runs submit the same
+ * parts, which end only at marks (marks.h). */
 #include "record/record.h"
 
 static vkt_result record_side(vkt_program *p, uint32_t side, const uint32_t *ends, uint32_t n, vkt_timer *timer,
@@ -25,8 +28,9 @@ static void free_sides(vkt_program *p, vkt_series s[2])
     for (int side = 0; side < 2; side++) vkt_series_destroy(p->ctx, &s[side]);
 }
 
-/* Records the dispatches as a series of n command buffers, one series for each side. Command buffer i ends before
- * dispatch ends[i]. timer NULL: there are no timestamps. `all`: conditional dispatches always run. */
+/* Records one series for each side of the program. A series is n command buffers, which together have all dispatches.
+ * Command buffer i ends before dispatch ends[i]. timer NULL: there are no timestamps. `all`: conditional dispatches
+ * always run. */
 static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, bool all,
                                 vkt_series out[2])
 {
@@ -46,7 +50,7 @@ vkt_series *vkt_parts_now(vkt_program *p)
     return p->parts[0].n ? &p->parts[p->side] : &p->pieces[p->side];
 }
 
-/* Records the parts. Frees the pieces, the command buffers of single dispatches. */
+/* Records the n parts. Frees the pieces. */
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
     vkt_series parts[2];
@@ -65,7 +69,7 @@ static uint32_t find_sections(vkt_program *p)
     return p->n_marks + 1;
 }
 
-/* Records the barrier before sections that wait for the host. */
+/* Records the barrier that is submitted before each section that waits for the host. */
 static vkt_result record_arrival(vkt_program *p)
 {
     if (p->arrival.cmd) return VKT_OK;

@@ -193,8 +193,8 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
-/* Returns whether the memory of two arrays overlaps. Their sizes are rounded up to multiples of 16 bytes, as they are
- * bound. Both arrays may be parts of one buffer of the application. */
+/* Returns whether the memory of two arrays overlaps. Both arrays may be parts of one buffer of the application. The
+ * sizes are rounded up to multiples of 16 bytes, because descriptors have such sizes. */
 static bool share_memory(const vkt_array *a, const vkt_array *b)
 {
     const uint64_t from_a = a->buffer->base_bytes, from_b = b->buffer->base_bytes;
@@ -202,7 +202,7 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-/* Returns whether value i reads or writes an array of its own. */
+/* Returns whether value i is stored in an array, and is no alias of another value. */
 static bool is_external(const vkt_program *p, size_t i)
 {
     return p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias;
@@ -228,7 +228,8 @@ static bool array_fits(const vkt_program *p, vkt_tensor t, const vkt_array *a)
     return a && a->ctx == p->ctx && a->bytes >= v->bytes && a->dtype == v->dtype;
 }
 
-/* Binds the arrays of vkt_external_array, or their copies in this context, where the params bind no other array. */
+/* Binds arrays to the external values for which vkt_program_params.arrays has none. Such a value gets the array of its
+ * vkt_external_array, or the copy of that array in this context. */
 static vkt_result bind_given_arrays(vkt_program *p)
 {
     for (uint32_t i = 1; i < p->g->n_values; i++) {
@@ -330,8 +331,8 @@ static vkt_result make_memory(vkt_program *p)
 }
 
 /* Returns the batch of the graph's gather. Without a gather, returns the largest batch of the nodes with vkt_op.batch
- * and of the values with layout BATCH_LAST. Returns 0 if the graph has neither. Then no node reads the rows of a run,
- * and the first dimension of an input with layout ROWS need not be a batch. */
+ * and of the values with layout BATCH_LAST. Returns 0 if the graph has no such nodes and values. In this case no node
+ * reads the number of rows of a run, and the first dimension of an input with layout ROWS need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
@@ -396,7 +397,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* values share no memory, so none is overwritten */
+    if (p->debug.level >= 4) p->options = apart; /* values share no memory, so no value overwrites another one */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

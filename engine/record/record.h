@@ -12,9 +12,9 @@
 /* One half of a transfer of ownership between queue families. */
 typedef struct vkt_handover {
     vkt_commands commands;
-    uint32_t family; /* the other queue family, as recorded */
-    uint32_t layout; /* for an image: the application's layout, as recorded */
-    uint64_t value;  /* timeline value of its last submission */
+    uint32_t family; /* the other queue family in the recorded commands */
+    uint32_t layout; /* for an image: the application's layout in the recorded commands */
+    uint64_t value;  /* timeline value of the last submission of the commands */
 } vkt_handover;
 
 struct vkt_array {
@@ -24,17 +24,18 @@ struct vkt_array {
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
-    vkt_array *next; /* the next array of a ring of copies in different contexts (vkt_array_copy); NULL: no copy */
+    vkt_array *next; /* the next array in the ring of this array and its copies in other contexts (vkt_array_copy);
+                      * NULL: there is no copy */
 };
 
-/* array.c: returns the array of `ctx` in a's ring of copies, which may be `a` itself; NULL: there is none. */
+/* array.c: returns the array in `ctx` among `a` and its copies. NULL: there is none in `ctx`. */
 vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx);
 /* array.c: continues *hash with the bytes of an array. Waits for all submitted work of its context. VKT_E_STATE: an
  * adopted buffer without TRANSFER_SRC. VKT_E_NOMEM, and errors of the device. */
 vkt_result vkt_array_hash(const vkt_array *a, uint64_t *hash);
-/* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared), of the
- * class VKT_MEM_STAGING. vkt_array_map returns its memory. name NULL: "shared". Errors are those of vkt_array_create.
- */
+/* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared). Its
+ * memory has the class VKT_MEM_STAGING, and vkt_array_map returns it. If `name` is NULL, the name is "shared". Errors
+ * are those of vkt_array_create. */
 vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, const char *name, vkt_array **out);
 
 typedef struct vkt_store_entry {
@@ -69,7 +70,7 @@ typedef struct vkt_range {
 /* Submitted work that may not be done yet. */
 typedef struct vkt_pending {
     uint64_t value; /* value of the compute timeline when the work is done */
-    uint64_t ns;    /* its expected time; 0: nothing is pending */
+    uint64_t ns;    /* expected time of the work; 0: nothing is pending */
 } vkt_pending;
 
 /* The command buffers of one run, one for each slice. Each slice copies its start and end to `times`, in ticks. */
@@ -77,10 +78,10 @@ typedef struct vkt_slice_set {
     vkt_series series[2]; /* by side of the program */
     vkt_timer timer;
     vkt_buffer *times;    /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
-    uint64_t *values;     /* by slice: timeline value of its last submission; 0: none since its times were read */
-    uint32_t *count;      /* by slice: number of its submissions in the set's frame; calls without limit do not count */
+    uint64_t *values;     /* by slice: timeline value of its last submission; 0 after its times were read */
+    uint32_t *count;      /* by slice: number of its submissions in the set's frame, without those of unlimited calls */
     uint64_t value;       /* the largest of `values` */
-    uint64_t frame_value; /* value of the frame's last submission; calls without limit do not count */
+    uint64_t frame_value; /* timeline value of the frame's last submission; unlimited calls are not part of the frame */
     uint64_t budget_ns;   /* budget of the set's frame */
     uint32_t last;        /* slice that was submitted last */
 } vkt_slice_set;
@@ -90,21 +91,21 @@ typedef struct vkt_slice_set {
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
-    uint64_t *ns;        /* by slice: its expected time, with the time until the next slice of its frame begins */
+    uint64_t *ns;        /* by slice: its expected time, plus the time until the next slice of its frame begins */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
-    uint64_t *least_ns;  /* by slice: the least value of `ns`: the time of its conditional dispatches in the second
-                          * run */
+    uint64_t *least_ns;  /* by slice: lower limit of `ns`. It is the time of the slice's conditional dispatches in the
+                          * second run */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
-    uint64_t grain_ns;   /* the longest expected time of a slice when the slices were made. Only a slice of one kernel
-                          * may be longer */
-    double load;         /* slices take this many times the time that they took when they were made, because of other
-                          * work on the device */
-    double last_load;    /* the load that the newest frame alone has measured */
+    uint64_t grain_ns;   /* limit of a slice's expected time when the slices were made. Only a slice of one kernel may
+                          * exceed the limit */
+    double load;         /* time of the slices now, divided by their time when they were made. Other work on the device
+                          * makes the load larger than 1 */
+    double last_load;    /* the load according to the newest measured frame alone */
     vkt_slice_set set[2];
     vkt_slice_set old[2];     /* sets of replaced slices; they may be pending */
-    uint32_t turn;            /* set of this frame */
+    uint32_t turn;            /* index of this frame's set in `set` */
     uint32_t frames;          /* number of frames since these slices were made */
-    uint32_t retry;           /* if other slices could not be made: number of the first frame that tries again */
+    uint32_t retry;           /* if there was no memory for other slices: number of the first frame that tries again */
     uint64_t measured_frames; /* number of frames whose times the host has read */
     uint64_t measured_ns, measured_budget_ns; /* of the newest frame whose times were read */
 } vkt_slices;
@@ -117,14 +118,14 @@ struct vkt_program {
     vkt_emit lowered;
     vkt_plan plan;
     bool published;     /* reads parameters from VKT_PART_PUBLISHED of the store */
-    uint32_t most_rows; /* most samples of a run; 0: the graph has no known batch */
-    uint32_t again;     /* number of dispatches that run again, so that their results need not be kept */
+    uint32_t most_rows; /* largest number of samples of a run; 0: the graph has no known batch */
+    uint32_t again;     /* number of dispatches that vkt_recompute has inserted */
     vkt_plan_options options;
 
     vkt_buffer **blocks;   /* plan.n_blocks of them */
     vkt_buffer **inputs;   /* index: value id; NULL if the value is no input */
-    uint32_t sides;        /* 2 if some value has two arrays (vkt_binding.other), which runs choose between; else 1 */
-    uint32_t side;         /* vkt_run.swap of the run that began last */
+    uint32_t sides;        /* 2 if some value has two arrays: vkt_binding.array for side 0, .other for side 1; else 1 */
+    uint32_t side;         /* side of the run that began last: 1 if its vkt_run.swap is set and `sides` is 2, else 0 */
     vkt_array **arrays[2]; /* by side; index: value id; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
     vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: the program needs none */
@@ -139,7 +140,7 @@ struct vkt_program {
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
     vkt_series pieces[2];   /* by side: one for each dispatch, with timestamps to measure it; none once parts exist */
     vkt_series parts[2];    /* by side: what all later runs submit */
-    vkt_series profiled[2]; /* by side: the parts with timestamps; none: `profile` is not set */
+    vkt_series profiled[2]; /* by side: the parts with timestamps; none if `profile` is false */
     uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
@@ -149,7 +150,7 @@ struct vkt_program {
         const vkt_pipeline *pipeline;
         VkDescriptorPool pool;
         VkDescriptorSet set;
-        vkt_series series; /* one for each slot of the ring; none: the host writes the values */
+        vkt_series series; /* one command buffer for each slot of the ring; none: the host writes the values */
     } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
     uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
@@ -157,18 +158,19 @@ struct vkt_program {
 
     struct {
         int64_t level; /* VKT_DEBUG at the creation of the program */
-        uint64_t *ns;  /* GPU time so far of each dispatch, then the timestamps of one run; NULL: not measured */
+        uint64_t *ns;  /* sums of the GPU times of each dispatch, and behind them the timestamps of one run; NULL: not
+                        * measured */
         uint64_t runs; /* number of measured runs */
     } debug;
 
-    /* budget.c: a run that several frames share. */
+    /* budget.c: a run that is distributed over several frames. */
     struct {
         vkt_slices slices;
         uint32_t next;           /* next slice of the current run; 0: no run is in progress */
-        vkt_pending now, before; /* work of this frame, work of earlier frames */
+        vkt_pending now, before; /* `now` is work of this frame, `before` is work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
         bool goes_on;            /* the last call belonged to the frame of the call before it */
-        bool unlimited;          /* the last frame, or call, had a budget without limit */
+        bool unlimited;          /* the last call that did not go on with a frame had a budget without limit */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
 
@@ -177,12 +179,13 @@ struct vkt_program {
 };
 
 /* range.c: returns the range of binding `b` of a lowered dispatch on one side. Its size is rounded up to a multiple of
- * 16 bytes, as it is bound. */
+ * 16 bytes, and the descriptor has this size. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b, uint32_t side);
 /* Returns the range of all bytes of a value of the graph, on side 0. Its size is rounded up to a multiple of 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
-/* commands.c: return the bindings that a dispatch reads and writes, and the name of its kernel or shader. */
+/* commands.c: returns the bindings that a dispatch reads and writes. */
 vkt_access vkt_access_of(const vkt_dispatch *d);
+/* Returns the name of a dispatch's kernel or shader. */
 const char *vkt_dispatch_name(const vkt_dispatch *d);
 /* Creates pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
@@ -197,10 +200,10 @@ vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
 /* Makes the parts anew after the marks have changed, so that a part ends at each mark. */
 vkt_result vkt_parts_mark(vkt_program *p);
-/* Prepares the command buffers for a run. For the third run, waits for the second one, reads the time of each dispatch,
- * splits the step and records the parts. */
+/* Prepares the command buffers for a run. Does nothing if there are parts, or before the third run. For the third run,
+ * waits for the second run, reads the time of each dispatch, splits the step and records the parts. */
 vkt_result vkt_parts_prepare(vkt_program *p);
-/* Returns the commands that the run which began last submits: its pieces, or its parts. */
+/* Returns the pieces or the parts that the newest run submits. */
 vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: all functions that submit a run call these three. vkt_run_words checks the run and writes its
  * words for the ring (RING_WORDS of them). vkt_run_begin prepares the submission, and may wait. vkt_run_end counts the
@@ -216,14 +219,14 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
 /* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
-/* given.c: prepares the copies of the values of runs; `values` may be NULL. vkt_given_record records the copy to one
- * slot.
- */
+/* given.c: prepares the dispatches that copy the values of runs from `values` (vkt_program_params.run_values). `values`
+ * may be NULL. */
 vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
 void vkt_given_free(vkt_program *p);
+/* Records the copy to one slot of the ring. */
 void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
-/* Submits the copy for the next run. The copy waits for the semaphores of `sync`. *rest has the semaphores that remain
- * for the run itself. */
+/* Submits the copy for the next run. The copy waits for the semaphores of `sync`. *rest gets the semaphores that remain
+ * for the run itself. If the program has no such copy, submits nothing, and all semaphores of `sync` remain. */
 vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
@@ -233,10 +236,11 @@ void vkt_slices_free(vkt_program *p);
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: updates the expected times from all times that have arrived, and changes to the other set. If the
  * budget or the times have changed much, makes other slices. If there is no memory for these, the step keeps its
- * slices. Never waits. *ready is false if the device has not done the frame before the last one. */
+ * slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no frame begins.
+ */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
-/* Stores that slices [first, end) of this frame's set were submitted, and that the last one has this timeline value.
- * `unlimited`: a call without limit has submitted them; such a call belongs to no frame. */
+/* Stores that slices [first, end) of this frame's set were submitted. `value` is the timeline value of the last of
+ * these slices. `unlimited`: a call without limit has submitted them. Such a call belongs to no frame. */
 void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t value, bool unlimited);
 /* host.c: checks `family`, the other owner in a transfer of ownership. It must be a queue family of the device,
  * VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT. */
@@ -244,15 +248,15 @@ vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
 /* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
  * or is not an activation (for instance an input or a parameter). */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
-/* Reads any value of the graph that a dispatch uses, like vkt_program_read. Checks nothing. */
+/* Reads a value like vkt_program_read, but without any checks. A dispatch must use the value. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 /* debug.c: these functions are for VKT_DEBUG from level 2 on. vkt_debug_start allocates the times. vkt_debug_run makes
  * a run, waits for its end, and from level 4 on looks for NaN (VKT_E_NAN). vkt_debug_end logs the times. */
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* program.c: makes a program that consists of a plan only: the plan with the least memory. It has nothing on the
- * device. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner: the
+/* program.c: makes a program that has only a plan, and nothing on the device. The plan is the one with the least
+ * memory. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner: the
  * caller. */
 vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
 /* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */

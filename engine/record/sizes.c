@@ -42,7 +42,7 @@ static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)
     return cannot_run(r) ? VKT_OK : r;
 }
 
-/* Plans the wanted sizes. If that fails, plans them again with messages. */
+/* Plans the wanted sizes. If that fails, plans them again, with messages about the error. */
 static vkt_result plan_wanted(search *s)
 {
     const vkt_size_params *p = s->params;
@@ -58,13 +58,13 @@ static vkt_result plan_wanted(search *s)
     return VKT_OK;
 }
 
-/* Finds the largest size that fits: of the batch, or of the context if `of_context`. The sizes that are tried are
- * multiples of `step`, and `most`. s->out->fits is whether `wanted` fits. If it fits, doubles the size until one does
- * not fit. Then bisects. */
+/* Finds the largest batch that fits. If `of_context` is true, finds the largest context instead. Tries `most` and
+ * multiples of `step`. If the size `wanted` fits (s->out->fits), first doubles the size until a size does not fit. Then
+ * bisects. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
-    uint64_t low = 0, high = 0; /* in steps: `low` fits or is 0; `high` does not fit, or is above all sizes */
-    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* the size before it is `most` */
+    uint64_t low = 0, high = 0; /* in steps. `low` fits or is 0. `high` does not fit, or is tried next while growing */
+    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* in steps: end - 1 stands for `most` */
     bool fits;
     if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;
     if (s->out->fits)

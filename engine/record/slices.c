@@ -1,28 +1,29 @@
-/* record/slices.c - the slices of a run that several frames share (budget.c): how long each slice takes, and where a
- * step is divided.
+/* record/slices.c - the slices of a run that is distributed over several frames (budget.c): how long each slice takes,
+ * and where a step is divided.
  *
- * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If it contains ends of
- * stages of the plan, it ends at the last of them. Each slice has its own timestamps, which the device copies to memory
- * of the host. So the host reads the times of a slice as soon as its submission is done, and waits for nothing.
+ * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If stages of the plan end
+ * in a slice, the slice ends where the last of them ends. Each slice has its own timestamps, which the device copies to
+ * memory of the host. So the host can read the times of a slice as soon as the slice is done, and never waits.
  *
- * If a slice takes longer than expected, its expected time rises to the measured time at once. If it takes less time,
- * the expected time falls by a quarter of the difference. Other work on the device makes times vary, and a frame that
- * is too long is worse than a frame that trains less. For the same reason, a conditional dispatch that did not run
- * counts with the time that the second run has measured. */
+ * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
+ * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
+ * the measured time at once. If it takes less time, the expected time falls by a quarter of the difference. A
+ * conditional dispatch counts with its time in the second run even if it did not run. */
 #include "record/record.h"
 
-/* The grain, the longest time of a slice, is a quarter of the budget, so that little of the budget stays unused. It is
- * at least a tenth of a millisecond, because shorter slices are not worth the cost of a submission. */
+/* The grain is the limit for the time of a slice. It is a quarter of the budget, so that little of the budget stays
+ * unused. It is at least a tenth of a millisecond, because shorter slices are not worth the cost of a submission. */
 enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 
-/* The expected time of a slice is at least this, even if its two timestamps are equal. So each slice reduces the rest
- * of the budget. Then a caller that submits slices until the budget is used up does not loop forever. */
+/* The expected time of a slice is at least MIN_SLICE_NS, even if the slice's two timestamps are equal. So each slice
+ * reduces the rest of the budget, and a caller that submits slices until the budget is used up does not loop
+ * forever. */
 enum { MIN_SLICE_NS = 1000 };
 
 /* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains, or if there are more than
- * TOO_MANY times as many slices as grains. This does not happen in the first MIN_FRAMES frames after a division, nor
- * directly after a frame under another load. If there is no memory for new slices, the next attempt is RETRY_FRAMES
- * frames later. */
+ * TOO_MANY slices for each grain of the step's time. These two conditions are not checked in the first MIN_FRAMES
+ * frames after a division, nor directly after a frame under another load. If there is no memory for new slices, the
+ * next attempt is RETRY_FRAMES frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
 /* If two frames in a row take more than MUCH times the expected time, or less than the expected time / MUCH, then other
@@ -116,7 +117,8 @@ void vkt_slices_free(vkt_program *p)
 
 /* ---- division ---- */
 
-/* Returns the least expected time of dispatch d. */
+/* Returns the lower limit of the expected time of dispatch d: for a conditional dispatch, its time in the second run.
+ */
 static uint64_t least_of(const vkt_program *p, uint32_t d)
 {
     return p->lowered.list[d].conditional ? p->ns[d] : 0;
@@ -139,7 +141,7 @@ static void expect(vkt_program *p)
 }
 
 /* Scales the times of the kernels of each slice, so that their sum is the slice's expected time. If the times become
- * smaller, no kernel's time falls below its least time: only the part above it is scaled. */
+ * smaller, scales only the part of each time that is above the lower limit (least_of). */
 static void spread(vkt_program *p)
 {
     vkt_slices *s = &p->budget.slices;
@@ -157,8 +159,8 @@ static void spread(vkt_program *p)
     }
 }
 
-/* Divides the step into new slices. One of them begins where slice *next of the old slices begins. Returns the number
- * of new slices; *next becomes the number of that new slice. The new ends are at s->ends + p->lowered.n. */
+/* Divides the step into new slices, and writes their ends to s->ends + p->lowered.n. One of the new slices begins where
+ * the old slice *next begins, and *next becomes the index of this new slice. Returns the number of new slices. */
 static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t *next)
 {
     const vkt_slices *s = &p->budget.slices;
@@ -219,9 +221,9 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 
 /* ---- times ---- */
 
-/* Returns the measured time of slice i. If the next slice was submitted in the same frame, the gap between the two
- * slices is added, because it is the cost of a submission. If a call without limit submitted the next slice, the gap is
- * not added, because such a call may come any time later. */
+/* Returns the measured time of slice i. If the next slice was submitted in the same frame, adds the gap between the two
+ * slices, because the gap is the cost of a submission. If a call without limit submitted the next slice, does not add
+ * the gap, because such a call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;
@@ -236,18 +238,18 @@ static uint64_t follow(uint64_t expected, uint64_t now)
     return now > expected ? now : expected - (expected - now) / 4;
 }
 
-/* Moves a mean time towards `now`, by a quarter of their difference. A time that differs much counts less, because it
- * may be an outlier. */
+/* Moves a mean time towards the time `now`, by a quarter of the difference. The difference is limited, because a time
+ * that differs much may be an outlier. */
 static void follow_slowly(double *mean_ns, double now)
 {
     const double near = VKT_MIN(VKT_MAX(now, *mean_ns / MUCH), *mean_ns * MUCH);
     *mean_ns += (near - *mean_ns) / 4;
 }
 
-/* Follows the load on the device. A load slows all slices, and not only those that the frame has submitted. `now`: the
- * load that this frame alone has measured. Times vary, so the load changes only if two frames in a row have measured a
- * load that differs much. When the load rises, the expected times of slices that the frame has not submitted rise to
- * their mean times under this load. When the load falls, these times fall in proportion. */
+/* Updates all->load, the load on the device, with the load `now` that one frame has measured. Times vary, so all->load
+ * changes only if two frames in a row have measured a load that differs much from it. The load slows all slices, so a
+ * change also concerns the expected times of the slices that the frame has not submitted. If the load rises, these
+ * times rise to the slices' mean times under the new load. If the load falls, these times fall in proportion. */
 static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
 {
     const double least = VKT_MIN(now, all->last_load), most = VKT_MAX(now, all->last_load), before = all->load;
@@ -266,7 +268,7 @@ static void follow_load(vkt_slices *all, const vkt_slice_set *s, double now)
     }
 }
 
-/* Reads the times of a set whose frame is done. */
+/* Reads the times of a set whose frame is done, and updates the expected times and the load. */
 static void learn(vkt_program *p, vkt_slice_set *s)
 {
     vkt_slices *all = &p->budget.slices;
@@ -278,7 +280,7 @@ static void learn(vkt_program *p, vkt_slice_set *s)
         const uint64_t now = measured(p, s, i);
         frame_ns += s->count[i] * now;
         all->ns[i] = follow(all->ns[i], VKT_MAX(now, all->least_ns[i]));
-        if (all->least_ns[i]) continue; /* how much of this slice has run is not known */
+        if (all->least_ns[i]) continue; /* shows no load: its conditional dispatches may not have run */
         expected += all->unloaded_ns[i];
         sum += (double)now;
     }
@@ -296,15 +298,15 @@ static void learn(vkt_program *p, vkt_slice_set *s)
     s->value = s->frame_value = 0;
 }
 
-/* Returns whether the newest frame has measured another load than the one that counts. The next frame shows whether the
- * load has changed. Until then some slices have times with the new load, and others with the old one, so new slices
- * would get times of both. */
+/* Returns whether the newest frame has measured a load that differs much from s->load. The next frame will show whether
+ * the load has changed. Until then the expected times of some slices are under the new load, and those of other slices
+ * under the old load. A new division would mix them. */
 static bool is_unsettled(const vkt_slices *s)
 {
     return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
 }
 
-/* Returns whether there are many more slices than grains, and a new division would have fewer. */
+/* Returns whether there are more than TOO_MANY slices for each grain, and a new division would have fewer slices. */
 static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
 {
     const vkt_slices *s = &p->budget.slices;
@@ -343,7 +345,7 @@ vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, b
     if (!is_free || s->frames < s->retry || !is_outdated(p, budget_ns, *next)) return VKT_OK;
     const vkt_result r = vkt_slices_make(p, budget_ns, next);
     if (r != VKT_E_NOMEM && r != VKT_E_MEMORY_CAP && r != VKT_E_DEVICE_MEMORY) return r;
-    s->retry = s->frames + RETRY_FRAMES; /* the old slices are as good as before */
+    s->retry = s->frames + RETRY_FRAMES; /* no memory for new slices: the old slices stay in use */
     return VKT_OK;
 }
 
@@ -351,7 +353,7 @@ void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t 
 {
     vkt_slice_set *set = &s->set[s->turn];
     for (uint32_t i = first; i < end; i++) {
-        set->values[i] = value - (end - 1 - i); /* each slice is a submission */
+        set->values[i] = value - (end - 1 - i); /* each slice has a timeline value of its own */
         set->count[i] += !unlimited;
     }
     set->value = value;

@@ -12,7 +12,7 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     s->n = (uint32_t)g->n_params;
     s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
     if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
-    uint64_t at = 0; /* computed as vkt_param does; the offsets in the graph may be those of another store */
+    uint64_t at = 0; /* offset, computed as in vkt_param. The offsets in the graph may be those of another store */
     for (uint32_t i = 0; i < s->n; i++) {
         const vkt_value *v = &g->values[g->params[i]];
         vkt_store_entry *e = &s->entries[i];
@@ -23,16 +23,16 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     return VKT_OK;
 }
 
-/* Creates a buffer of zeros. Kernels over a whole arena do not skip the gaps between parameters. In the gaps, values
- * and gradients are always zero. */
+/* Creates a buffer of zeros. Kernels that update a whole arena do not skip the gaps between parameters. The gaps start
+ * with zeros, so the values and gradients in them stay zero. */
 static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
 {
     VKT_TRY(vkt_buffer_create(s->ctx, VKT_MEMORY_DEVICE, cls, bytes, name, out));
     return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
 }
 
-/* For Adagrad, fills the sums of squares, which may start above zero. The gaps between parameters get this number as
- * well. This has no effect, because the gradients of gaps are zero. */
+/* For Adagrad, fills the sums of squares with their first value, which may be above zero. The gaps between parameters
+ * get this value, too. This has no effect, because the gradients in the gaps are zero. */
 static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
 {
     uint32_t bits;

@@ -1,4 +1,4 @@
-/* record/texture.c - copies between an application's images and the arrays that stand for them. */
+/* record/texture.c - copies between the images of an application and the arrays that are tied to them. */
 #include "record/texture.h"
 
 static const char *const names[] = { "reading a texture", "writing a texture" };
@@ -297,7 +297,8 @@ vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 /* ---- ownership ---- */
 
 /* Records one half of a transfer of ownership with a change of layout. The application records the other half, with the
- * same families and layouts. If `other` is the library's own family, the transfer is only a change of layout. */
+ * same families and layouts. If `other` is the library's own family, there is no other half: only the layout
+ * changes. */
 static vkt_result record_handover(vkt_texture *t, bool acquire, uint32_t other, VkImageLayout layout, vkt_commands *c)
 {
     vkt_ctx *ctx = t->ctx;

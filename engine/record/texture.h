@@ -28,8 +28,8 @@ typedef struct vkt_texture_slices {
     vkt_series series; /* n is 0 before the first use */
     vkt_timer timer;   /* start and end of each slice */
     vkt_buffer *times; /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
-    uint64_t *values;  /* by slice: timeline value of its last submission; 0: none since its times were read */
-    uint32_t next;     /* next slice of the copy in progress; 0: there is none */
+    uint64_t *values;  /* by slice: timeline value of its last submission; 0 after its times were read */
+    uint32_t next;     /* next slice of the copy in progress; 0: no copy is in progress */
     uint64_t copies;   /* number of copies whose slices are all submitted */
     uint64_t ns;       /* expected time of a slice; 0: not known */
     vkt_pending pending;
@@ -53,15 +53,16 @@ struct vkt_texture {
     vkt_array *array;
     VkImageView view;
     VkImage image;
-    VkImageSubresourceRange range; /* what the transfers of ownership cover: all aspects of the level and layer */
+    VkImageSubresourceRange range; /* the range for transfers of ownership: all aspects of the level and layer */
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;
-    vkt_texture_push push; /* for the whole rectangle, without `lanes` */
+    vkt_texture_push push; /* for the whole rectangle; vkt_texture_dispatch sets `lanes`, the number of lanes */
     vkt_texture_copies directions[2];
 };
 
-/* texture.c: returns VKT_OK, or VKT_E_STATE if the image does not allow this direction. */
+/* texture.c: returns VKT_OK, or VKT_E_STATE if the image does not allow this direction. `which` is VKT_TEXTURE_READ or
+ * VKT_TEXTURE_WRITE. */
 vkt_result vkt_texture_check(const vkt_texture *t, int which);
 /* Records the copy of the pixels first .. first + pixels - 1 of the rectangle. */
 void vkt_texture_dispatch(vkt_texture *t, int which, VkCommandBuffer cmd, uint32_t first, uint32_t pixels);

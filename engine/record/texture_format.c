@@ -3,13 +3,14 @@
 
 #include <stdio.h>
 
-/* Kernels for images of format `f` whose modules declare this format (kernels.def). Every device supports storage
- * images of these formats. */
+/* The two kernels for storage images of format `f`. The modules of these kernels declare the format (kernels.def).
+ * Every device supports storage images of the formats that NAMED names. */
 #define NAMED(f)                                        \
     {                                                   \
         VKT_K_TEXTURE_READ_##f, VKT_K_TEXTURE_WRITE_##f \
     }
-/* Kernels whose modules declare no format. A device reports for each format whether it supports them. */
+/* The two kernels whose modules declare no format. A device reports for each format whether these kernels may read and
+ * write it. */
 #define ANY                                             \
     {                                                   \
         VKT_K_TEXTURE_READ_ANY, VKT_K_TEXTURE_WRITE_ANY \

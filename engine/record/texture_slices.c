@@ -1,17 +1,18 @@
-/* record/texture_slices.c - copies between images and arrays, where several frames share a copy. The rectangle is
- * divided once, into slices of one size. So all slices have one expected time. If a slice takes longer than expected,
- * this time rises to the measured time at once. Else it falls by a quarter of the difference, as in slices.c. */
+/* record/texture_slices.c - copies between images and arrays, in slices that several frames submit. The rectangle is
+ * divided once, into slices of the same size; only the last slice may be smaller. So one expected time is enough for
+ * all slices. If a slice takes longer than expected, the expected time rises to the measured time at once. If a slice
+ * takes less time, the expected time falls by a quarter of the difference, as in slices.c. */
 #include "record/texture.h"
 
 /* A copy has at most MOST_SLICES slices, and at most pixels / LEAST_PIXELS, rounded up. More slices are not worth the
  * cost of their submissions. */
 enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 
-/* The largest budget. The sum of a few times of this size does not overflow. */
+/* Larger budgets are reduced to this budget. The sum of a few times of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
-/* The least expected time of a slice. So each slice uses some of the budget. Then a caller that submits slices until
- * the budget is used up does not loop forever. */
+/* The lower limit of a slice's expected time. So each slice uses some of the budget, and a caller that submits slices
+ * until the budget is used up does not loop forever. */
 #define MIN_SLICE_NS 1000
 
 static vkt_result record_slices(vkt_texture *t, int which, uint32_t n, vkt_texture_slices *s)
@@ -69,9 +70,10 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
     s->measured_budget_ns = s->budget_ns;
 }
 
-/* Returns how many slices the budget has room for, and their expected time. Before a time is known, the results are one
- * slice and the whole budget. If nothing is pending, one slice counts as fitting even if it is longer than the budget.
- * Otherwise it would never run, because it would be too long in each later frame, too. */
+/* Returns how many slices fit into the budget. *cost_ns gets their expected time. As long as no time is known, a single
+ * slice is submitted, and its cost is the whole budget. If nothing is pending, one slice counts as fitting even if it
+ * is longer than the budget. Otherwise this slice would never run, because it would be too long in each later frame,
+ * too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;
@@ -107,7 +109,7 @@ static vkt_result copy(vkt_texture *t, int which, const vkt_sync *sync, uint64_t
         return sync && sync->n_waits + sync->n_signals ? vkt_submit_synced(ctx, VK_NULL_HANDLE, sync, "texture", &value)
                                                        : VKT_OK;
     VKT_TRY(vkt_series_submit(ctx, &s->series, s->next, end, sync, "texture", &value));
-    for (uint32_t i = s->next; i < end; i++) s->values[i] = value - (end - 1 - i); /* each slice is a submission */
+    for (uint32_t i = s->next; i < end; i++) s->values[i] = value - (end - 1 - i); /* one timeline value per slice */
     s->pending = (vkt_pending){ value, s->pending.ns + cost_ns };
     s->budget_ns = *budget_ns;
     s->next = end % s->series.n;

@@ -1,11 +1,11 @@
 /* reference/attention.c - softmax(scale * q k^T) v for each head of q. The inputs are either q (..,H,T,D), k (..,K,S,D)
- * and v (..,K,S,D), or one tensor (B,T,(H + 2 K) D). This tensor has H heads of q, K heads of k and K heads of v, with
- * D numbers for each head. Head h of q reads head h / (H / K) of k and v. */
+ * and v (..,K,S,D), or one tensor (B,T,(H + 2 K) D). A row of this tensor has H heads of q, then K heads of k, then K
+ * heads of v, with D numbers for each head. Head h of q reads head h / (H / K) of k and v. */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The position of element d of row t in one head's q, k or v: first + t * step + d. */
+/* The q, k or v of one head. Element d of its row t has the index first + t * step + d in input number `input`. */
 typedef struct operand {
     size_t input, first, step;
 } operand;

@@ -1,6 +1,7 @@
 /* reference/attention_cached.c - a cache of keys or values, and attention over the tokens in it.
- *   append             y[h][first + t] = x[h][t]; rows of x behind the end of y are left out; other rows of y stay
- *   attention_cached   y[h][t] = sum over s <= past + t of softmax(scale q k^T)[s] v[s] */
+ *   append             y is the cache, but y[h][first + t] = x[h][t]. Rows of x behind the end of y are left out
+ *   attention_cached   y[h][t] = sum over s of w[s] v[s]. w is the softmax of scale q[t] k[s] over the keys s = 0 to
+ *                      past + t, but at most all keys of the cache */
 #include "reference/families.h"
 
 #include <math.h>

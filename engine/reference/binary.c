@@ -1,5 +1,5 @@
-/* reference/binary.c - functions of two numbers with NumPy's broadcasting: the value and the two derivatives of each.
- * The file also has the ops `where` and swiglu. */
+/* reference/binary.c - functions of two operands with NumPy's broadcasting, defined by the value and the two
+ * derivatives. The file also has the ops `where` and swiglu. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static void backward(const vkt_ref_call *c, map da, map db)
                 c->dout[0][i] * slope[k](operand(c, 0, i), operand(c, 1, i));
 }
 
-/* Defines the op `name` by its value and its derivatives: expressions of a and b. */
+/* Defines the op `name` by three expressions of the operands a and b: the value, and its derivatives da and db. */
 #define MAP(name, value, da, db)                       \
     static double name##_value(double a, double b)     \
     {                                                  \
@@ -52,7 +52,8 @@ static void backward(const vkt_ref_call *c, map da, map db)
     }                                                  \
     const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
 
-/* Returns the part of dy that an operand of a maximum or minimum gets: 1 if it is the result, 0.5 at a tie, else 0. */
+/* Returns the part of dy that an operand of a maximum or minimum gets: 1 if the operand is the result, 0.5 at a tie,
+ * else 0. For a maximum, `won` is the operand and `lost` the other operand. For a minimum, they are exchanged. */
 static double share(double won, double lost)
 {
     return won == lost ? 0.5 : won > lost;
@@ -89,7 +90,7 @@ static void where_backward(const vkt_ref_call *c)
     }
 }
 
-/* ---- swiglu: a and b are two tensors, or the halves of the rows of one ---- */
+/* ---- swiglu: a and b are two tensors, or the two halves of each row of one tensor ---- */
 
 /* Returns the index of element i of a (k = 0) or b (k = 1), in its tensor, and sets *input to the number of this
  * tensor. */

@@ -5,10 +5,12 @@
  * outside of the image are 0. */
 #include "reference/families.h"
 
-/* Handles one product of a sum. Arguments: the indices of the factors in x and w, and of the sum in y. */
+/* Handles one product. The arguments x and w are the indices of its factors, and y is the index of the sum that has
+ * this product. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
-/* Computes the row or column of x that tap k reads for output position `out`. Returns false if it is padding. */
+/* Computes the row (axis 0) or column (axis 1) of x that tap k reads for output position `out`. Returns false if tap k
+ * reads padding. */
 static bool meets(const vkt_conv2d_attr *a, int axis, uint32_t out, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)out * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];

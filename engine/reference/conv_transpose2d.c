@@ -3,7 +3,8 @@
  * channels, y has O channels, G = groups, and g = floor(c / (C / G)) is the group of c. */
 #include "reference/families.h"
 
-/* Computes the row or column of y that tap k of input position `in` adds to. Returns false if y does not have it. */
+/* Computes the row (axis 0) or column (axis 1) of y to which tap k adds for input position `in`. Returns false if y
+ * does not have this row or column. */
 static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)in * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];
@@ -23,7 +24,7 @@ static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
     if (c->din[1]) c->din[1][w] += c->dout[0][y] * c->in[0].f[x];
 }
 
-/* Handles all products of one pixel of one channel. */
+/* Handles all products of one element of x. */
 static void scatter(const vkt_ref_call *c, bool back, uint32_t n, uint32_t channel, uint32_t h, uint32_t v)
 {
     const vkt_conv_transpose2d_attr *a = c->attr;

@@ -10,7 +10,8 @@ static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
     return true;
 }
 
-/* Computes out[b,i] = scale[channel] * table[row,i] + shift[channel]. A row of u8 may be longer than a sample. */
+/* Computes out[b,i] = scale[channel] * table[row,i] + shift[channel]. A row of u8 or f16 may be longer than a
+ * sample. */
 static void rows_forward(const vkt_ref_call *c)
 {
     const vkt_gather_attr *a = c->attr;

@@ -1,6 +1,6 @@
 /* reference/elementwise.c - ops on single elements, and ops that copy elements in logical order.
  *   dropout: x * scale if the mask keeps x, else 0
- *   reshape, to_layout, write: the same logical elements in the same logical order */
+ *   to_f32, reshape, to_layout, write: the same logical elements in the same logical order */
 #include "reference/families.h"
 
 /* ---- dropout: see vkt_dropout_attr ---- */

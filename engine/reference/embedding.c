@@ -1,5 +1,5 @@
-/* reference/embedding.c - y[i] = table[ids[i]], a row of the table. If the table has no row ids[i], y[i] is 0. If
- * `channels` is set, y is (B,D,..) for ids (B,..). */
+/* reference/embedding.c - y[i] = table[ids[i]], a row of D numbers. If the table has no row ids[i], y[i] is 0. For ids
+ * (B,..), y is (B,..,D), or (B,D,..) if `channels` is set. */
 #include "reference/families.h"
 
 /* Returns the index in y of element d of the table's row for the i-th id. */

@@ -5,8 +5,8 @@
 
 /* ---- hash_grid ---- */
 
-/* The grid cell of a point in one grid, and the point's position in the cell. If the point is outside of the grid along
- * an axis, it is moved to the edge of the grid. */
+/* The grid cell of a point in one grid, and the position of the point in the cell. A point outside of the grid is moved
+ * to the edge of the grid. The table stores the entries of this grid from entry `first` on. */
 typedef struct cell {
     uint32_t corner[3], cells;
     double fraction[3];
@@ -153,16 +153,18 @@ static size_t rope_index(const rope_form *f, bool split, const size_t at[3], siz
     return row * f->width + d;
 }
 
-/* Returns the angle of pair j at a position. The table has turns per position times 2^64, as two words. The turns from
- * the high word are reduced modulo 1 first, because otherwise the sum would lose digits. */
+/* Returns the angle of pair j at a position. Input 1 has the rotations per position of each pair, as a fraction of 64
+ * bits in two words. All high words come before all low words. The product of position and high word is reduced modulo
+ * one rotation, because otherwise the sum would lose digits. */
 static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
 {
     const double high = (double)(uint32_t)(position * c->in[1].u[j]) * 0x1p-32; /* the product modulo 2^32 is exact */
     return 2 * acos(-1) * (high + (double)position * c->in[1].u[pairs + j] * 0x1p-64);
 }
 
-/* Rotates each pair of `from`, and adds the result to `to`. `from` has the form of x, and `to` has the form of y. If
- * `back`, the angle is negative, `from` has the form of y, and `to` has the form of x. */
+/* Rotates the pairs of `from`, and adds the result to `to`. Elements that are in no pair are added as they are. Without
+ * `back`, `from` has the shape of x, and `to` has the shape of y. With `back`, `from` has the shape of y, `to` has the
+ * shape of x, and the rotation is the inverse of the one without `back`. */
 static void rope(const vkt_ref_call *c, const double *from, double *to, bool back)
 {
     const vkt_rope_attr *a = c->attr;

@@ -1,5 +1,5 @@
-/* reference/families.h - the references of all ops, for the table in reference.c, and functions that the files of
- * families share. */
+/* reference/families.h - the references of all ops, for the table in reference.c, and functions that several files of
+ * this folder use. */
 #ifndef VKT_REFERENCE_FAMILIES_H
 #define VKT_REFERENCE_FAMILIES_H
 
@@ -42,10 +42,11 @@ static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size
     return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
 }
 
-/* Returns number `column` of row `row` of quantized weights. */
+/* Returns the quantized weight in row `row` and column `column`. */
 double vkt_ref_quantized(const vkt_quantized_attr *a, const uint32_t *words, size_t row, size_t column);
-/* Returns the index of the element of a tensor of shape `small` that broadcasting repeats at element i of `large`.
- * Shapes are aligned at the right; along a dimension of 1 the index is 0. */
+/* Broadcasting copies an element of a tensor of shape `small` to element i of a tensor of shape `large`. Returns the
+ * index of that element of the small tensor. The shapes are aligned at the right. Where `small` has dimension 1, the
+ * index along this dimension is 0. */
 size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i);
 
 #endif

@@ -24,7 +24,8 @@ static around find(uint32_t origin, size_t offset, uint32_t size, size_t cells, 
     return (around){ { inside(first, cells), inside(first + 1, cells) }, { 1 - (u - first), u - first } };
 }
 
-/* For each element of y and each element of the grid on which it depends, calls fn with both indices and the weight. */
+/* Calls fn for each element of y and each grid element that contributes to it. fn gets the index of the element of y,
+ * the index of the grid element, and the weight of the contribution. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t cell, double weight))
 {
     const vkt_latent_grid_attr *a = c->attr;
@@ -69,7 +70,8 @@ const vkt_ref_op vkt_ref_latent_grid = { "latent_grid", 1, latent_grid_forward, 
 
 /* ---- quantize: see vkt_quantize_attr ---- */
 
-/* Returns the random number of logical element i. The batch of a BATCH_LAST tensor is the fastest dimension. */
+/* Returns the random number of logical element i. It depends on the element's index e in the memory of the device. In
+ * the layout VKT_BATCH_LAST, the batch is the fastest dimension, and its pitch is a multiple of 4. */
 static double noise(const vkt_ref_call *c, size_t i)
 {
     const vkt_quantize_attr *a = c->attr;
@@ -80,15 +82,15 @@ static double noise(const vkt_ref_call *c, size_t i)
     return (vkt_philox4x32(counter, c->seed).w[e % 4] >> 8) / 16777216.0;
 }
 
-/* For difference quotients, the error of quantization is a constant (c->constant). So they agree with the
- * straight-through gradient. */
+/* While difference quotients are computed, c->constant has the unchanged x. Then y is the quantized constant plus the
+ * change of x. So a difference quotient is 1, like the straight-through gradient. */
 static void quantize_forward(const vkt_ref_call *c)
 {
     const vkt_quantize_attr *a = c->attr;
     const double steps = ldexp(1, (int)a->bits) - 1;
     for (size_t i = 0; i < vkt_ref_count(c->in[0].shape); i++) {
         const double x = c->in[0].f[i], at = c->constant ? c->constant[i] : x, t = at < 0 ? 0 : at > 1 ? 1 : at;
-        /* The sum is in float32, as it is in the kernel, because its last bit may decide the level. */
+        /* `up` is computed in float32, as in the kernel, because the last bit of `up` may decide the level. */
         const float scaled = (float)steps * (float)t, up = scaled + 0.5f;
         c->out[0].f[i] = (a->noise ? t + (noise(c, i) - 0.5) / steps : floor((double)up) / steps) + (x - at);
     }

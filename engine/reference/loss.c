@@ -1,4 +1,4 @@
-/* reference/loss.c - losses of labels over the real rows of a batch, and predictions.
+/* reference/loss.c - losses of logits z and labels t over the real rows of a batch, and predictions.
  *   softmax_xent: the mean over the real rows b of -log(softmax(z[b])[t[b]]), in nats
  *   cross_entropy, nll: see below
  *   argmax: the index of the first largest element of each row
@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* The terms of log softmax(z)[k] = z[k] - max - log_sum. The largest z is subtracted first, so nothing overflows or
- * cancels. */
+/* Two terms of log softmax(z)[k] = z[k] - max - log_sum. max is the largest z. It is subtracted from z before exp, so
+ * exp does not overflow. max and log_sum are not added up, because their sum may lose digits of log_sum. */
 typedef struct normal {
     double max, log_sum;
 } normal;
@@ -80,7 +80,7 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-/* If `each` is set, writes the loss of each row; it is 0 for a row that is not real. Else writes the sum of the losses,
+/* If `each` is set, writes the loss of each row, and 0 for a row that is not real. Else writes the sum of the losses,
  * divided by the divisor. */
 static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
 {
@@ -94,8 +94,7 @@ static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, 
     if (!a->each) c->out[0].f[0] = sum / divisor(c);
 }
 
-/* Returns the gradient with respect to the loss of row b: dout[b] if the output has the loss of each row, else dout[0]
- * / divisor. */
+/* Returns the gradient with respect to the loss of row b. If `each` is set, the output has one loss for each row. */
 static double dloss(const vkt_ref_call *c, size_t b)
 {
     const vkt_cross_entropy_attr *a = c->attr;

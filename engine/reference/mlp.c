@@ -21,12 +21,12 @@ static network network_of(const vkt_ref_call *c)
     return n;
 }
 
-/* Return the weight and the bias of layer l. The bias is NULL if it is absent. */
 static double *weight(const network *n, uint32_t l)
 {
     return n->c->in[n->params + 2 * l].f;
 }
 
+/* Returns the bias of layer l; NULL if the layer has no bias. */
 static double *bias(const network *n, uint32_t l)
 {
     return n->params + 2 * l + 1 < n->c->n_in ? n->c->in[n->params + 2 * l + 1].f : NULL;
@@ -50,8 +50,8 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din the gradients that come from a sample. The last call of `run` must have been for this sample. dy is the
- * gradient of the sample's y. */
+/* Adds the gradients of one sample to din. dy is the gradient with respect to the sample's y. The last call of `run`
+ * must have been for this sample. */
 static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

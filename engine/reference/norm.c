@@ -4,13 +4,13 @@
  *   batch_norm_given: the formula of batch_norm, but for all rows, and with mean and var as inputs
  *   running_stats: an exponential average of mean and var
  *   row_norm: the formula of batch_norm, with mean and var of one group of channels of one sample (Ba et al. 2016;
- *   Wu & He 2018; RMS: Zhang & Sennrich 2019) */
+ *   Wu & He 2018). With `rms`, the formula has mean = 0 (Zhang & Sennrich 2019) */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions); the first `rows`
- * rows count. */
+/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions). Only its first
+ * `rows` samples are normalised. */
 typedef struct channel {
     size_t rows, channels, positions, k;
     double mean, scale, gamma, beta; /* scale: 1 / sqrt(var + eps) */
@@ -128,10 +128,11 @@ const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, 
 
 /* ---- row_norm ---- */
 
-/* A row of x and its statistics. */
+/* A row of x, and its statistics. A row is one group of channels of one sample. The row has `run` elements, from index
+ * `first` of x on. */
 typedef struct row {
     const vkt_row_norm_attr *a;
-    size_t run, first, group; /* number of elements; index of the first one; group of channels */
+    size_t run, first, group; /* group: index of the group in the sample */
     double mean, scale;
 } row;
 

@@ -1,4 +1,4 @@
-/* reference/optim.c - one step of each optimizer, after the documentation of PyTorch and Keras. Clipping follows
+/* reference/optim.c - one step of each optimizer, as documented by PyTorch and Keras. Clipping follows
  * torch.nn.utils.clip_grad_norm_ and clip_grad_value_. Averages of parameters follow
  * torch.optim.swa_utils.AveragedModel. */
 #include "reference/families.h"
@@ -9,7 +9,8 @@
 typedef struct rule {
     const vkt_optimizer *o;
     double lr, t;
-    double product, u, u_next; /* NAdam, with u_i = nadam_momentum(i): product of u_1 .. u_t, then u_t and u_(t+1) */
+    double product, u, u_next; /* NAdam, with u_i = nadam_momentum(o, i): product = u_1 * .. * u_t, u = u_t,
+                                * u_next = u_(t+1) */
 } rule;
 
 static double nadam_momentum(const vkt_optimizer *o, double t)
@@ -27,7 +28,7 @@ static rule rule_of(const vkt_optimizer *o, double lr, uint64_t t)
     return r;
 }
 
-/* ---- the formulas: each changes the parameter *p by its gradient g; m points to its moments ---- */
+/* ---- the formulas: each function updates the parameter *p; g is its gradient, and *m[i] is its moment i ---- */
 
 static void sgd(const rule *r, double *p, double g, double *const m[3])
 {

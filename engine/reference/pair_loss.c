@@ -6,7 +6,7 @@
 /* The arguments of a term. */
 typedef struct pair {
     double y, t;
-    double weight;   /* bce_logits: weight of t */
+    double weight;   /* bce_logits: factor of t */
     double constant; /* value of y for those parts of the formula that the gradient treats as constant */
 } pair;
 
@@ -79,7 +79,7 @@ static bool is_each(const vkt_ref_call *c)
     return ((const vkt_pair_loss_attr *)c->attr)->reduction == VKT_LOSS_NONE;
 }
 
-/* Returns the divisor of the sum. */
+/* Returns the divisor of the sum of the terms. */
 static double divisor(const vkt_ref_call *c)
 {
     const vkt_pair_loss_attr *a = c->attr;

@@ -1,6 +1,6 @@
 /* reference/rearrange.c - moves elements: for each element of the result, finds the element of x that it comes from.
  *   permute: the index on axis k of the result is the index on axis perm[k] of x
- *   slice: along an axis, index i of the result is index start + step * i of x; if flipped, i counts from the end
+ *   slice: along an axis, index i of the result is index start + step * i of x; with `flip`, i counts from the end
  *   pad: along an axis, index i of the result is index (i - before) / gap of x; if x has no such index, the element is
  *     `value`
  *   concat: along the axis, the result has the elements of input 0, then those of input 1, and so on */

@@ -1,9 +1,9 @@
 /* reference/reduce.c - reductions, and broadcasting, which is the gradient of a sum.
  *   sum, mean: the sum and the mean of all elements, a scalar
- *   sum_to: sums over the dimensions that the result lacks, or has with size 1
- *   expand: broadcasts x to the shape of the result
- *   max_to, min_to: the largest or the smallest element over these dimensions. The gradient is divided equally among
- *     the elements that are equal to the result */
+ *   sum_to: the sum over the dimensions that the result does not have, or has with size 1
+ *   max_to, min_to: the largest or the smallest element over the dimensions over which sum_to sums. The gradient is
+ *     divided equally among the elements that are equal to the result
+ *   expand: broadcasts x to the shape of the result */
 #include "reference/families.h"
 
 #include <math.h>

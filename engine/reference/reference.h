@@ -14,7 +14,7 @@
 typedef struct vkt_ref_tensor {
     vkt_shape shape;
     vkt_dtype dtype;
-    vkt_layout layout; /* layout of the device value; only the random numbers of dropout depend on it */
+    vkt_layout layout; /* layout of the device value; only the random numbers of dropout and quantize depend on it */
     double *f;         /* elements of VKT_F32, or of VKT_U8 as numbers; else NULL */
     uint32_t *u;       /* elements of VKT_U32; else NULL */
 } vkt_ref_tensor;
@@ -28,35 +28,35 @@ typedef struct vkt_ref_call {
                                * this part from `constant` (NULL: from input 0) */
     const double *stored; /* backward: NULL, or output 0 rounded to 16 bits, as the device stores it. If an op's kernel
                            * computes the gradient from the stored output, the reference must use `stored` too */
-    bool f16;             /* mlp and mlp_mse: round hidden layers, and gradients with respect to layers, to f16, as
-                           * their f16 kernels do. The caller rounds the inputs */
+    bool f16;             /* mlp and mlp_mse: round hidden layers, and gradients with respect to layers, to f16, as the
+                           * f16 kernels do. The caller rounds the inputs */
     vkt_ref_tensor *out;  /* forward: shapes are given, elements are to be filled in; backward: results of forward */
-    const double *const *dout; /* backward: gradient of each output; NULL: none */
-    double *const *din;        /* backward: gradient of each input, zeroed by the caller; the op adds to it. NULL: not
-                                * wanted */
-    uint32_t rows;             /* real rows of the batch (never 0) */
-    uint32_t first;            /* index of the batch's first row in the row order */
-    uint64_t seed;             /* seed of dropout's random numbers */
+    const double *const *dout; /* backward: dout[i] is the gradient of output i; NULL: output i has no gradient */
+    double *const *din;        /* backward: din[i] is the gradient of input i; NULL: the caller does not want it. The
+                                * caller sets the gradients to 0, and the op adds to them */
+    uint32_t rows;             /* number of real samples in the batch (never 0) */
+    uint32_t first;            /* gather ops: sample b of the batch is row order[first + b] of the table */
+    uint64_t seed;             /* seed of the random numbers of dropout and quantize */
     uint32_t t;                /* number of the step */
     double lr;                 /* learning rate of the step */
 } vkt_ref_call;
 
 typedef struct vkt_ref_op {
     const char *name; /* the name of the op in ops.def */
-    uint32_t n_out;   /* outputs 0 to n_out - 1 are compared with those of the kernel, if they are not absent */
+    uint32_t n_out;   /* outputs 0 to n_out - 1 are compared with those of the kernel; absent outputs are skipped */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
-    /* Returns whether the definition of the op gives it another gradient than the derivative of `forward`. An example
-     * is an embedding with a row that is not trained. NULL: the gradient is always the derivative. */
+    /* Returns true if, by definition of the op, its gradient is not the derivative of `forward`. An example is an
+     * embedding with a row that is not trained. NULL: the gradient is always the derivative. */
     bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 
 /* Finds an op's reference. NULL: the op has no reference. */
 const vkt_ref_op *vkt_ref_find(const char *name);
 
-/* Computes one step of n parameters in place, as described at vkt_update, for complete gradients (micro_batches is
- * ignored). t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups has a pair for each
- * 64 parameters, as in abi/update.abi.h, and may be NULL. All defaults of o must be filled in. */
+/* Computes one step of n parameters in place, as described at vkt_update. g has complete gradients, so o->micro_batches
+ * is ignored. t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups has a pair for
+ * each 64 parameters, as in abi/update.abi.h. groups may be NULL. All defaults of o must be filled in. */
 void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g,
                     double *const moments[3], const double *groups);
 /* Computes the Euclidean norm of g without the parameters that `groups` (may be NULL) freezes. */

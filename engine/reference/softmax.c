@@ -1,5 +1,5 @@
-/* reference/softmax.c - softmax of scale * x over one axis, and its logarithm. With a causal mask, x is (.., T, S), and
- * query t uses classes 0 .. t only. */
+/* reference/softmax.c - softmax of scale * x over one axis, or the logarithm of the softmax. With a causal mask, x is
+ * (.., T, S), and the softmax of row t uses columns 0 .. t only. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@ typedef struct line {
     size_t first, stride, classes, visible;
 } line;
 
-/* Returns line i of x: the elements of x along the axis. `first` is the position of the first one. */
+/* Returns line i of x. A line is `classes` elements of x along the axis, and the softmax uses the first `visible` of
+ * them. `first` is the position of the line's first element in x. */
 static line line_of(const vkt_ref_call *c, size_t i)
 {
     const vkt_softmax_attr *a = c->attr;

@@ -17,8 +17,7 @@ static void backward(const vkt_ref_call *c, map slope)
     for (size_t i = 0; i < n; i++) c->din[0][i] += c->dout[0][i] * slope(c->in[0].f[i], c->attr);
 }
 
-/* Defines the op `name`. `value` and `slope` are expressions of x and of `a`, which points to the attributes, a struct
- * `type`. */
+/* Defines the op `name`. `value` and `slope` are expressions of x and of the attributes `a`, a pointer to `type`. */
 #define MAP(name, type, value, slope)                      \
     static double name##_value(double x, const void *attr) \
     {                                                      \

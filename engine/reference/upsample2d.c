@@ -31,7 +31,8 @@ static taps taps_of(const vkt_upsample2d_attr *u, size_t p, size_t in, size_t ou
     return (taps){ { i, next }, { 1 - fraction, fraction } };
 }
 
-/* For each element of y and each element of x on which it depends, calls fn with both indices and the weight. */
+/* Calls fn for each element of y and each element of x that contributes to it. fn gets the index of the element of y,
+ * the index of the element of x, and the weight of the contribution. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t x, double weight))
 {
     const vkt_upsample2d_attr *u = c->attr;

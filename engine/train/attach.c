@@ -86,7 +86,7 @@ void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x)
 {
     const char *last = "";
     for (;;) {
-        const vkt_meta *next = NULL; /* the first name after the last one */
+        const vkt_meta *next = NULL; /* the item with the smallest key that is larger than `last` */
         for (size_t i = 0; i < a->n; i++)
             if (strcmp(a->items[i].key, last) > 0 && (!next || strcmp(a->items[i].key, next->key) < 0))
                 next = &a->items[i];

@@ -10,7 +10,7 @@
 #define ATTACHMENT "data"
 enum { MOST_SIDE = 1 << 20, MOST_CLASSES = 1 << 24 };
 
-/* A card with its private members. The public card is the first member, so both have the same address. */
+/* A card with its private members. The public card is the first member, so it has the address of the struct. */
 typedef struct owned {
     vkt_card c;
     vkt_host h;

@@ -11,7 +11,8 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, USUAL_VALUES = 32 };
 
 /* The facts of one column. */
 typedef struct look {
-    const char **texts; /* the n texts that are not missing; sort_texts puts the `distinct` different ones first */
+    const char **texts; /* the n fields that are not missing. After sort_texts, the first `distinct` elements are the
+                         * different texts, sorted */
     uint32_t n, distinct, missing;
     bool numbers, whole; /* numbers: all texts are numbers; whole: no number has a fraction */
     bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */

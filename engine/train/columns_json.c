@@ -1,4 +1,4 @@
-/* train/columns_json.c - the columns of a table as a JSON text, and back. */
+/* train/columns_json.c - converts the columns of a table to a JSON text, and back. */
 #include <stdio.h>
 
 #include "train/columns.h"

@@ -41,8 +41,8 @@ static bool same(part a, part b)
     return a.n == b.n && memcmp(a.s, b.s, (size_t)a.n) == 0;
 }
 
-/* Moves the part in front of `end` (or the rest, if there is no `end`) from *text to *out. Returns false if *text is
- * empty. */
+/* Removes the part in front of `end`, and `end` itself, from *text. If *text has no `end`, removes all of it. *out gets
+ * the removed part, without `end`. Returns false if *text is empty. */
 static bool next(part *text, char end, part *out)
 {
     if (text->n == 0) return false;
@@ -99,8 +99,8 @@ static const vkt_field *field_of(part op, part name)
     return f && f->name ? f : NULL;
 }
 
-/* Divides a number from 0 to 2^32 - 1, for instance "858993472" or "1.28849024e+09", by 2^32, and returns the result as
- * text in `room`. Returns "none" if `value` is NULL, and any other text unchanged. */
+/* If `value` is a number from 0 to 2^32 - 1, for instance "858993472" or "1.28849024e+09", divides it by 2^32, and
+ * returns the result as text in `room`. Returns "none" if `value` is NULL, and any other text unchanged. */
 static part as_fraction(const part *value, char room[32])
 {
     char digits[32], *end;
@@ -130,8 +130,8 @@ static void report_attribute(vkt_differences *d, part op, part of, part name, co
     }
 }
 
-/* Adds each name whose value differs, or which only one of the two texts has. `op` is the name of the op whose
- * attributes are compared; it is empty for settings. */
+/* Adds each name whose value differs, and each name that only one of the two texts has. `op` is the name of the op
+ * whose attributes are compared; `op` is empty for settings. */
 static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;
@@ -201,8 +201,8 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (both && same(x, y)) continue;
         if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
             d->n = before;
-            d->text.len = len; /* from here on the nodes do not correspond: drops the differences of nodes that were
-                                * added */
+            d->text.len = len; /* from here on, the two graphs do not have the same nodes. So the differences of earlier
+                                * nodes are dropped */
             report_ops(whole(was), whole(is), node, op, other, d);
             return;
         }

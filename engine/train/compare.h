@@ -4,12 +4,12 @@
 
 #include "base/base.h"
 
-/* A list of differences, for instance "batch: checkpoint 32, this run 16; ..". It contains only the first few.
- * {.text.h = h} is an empty list. */
+/* A list of differences, for instance "batch: checkpoint 32, this run 16; ..". The text has only the first five
+ * differences. {.text.h = h} is an empty list. */
 typedef struct vkt_differences {
     vkt_text text;
     uint32_t n;           /* number of all differences */
-    const char *was, *is; /* names of the two texts; NULL: "checkpoint" and "this run" */
+    const char *was, *is; /* names of the two texts. NULL: was = "checkpoint", is = "this run" */
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);

@@ -1,5 +1,5 @@
-/* train/evaluate.c - the evaluation program. It computes loss and accuracy over a data set, and outputs for single
- * samples. */
+/* train/evaluate.c - the evaluation program. It computes loss and accuracy over a data set, and the model's outputs for
+ * single samples. */
 #include "train/trainer.h"
 
 bool vkt_splits_validation(const vkt_trainer *t)
@@ -101,7 +101,7 @@ static void add_result(vkt_sums *s, const vkt_batch_result *r)
     s->terms += r->terms;
 }
 
-/* Waits for `run`, which computes batch number `batch` of this rank, and adds its result to *s. */
+/* Waits for `run`, which computes batch number `batch` of this rank. Adds the result of this batch to *s. */
 static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_sums *s)
 {
     vkt_metrics m;

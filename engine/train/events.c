@@ -1,5 +1,5 @@
-/* train/events.c - event files for TensorBoard; see vktrain/events.h. This file writes the messages without a library.
- * A field of a protocol buffer is a key (number << 3 | wire type) and a value.
+/* train/events.c - event files for TensorBoard; see vktrain/events.h. An event file has protocol buffer messages, which
+ * are encoded here without a library. A field of a message is a key (number << 3 | wire type) and a value.
  * Wire types: 0 = varint; 1 = 8 bytes; 2 = a length, then as many bytes; 5 = 4 bytes. */
 #include "vktrain/events.h"
 
@@ -20,7 +20,7 @@ struct vkt_events {
     vkt_host h;
     FILE *file;
     char *path;
-    bool broken; /* a write failed. The file may end with a part of a record, after which readers find nothing */
+    bool broken; /* a write failed. The file may end with a part of a record, so readers would not find later records */
 };
 
 /* An array of bytes that grows. If an allocation fails, `failed` is set, and later appends do nothing. */
@@ -188,9 +188,9 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, vkt_error_text(error, text));
 }
 
-/* Writes an Event whose field 3 is file_version. If the run continues an earlier one (first_step is not 0), writes a
- * second Event. Its field 7 is a session_log, and field 1 of the session_log, the status, is START (1). Because of this
- * Event, readers drop the events of earlier files from first_step on. */
+/* Writes an Event whose field 3 is file_version. If the run continues an earlier run (first_step is not 0), writes a
+ * second Event. Field 7 of the second Event is a session_log. Field 1 of the session_log is the status START (1). The
+ * second Event makes readers drop the events of earlier files from first_step on. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";

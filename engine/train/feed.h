@@ -1,12 +1,13 @@
 /* train/feed.h - makes a data set readable by a program. The whole data set is on the device, or it is streamed through
  * a ring of slots.
  *
- * All feeds look the same to the program: a table of samples, a table of labels and an order. A batch starts at
- * position `first` of the order.
- *   resident: the table is the data set, and the order is that of the epoch
- *   resident, with `room`: the table has the samples of one epoch, in the epoch's order. The order is 0, 1, 2, ..
- *   streamed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. The order is 0, 1, 2,
- *   .., and `first` selects the slot */
+ * All feeds look the same to the program: a table of samples, a table of labels, and an array `order` with indices of
+ * these tables. A batch starts at position `first` of `order`.
+ *   resident: the table is the data set, and `order` is the order of the epoch
+ *   resident, with `room`: the table has the samples of one epoch, sorted in the order of the epoch. So `order` is
+ *   0, 1, 2, ..
+ *   streamed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. `order` is 0, 1, 2, ..
+ *   `first` selects the slot */
 #ifndef VKT_FEED_H
 #define VKT_FEED_H
 
@@ -21,7 +22,7 @@ typedef struct vkt_feed {
     const vkt_host *h;
     const vkt_dataset *data;
     uint32_t batch, n; /* batch: samples of a batch; n: samples of the data set */
-    uint32_t length;   /* number of samples of the current epoch, which are the first ones of host_order */
+    uint32_t length;   /* number of samples of the current epoch: the first `length` samples of host_order */
     uint32_t room;     /* not 0: vkt_feed_start fills the tables on the device with the samples of one epoch, in the
                         * epoch's order. An epoch then has at most `room` samples */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
@@ -61,25 +62,26 @@ uint64_t vkt_feed_bytes(const vkt_feed *f);
 typedef struct vkt_feed_values {
     vkt_tensor features, labels, order, targets; /* targets: null if the data set has none */
 } vkt_feed_values;
-#define VKT_FEED_BINDINGS 4 /* most bindings of a feed */
+#define VKT_FEED_BINDINGS 4 /* largest number of bindings of a feed */
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
 /* Writes the bindings. Returns their number. */
 uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS]);
-/* Returns the batch in *x and its labels (B) in *t. If the samples are whole numbers, *x is u32, (B,L). Else it is f32
+/* Returns the batch in *x and its labels (B) in *t. If the samples are whole numbers, *x is u32, (B,L). Else *x is f32
  * and normalised: (B,F) if the samples are vectors, otherwise (B,C,H,W). */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Returns the terms of samples `first` to first + n - 1 of host_order together; 0: the data set has none. */
+/* Returns the number of terms of samples `first` to first + n - 1 of host_order together (vkt_dataset_terms). 0: the
+ * data set has no terms. */
 uint32_t vkt_feed_terms(const vkt_feed *f, uint64_t first, uint32_t n);
-/* Begins the epoch of `pass` at batch `skip`. Before, the caller writes the epoch's order to f->host_order. The caller
- * may also change f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch was not
- * finished, waits for its runs and frees its slots first. */
+/* Begins the epoch of `pass` at batch `skip`. Before this call, the caller writes the epoch's order to f->host_order.
+ * The caller may also change f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch
+ * was not finished, waits for its runs and frees its slots first. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* Returns the next batch. Streamed feed: if all slots are in use, waits for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
-/* Stores the number of the run that uses the newest batch of vkt_feed_next. */
+/* Stores the number of the run that uses the batch of the last vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
 /* Ends the epoch, and stops its workers. After this call, a feed of another data set with the same source may start.
  * Feeds of several ranks may run at the same time on one data set: see vkt_dataset_take_worker. */

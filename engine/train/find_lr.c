@@ -6,9 +6,9 @@
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
 /* The test ends after STEPS steps, at a loss that is not finite, or when the mean loss of the last NEIGHBOURS + 1 steps
- * is too large. It is too large if it is above 0 and more than BLOWN_UP times the lowest mean so far. In the first
- * NEIGHBOURS steps, the mean is over all steps so far. Such a mean may become the lowest one, but does not end the
- * test. */
+ * is too large. The mean is too large if it is above 0 and more than BLOWN_UP times the lowest mean so far. In the
+ * first NEIGHBOURS steps, the mean is over all steps so far. Such a mean may become the lowest mean, but does not end
+ * the test. */
 #define BLOWN_UP 4.0
 
 /* The measurements of a test. The result of a batch arrives up to two batches late. Its loss is added to the sum of the
@@ -71,7 +71,7 @@ static void on_batch(void *user, const vkt_fit_progress *p)
     if (x->caller->on_batch) x->caller->on_batch(x->caller->user, p);
 }
 
-/* Returns whether the test is over. The fit calls it after it has submitted a batch. */
+/* Returns whether the test is over. The fit calls this function after each batch that it submits. */
 static bool is_over(void *user)
 {
     test *x = user;
@@ -79,8 +79,8 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Finds the step with the lowest smoothed loss. Among the steps before it, returns the one at which the smoothed loss
- * falls fastest. Returns n if the smoothed loss falls at none of them. */
+/* Finds the step with the lowest smoothed loss. Among the earlier steps, returns the step at which the smoothed loss
+ * falls fastest. Returns n if the smoothed loss falls at none of the earlier steps. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;

@@ -105,7 +105,8 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch has ended */
+    /* over: the epoch that is not finite has ended, and t->at is already the start of the next epoch. */
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1;
     const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
@@ -122,7 +123,7 @@ static vkt_result diverged(fit *f, const char *what)
 }
 
 /* Waits for the result of the oldest open step, and adds it to the sums of the epoch. In VKT_PRECISION_F16, a step may
- * be skipped because its gradients overflow. The loss of a skipped step is finite. */
+ * be skipped because its gradients overflow. This is no divergence: the loss of a skipped step is finite. */
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -163,7 +164,7 @@ static vkt_result checkpoint(fit *f)
 }
 
 /* Writes a checkpoint at a position that all ranks have reached. Before that, compares the weights of the ranks, and
- * fails if they differ. Weights that a faulty device has changed must not replace those of a good checkpoint. */
+ * fails if they differ. Weights that a faulty device has changed must not replace the weights of a good checkpoint. */
 static vkt_result checkpoint_of_all(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -214,13 +215,13 @@ static vkt_result run_steps(fit *f)
     }
 }
 
-/* Trains one epoch. After a failure, submitted steps still change the weights. So their results are read, and the next
- * fit continues after these steps. */
+/* Trains one epoch. After a failure, submitted steps still change the weights. So this function reads the results of
+ * these steps if it can, and the next fit continues after these steps. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
     const bool alone = f->t->shards.ranks == 1; /* with several ranks, drain would wait for steps that the other ranks
-                                                 * no longer submit. Only after a divergence do all ranks drain */
+                                                 * no longer submit. But after a divergence, all ranks drain */
     if (r != VKT_OK && r != VKT_E_DEVICE_LOST && (alone || r == VKT_E_DIVERGED)) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
@@ -368,8 +369,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     return vkt_ranks_any(t, *stop, stop);
 }
 
-/* Returns the error for a fit without a best epoch. The caller's own metric may be NaN in each epoch, even if the
- * losses are finite. */
+/* Returns the error for a fit without a best epoch. If the monitored metric of the caller is NaN in each epoch, but the
+ * losses of an epoch are finite, the error is VKT_E_STATE. Else the error is VKT_E_DIVERGED. */
 static vkt_result fail_without_best(const fit *f)
 {
     const vkt_trainer *t = f->t;

@@ -2,8 +2,9 @@
  * evaluation reads. */
 #include "train/identity.h"
 
-/* Builds the graph of a training step: data, forward, loss, backward, and the update or the sums of shards. The graph
- * reports the loss and the number of correct predictions. */
+/* Builds the graph of a training step: data, forward, loss, backward, and the update. With shards, the graph has the
+ * sums of the gradients instead of the update, and out->update is the graph of the update. out->g reports the loss and
+ * the number of correct predictions. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_step_graphs *out, vkt_feed_values *v,
                              vkt_head *head, vkt_text *lines)
 {

@@ -16,7 +16,7 @@ static bool has_targets(const vkt_dataset *d)
     return vkt_dataset_targets(d) != NULL;
 }
 
-/* Returns false if the training set has labels or targets, and `d` lacks them. The loss may need both. */
+/* Returns false if `d` lacks labels or targets that the training set has. The loss may need them. */
 static bool is_measurable(const vkt_trainer *t, const vkt_dataset *d)
 {
     const vkt_dataset *train = t->params.train;

@@ -1,4 +1,4 @@
-/* train/history.c - see history.h: the list of epochs, the best one, and CSV. */
+/* train/history.c - see history.h: the list of epochs, the best epoch, and CSV. */
 #include "train/history.h"
 
 #include <math.h>
@@ -26,8 +26,8 @@ bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated)
     return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
 }
 
-/* Returns the index of the finite epoch with the largest sign * x; of equal ones, the first. x is the double at offset
- * `field` of a record. Returns n if no finite epoch has a measured x. */
+/* Returns the index of the first finite epoch with the largest sign * x. x is the double at offset `field` of a record.
+ * Returns n if x is NaN in all finite epochs. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;

@@ -17,17 +17,18 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Frees the records; the list is then empty. */
 void vkt_history_free(vkt_history *history);
 
-/* Returns whether train_loss is finite and, if the run has a validation set (`validated`), val_loss is finite. An epoch
- * for which the function returns false is never the best, whatever its accuracy is. */
+/* Returns whether the losses of an epoch are finite: train_loss, and also val_loss if the run has a validation set
+ * (`validated`). If a loss is not finite, the epoch is never the best, whatever its accuracy is. */
 bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated);
-/* Returns the index of the best finite epoch; of equal ones, the first. The best epoch has the highest val_acc. If no
- * epoch has a val_acc, it has the lowest val_loss; without validation, it has the lowest train_loss. If any epoch has a
- * val_acc or a val_loss, an epoch whose val_loss is NaN does not count as finite. Returns n if no epoch is finite. */
+/* Returns the index of the best finite epoch. If several epochs are equally good, returns the first of them. The best
+ * epoch has the highest val_acc. If no finite epoch has a val_acc, the best epoch has the lowest val_loss. Without
+ * validation, the best epoch has the lowest train_loss. If any epoch has a val_acc or a val_loss, an epoch whose
+ * val_loss is NaN does not count as finite. Returns n if no epoch is finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
-/* Writes CSV: the line "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and the names of metrics, then one line
- * per record. Numbers are %.9g with a decimal point in every locale; NaN is an empty field. The file is
- * replaced atomically. VKT_E_IO, VKT_E_NOMEM. */
+/* Writes CSV. The first line is "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds", with the names of the metrics
+ * behind it. Each record is one line. Numbers are %.9g with a decimal point in every locale. NaN is an empty field. The
+ * file is replaced atomically. VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path);
 
 #endif

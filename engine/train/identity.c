@@ -65,15 +65,15 @@ static uint64_t hash_class_names(const vkt_dataset *d)
     return h;
 }
 
-/* Computes the hash of mean and deviation of each channel. */
+/* Computes the hash of the means and deviations of all channels. */
 static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
 {
     const uint64_t h = vkt_hash(VKT_HASH_START, vkt_dataset_mean(d), channels * sizeof(double));
     return vkt_hash(h, vkt_dataset_std(d), channels * sizeof(double));
 }
 
-/* Computes the hash of a validation set: type, shape, labels, targets, features. Mean, deviation and class names are in
- * the hash only if they differ from those of the training set `train`, which have lines of their own in the text. */
+/* Computes the hash of a validation set: type, shape, labels, targets, features. Means, deviations and class names are
+ * in the hash only if they are not the same as in the training set `train`. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };
@@ -268,8 +268,8 @@ vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines)
 
 /* ---- the graph ---- */
 
-/* Adds a name as one word of ASCII: '_' replaces spaces, commas and other characters. (Spaces separate words, and
- * commas separate the items of a list.) */
+/* Adds a name as one word of ASCII. '_' replaces spaces, which separate words, and commas, which separate the items of
+ * a list. '_' also replaces all bytes that are not printable ASCII. */
 static void add_word(vkt_text *x, const char *name, size_t n)
 {
     char word[VKT_NAME_MAX + 1];
@@ -328,9 +328,9 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- comparison with a checkpoint ---- */
 
-/* Skips the lines about the graph's parameters. If two graphs differ, these lines usually differ, too. They must not
- * count as settings, because vkt_identity_check compares the graphs only if the settings are equal, and a message about
- * the nodes says more. */
+/* Skips the lines about the graph's parameters. If two graphs differ, these lines usually differ, too. These lines must
+ * not count as settings, because vkt_identity_check compares the graphs only if the settings are equal. A message about
+ * the nodes of the graphs says more than a message about these lines. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";

@@ -5,7 +5,7 @@
 #include "nn/builder.h"
 #include "train/lora.h"
 
-/* The numbers of three parameters of the store: weight, A (down) and B (up) of a layer. */
+/* Indices of three parameters of the store: the weight, A (down) and B (up) of a layer. */
 typedef struct adapted {
     uint32_t weight, down, up;
 } adapted;
@@ -24,8 +24,8 @@ bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *
     return vkt_store_find(s, name, out);
 }
 
-/* Finds the layer whose A is parameter i. Returns false if there is none, or if it has no weight or no B in the
- * store. */
+/* Finds the layer whose A is parameter i. Returns false if parameter i is no A, or if the store lacks the weight or B
+ * of this layer. */
 static bool find_layer(const vkt_store *s, uint32_t i, adapted *out)
 {
     const char *name = vkt_store_name(s, i);
@@ -67,7 +67,8 @@ static vkt_result add(vkt_store *s, const adapted *l, double factor, float *room
     return vkt_store_write(s, l->weight, VKT_PART_VALUE, w);
 }
 
-/* Checks all layers before the first one changes. */
+/* Adds sign * factor * B * A to the weight of each layer that has an adapter. Checks all layers before it changes the
+ * first of them. */
 static vkt_result add_all(const vkt_host *h, vkt_store *s, const vkt_lora_params *p, int sign)
 {
     uint32_t rank;

@@ -90,7 +90,7 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
     return VKT_OK;
 }
 
-/* ---- as a table ---- */
+/* ---- the table of the scores ---- */
 
 enum { MAX_WIDE = 32, NAME_ROOM = 4 * MAX_WIDE + 1 };
 
@@ -163,8 +163,8 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
 
 /* ---- outputs ---- */
 
-/* Returns whether the score a comes before the score b. If they are equal, b comes first, because its index is
- * lower. */
+/* Returns whether score a comes before score b in the order of vkt_top_k. The index of b must be the lower one: if the
+ * scores are equal, b comes first. NaN is the largest score. */
 static bool is_larger(float a, float b)
 {
     return isnan(a) ? !isnan(b) : a > b;

@@ -13,8 +13,8 @@ static bool is_name(const char *s)
     return n >= 1 && n <= MAX_NAME && strspn(s, letters) == n;
 }
 
-/* Returns whether a column of the history has this name. It may be a column of every history, or one of the first n
- * metrics. */
+/* Returns whether a column of the history has this name already. The history has the columns below, and a column for
+ * each of the first n metrics. */
 static bool is_taken(const vkt_trainer *t, uint32_t n, const char *name)
 {
     static const char *const columns[] = { "epoch", "train_loss", "train_acc", "val_loss", "val_acc", "lr", "seconds" };

@@ -17,7 +17,7 @@
 #define TITLE_SIZE 20.0
 #define HEADER_SIZE 15.0
 #define TEXT_SIZE 13.0
-#define MIN_MARKER_STEP 16.0 /* points that are closer have no markers */
+#define MIN_MARKER_STEP 16.0 /* if neighbouring points are closer than this, no markers are drawn */
 #define MAX_VALUE 1e30       /* larger values are gaps, like NaN, so that axis arithmetic stays finite */
 
 #define TRAIN_COLOR vkt_series_color[0]
@@ -30,7 +30,7 @@ typedef struct axis {
 
 typedef struct panel {
     const char *header;
-    size_t train, val; /* offsets of the two fields in a record */
+    size_t train, val; /* offsets of the training and the validation value in a vkt_epoch_record */
     double limit;      /* largest possible value, which a widened range does not exceed */
     double left, right;
 } panel;
@@ -68,12 +68,12 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
     if (!(lo <= hi)) return false;
     const double least = fmax(fabs(hi) * 1e-4, 1e-12); /* a smaller range would give equal tick labels */
     double span_lo = lo, span_hi = hi;
-    if (hi - lo < least) { /* the values are (nearly) constant: uses a band around them */
+    if (hi - lo < least) { /* the values are nearly equal: the range is a band around them */
         const double around = hi == 0 ? 0.5 : fmax(fabs(hi) * 0.05, least);
         span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
-    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: it is included, so that heights are proportional */
+    if (lo > 0 && lo < hi / 4) span_lo = 0; /* the axis begins at 0, so that heights are proportional to the values */
     a->step = vkt_figure_step(span_hi - span_lo, 4.5);
     const double slack = 1e-9; /* a fraction of a step, for errors of rounding: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
@@ -94,7 +94,7 @@ static axis fit_epochs(const chart *c)
 
 /* ---- parts of a panel ---- */
 
-/* Draws a circle for training or a diamond for validation. The two differ even in black and white. */
+/* Draws a circle for training or a diamond for validation. The shapes differ even in black and white. */
 static void draw_marker(cairo_t *cr, double x, double y, bool val)
 {
     cairo_new_path(cr);
@@ -159,7 +159,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
 }
 
 /* Draws a dashed line at the best epoch, and a ring around its validation value. If the validation was not measured,
- * the ring is around its training value. */
+ * the ring is around the training value. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;
@@ -238,7 +238,8 @@ static void draw_panel(const chart *c, const panel *p)
 /* ---- the figure ---- */
 
 /* Writes, for instance, "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If the validation
- * accuracy or loss is NaN, writes that of the training instead. Writes "" if no epoch is the best. */
+ * accuracy is NaN, writes the training accuracy instead. If the validation loss is NaN, writes the training loss
+ * instead. Writes "" if there is no best epoch. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

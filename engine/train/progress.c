@@ -14,7 +14,7 @@ struct vkt_progress {
     FILE *out;
     bool rewrites, unicode;
     bool open;    /* the last line is a bar, and has no newline yet */
-    double drawn; /* time of the last drawing, in seconds of the epoch */
+    double drawn; /* vkt_fit_progress.seconds at the last drawing */
     uint32_t epochs;
     double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
     char unit[16];
@@ -42,10 +42,11 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order in which they are written. The bar comes after the first part. */
+/* The parts of the line, in the order in which they are written. The bar is between HEAD and BATCHES. THE_BAR is the
+ * number of the bar in given_up. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
-/* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first one is
+/* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first part is
  * left out, the bar shrinks to SHORTEST_BAR columns. The head is never left out; if it is too long, it is truncated. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
@@ -69,7 +70,7 @@ static void write_parts(const vkt_progress *p, const vkt_fit_progress *f, char p
 /* Empties parts until the line fits into `room` columns. Returns the number of columns of the bar; 0: no bar. */
 static uint32_t fit_parts(char parts[PARTS][PART_ROOM], uint32_t room)
 {
-    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* the bar, and the blank before it */
+    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* columns of the bar and of the blank before it */
     for (int i = 0; i < PARTS; i++) used += (uint32_t)strlen(parts[i]);
     for (size_t i = 0; i < VKT_COUNT(given_up) && used + bar > room; i++) {
         if (given_up[i] == THE_BAR) {
@@ -114,7 +115,7 @@ static void on_batch(void *user, const vkt_fit_progress *f)
     if (!p->rewrites) return;
     const bool last = f->batch == f->batches;
     if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
-        return; /* draws at most 20 times a second */
+        return; /* there are at most 20 drawings a second between the first and the last batch */
     p->drawn = f->seconds;
     draw(p, f);
 }

@@ -73,7 +73,7 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     vkt_text_add(x, "epochs=%u\npatience=%u\nmonitor=%d\nmin_delta=%a\ncheckpoint=%d\ncheckpoint_every=%" PRIu64 "\n",
                  p->epochs, p->patience, (int)p->monitor, p->min_delta, p->checkpoint != NULL, p->checkpoint_every);
     vkt_text_add(x, "allow_nonfinite=%d\n", p->allow_nonfinite);
-    vkt_attachments_hash(&(t->first ? t->first : t)->attached, x); /* a replica has no texts of its own */
+    vkt_attachments_hash(&(t->first ? t->first : t)->attached, x); /* a replica has no attached texts of its own */
     return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
 }
 
@@ -135,8 +135,7 @@ vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p)
 
 /* ---- during a fit ---- */
 
-/* Returns the value that the most ranks have. If several values are equally common, returns the one that the lowest
- * rank has. */
+/* Returns the most common value. If several values are equally common, returns the first of these in `values`. */
 static uint64_t most_common(const uint64_t *values, uint32_t n)
 {
     uint32_t best = 0, most = 0;

@@ -13,7 +13,7 @@ json_t *vkt_json_real(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Returns x rounded to seven digits. The float 0.01f becomes 0.01, and not 0.0099999997764825821. */
+/* Returns x rounded to seven significant digits. The float 0.01f becomes 0.01, and not 0.0099999997764825821. */
 static json_t *short_real(double x)
 {
     char text[32];

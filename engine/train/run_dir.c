@@ -26,7 +26,7 @@ struct vkt_run_dir {
     vkt_events *events;
     vkt_fit_callbacks caller;
     uint32_t epochs;
-    bool failed, stopped; /* failed: a file could not be written. stopped: the caller stopped the fit */
+    bool failed, stopped; /* failed: a file could not be written. stopped: the caller's `stop` ended the fit */
 };
 
 /* ---- the folder ---- */
@@ -188,8 +188,8 @@ static vkt_result begin_events(vkt_run_dir *d, const char *options)
     VKT_TRY(add_text(d, "options", "json", options));
     VKT_TRY(add_text(d, "summary", "", vkt_trainer_summary(d->t)));
     VKT_TRY(vkt_events_flush(d->events));
-    /* Adds the last epoch again. If the run was killed after its checkpoint, the older event file may lack this epoch.
-     * If the older file has the epoch, TensorBoard shows only the copy in the new file. */
+    /* Adds the last epoch again. If the run was killed after the checkpoint of this epoch, the older event file may
+     * lack the epoch. If the older file has the epoch, TensorBoard shows only the copy in the new file. */
     if (done) keep_events(d, vkt_events_epoch(d->events, &d->t->history.records[done - 1]));
     return VKT_OK;
 }

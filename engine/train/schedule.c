@@ -108,7 +108,7 @@ bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, dou
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
-    if (keras && cooling) { /* in Keras, the epoch that ends the cooldown is no longer a part of it */
+    if (keras && cooling) { /* in Keras, the last epoch of the cooldown may already count as bad */
         s->cooling--;
         s->bad = 0;
     }

@@ -124,7 +124,7 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
 vkt_result vkt_shards_restore_states(vkt_trainer *t)
 {
     vkt_shards *s = &t->shards;
-    uint64_t at = 0; /* the states are packed, in the order of the parameters */
+    uint64_t at = 0; /* offset in s->saved, which has the states one after the other, in the order of the parameters */
     for (uint32_t i = 0; s->saved && i < t->g->n_params; i++) {
         const vkt_value *v = &t->g->values[t->g->params[i]];
         if (!v->state) continue;

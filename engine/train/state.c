@@ -1,7 +1,7 @@
 /* train/state.c - weights and full training state in files.
  *
  * A checkpoint has everything that the rest of the run depends on. It has nothing that differs between equal runs: no
- * times, no names of devices. So two equal runs write the same bytes. Its tensors are:
+ * times, no names of devices. So two equal runs write the same bytes. The tensors of a checkpoint are:
  *
  *   <name>                       parameters and states             F32
  *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch
@@ -13,13 +13,13 @@
  *                                train_loss, train_acc, val_loss,
  *                                val_acc, lr, the caller's metrics
  *
- * Its metadata are:
+ * The metadata of a checkpoint are:
  *
  *   vktrain.run, .rate, .graph   see identity.h
- *   vktrain.position             see position_text; hexadecimal floats of C99 are exact
+ *   vktrain.position             see position_text; floats are hexadecimal (C99), because this form is exact
  *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
- *   vktrain.accumulation         number of micro-batches in gradient_sum, number of their samples; only if a step has
- *                                several micro-batches
+ *   vktrain.accumulation         number of micro-batches in gradient_sum, number of samples of these micro-batches;
+ *                                only if a step has several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
 #include <math.h>
@@ -368,7 +368,8 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-/* Reads the parameters whose names match `pattern`. `weights` has all parameters, in the order of the store. */
+/* Reads the parameters whose names match `pattern`. `weights` has space for all parameters, in the order of the store.
+ * Parameters with other names are not written to `weights`. */
 static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
                                 float *weights)
 {

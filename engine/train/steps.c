@@ -16,7 +16,7 @@ static uint32_t runs_of(const vkt_shards *s)
     return s->own * s->parts;
 }
 
-/* Returns the block of a pending step and of rank `rank`. */
+/* Returns the block of rank `rank` for a pending step. */
 static vkt_shard_result *block_of(const vkt_shards *s, uint64_t step, uint32_t rank)
 {
     const size_t block = 1 + (size_t)runs_of(s);
@@ -60,15 +60,14 @@ static void own_rows(const vkt_shards *s, uint32_t rows, uint32_t *first, uint32
     *count = (uint32_t)VKT_MIN((s->first + s->own) * shard, (uint64_t)rows) - *first;
 }
 
-/* Stores the terms of each step of the epoch, on all ranks together. */
+/* Stores the number of terms of each step of the epoch, of all ranks together. */
 static void sum_terms(vkt_trainer *t)
 {
     for (uint32_t b = 0, rows; t->shards.terms && (rows = rows_of_step(t, b)) != 0; b++)
         t->shards.terms[b] = vkt_feed_terms(&t->feed, (uint64_t)b * vkt_steps_rows(t), rows);
 }
 
-/* Moves this rank's samples to the front of the epoch's order, and sets the length of the feed, so that it uses only
- * these samples. */
+/* Moves this rank's samples to the front of the epoch's order, and sets the length of the feed to their number. */
 static void keep_own_rows(vkt_trainer *t)
 {
     uint32_t *order = t->feed.host_order, n = 0;
@@ -148,8 +147,8 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
 }
 
 /* A program keeps the results of VKT_RUN_RING runs. If the caller's next submission would overwrite a result that is
- * not collected yet, collects the oldest one. The next submission is a run of step `step`, and `submitted` runs of this
- * step are submitted already. */
+ * not collected yet, collects the oldest of these results. The next submission is a run of step `step`, and `submitted`
+ * runs of this step are submitted already. */
 static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
 {
     const uint32_t runs = runs_of(&t->shards);
@@ -189,9 +188,10 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* Submits a step of shards, and then exchanges the gradients of the step before, while the device computes the shards.
- * The exchange must come first if a step has many runs, or if a program is not measured yet: then the submission waits
- * for one of the new runs, and this run waits for the exchange. */
+/* Submits a step of shards, and then exchanges the gradients of the previous step, while the device computes the
+ * shards. In two cases the exchange must come first: if a step has many runs, and if a program is still measured
+ * (vkt_program_is_measured). In these cases the submission waits for one of the new runs, and this run waits for the
+ * exchange of the previous step. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;
@@ -245,7 +245,7 @@ static vkt_result take_sharded(vkt_trainer *t, vkt_step_result *out)
     return VKT_OK;
 }
 
-/* ---- both ---- */
+/* ---- a step of either kind ---- */
 
 vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted)
 {
@@ -285,8 +285,9 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (!s->count || r == VKT_OK) return;
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
-    /* If there is only one rank, and it has submitted no part of an update, its weights are those of the last complete
-     * step. Restores the states (running statistics) of this step, so that the next fit continues after it. */
+    /* If there is only one rank, and no submitted update waits for its exchange, the weights are those of the last
+     * complete step. If shards of a further step have changed the states (running statistics), restores the states of
+     * the last complete step. The next fit then continues after this step. */
     if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;
     s->torn = false;
     if (r != VKT_E_PEER && s->ranks > 1)

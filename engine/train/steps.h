@@ -1,12 +1,12 @@
 /* train/steps.h - training steps: submits them, and collects their results some steps later.
  *
- * A step is one run of the training program. With shards (vkt_trainer_params.dist), it consists of several runs of a
- * program of shards, the exchange of gradients with the other ranks, and one run of the update.
+ * A step is one run of the training program. With shards (vkt_trainer_params.dist), a step consists of several runs of
+ * a program of shards, the exchange of gradients with the other ranks, and one run of the update.
  *
- * The sizes of a step of shards are members of vkt_shards: a batch has `count` shards, a shard has `parts` runs, and a
- * run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample s * parts * rows of the batch. A
- * rank computes `own` shards, from shard `first` on. So its samples of a batch are neighbours in the order of the
- * epoch. */
+ * The sizes of a step of shards are members of vkt_shards: the batch of a step has `count` shards, a shard has `parts`
+ * runs, and a run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample s * parts * rows of
+ * the batch. A rank computes `own` shards, from shard `first` on. So the samples of a rank in a batch are neighbours in
+ * the order of the epoch. */
 #ifndef VKT_STEPS_H
 #define VKT_STEPS_H
 
@@ -23,7 +23,7 @@ typedef struct vkt_step_result {
     bool finite;          /* the loss is finite */
 } vkt_step_result;
 
-/* The result of one run of a program of shards. `loss` is the mean over its samples. */
+/* The result of one run of a program of shards. `loss` is the mean over the samples of the run. */
 typedef struct vkt_shard_result {
     float loss, correct;
     uint32_t rows, terms;
@@ -31,10 +31,10 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* run: number of the first run of its shards; update: number of the run of its update */
+    uint64_t run, update; /* run: number of the first run of the shards; update: number of the run of the update */
     uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
-enum { VKT_STEPS_PENDING = 4 }; /* most pending steps */
+enum { VKT_STEPS_PENDING = 4 }; /* largest number of pending steps */
 
 typedef struct vkt_shards {
     uint32_t count;       /* shards of a batch; 0: a step is one run, and this rank is the only one */
@@ -48,16 +48,16 @@ typedef struct vkt_shards {
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring: step i is at index i % VKT_STEPS_PENDING */
     uint32_t *terms;           /* terms of each step of the epoch, of all ranks together; NULL: the data set has none */
     vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
-    bool wants_stop, all_stop; /* wants_stop: this rank's caller wants to stop; all_stop: the caller of some rank does,
-                                * and all ranks have got this fact */
-    bool torn;   /* some shards of a step are submitted, but not its update. So the states (running statistics) are
-                  * those of a shard */
+    bool wants_stop, all_stop; /* wants_stop: this rank's caller wants to stop. all_stop: the caller of some rank wants
+                                * to stop, and all ranks have received this wish */
+    bool torn;   /* some shards of a step are submitted, but the update of this step is not. So the states (running
+                  * statistics) are not those of a complete step */
     bool broken; /* a fit has failed in the middle of a step: the weights may be wrong */
 } vkt_shards;
 
 typedef struct vkt_steps {
     uint64_t run;                /* without shards: number of the newest run of the program */
-    uint64_t submitted, arrived; /* submitted: steps that this fit has submitted; arrived: those whose results were
+    uint64_t submitted, arrived; /* submitted: steps that this fit has submitted; arrived: steps whose results were
                                   * taken */
     uint32_t batch;              /* number of the epoch's next step */
 } vkt_steps;
@@ -68,7 +68,7 @@ uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
 /* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. Does not use the
  * feed. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
-/* Begins an epoch at batch `skip` of its order. */
+/* Begins epoch number `epoch` at step `skip` of this epoch. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
 /* Submits the next step. If the epoch has no further step, submits nothing, and *submitted is false. */
 vkt_result vkt_steps_submit(vkt_trainer *t, double lr, bool *submitted);

@@ -1,10 +1,11 @@
 /* train/store_state.c - the whole training state of a store in a file, without a trainer.
  *
- * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c documents. It has no best weights
- * and no history. Its metadata:
+ * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c documents. The file has no best
+ * weights and no history. Its only metadata value is:
  *
- *   vktrain.store   optimizer ("none": the store has no update), t, seed, loss scale (a hexadecimal float of C99, which
- *                   is exact), good steps, skipped steps, micro-batches in the sum, rows of these micro-batches */
+ *   vktrain.store   optimizer ("none": the store has no update), number of steps, seed, loss scale (a hexadecimal float
+ *                   of C99, because this form is exact), good steps, skipped steps, micro-batches in the sum of
+ *                   gradients, samples of these micro-batches */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 enum { TEXT_ROOM = 256, OPTIMIZER_ROOM = 16 };
 
-/* The numbers of the state. */
+/* The contents of vktrain.store. */
 typedef struct numbers {
     char optimizer[OPTIMIZER_ROOM];
     uint64_t t, seed;
@@ -111,7 +112,7 @@ static vkt_result write_file(const copy *c, tensors *to, const char *path)
     char text[TEXT_ROOM];
     VKT_TRY(copy_each(c, read_device, to));
     VKT_TRY(numbers_get(c->s, &n));
-    for (uint64_t i = 0; i < c->elements; i++) /* the first part has the values of the parameters */
+    for (uint64_t i = 0; i < c->elements; i++) /* checks the first part, which is VKT_PART_VALUE */
         if (!isfinite(c->values[i]))
             return vkt_fail(c->h, VKT_E_DIVERGED, "%s is not written: not all parameters are finite", path);
     numbers_write(&n, text);
@@ -168,7 +169,7 @@ static bool numbers_parse(const char *text, numbers *n)
     return end && !text[end] && n->t <= UINT32_MAX && vkt_loss_scale_fits(&n->scale);
 }
 
-/* Reads the numbers, and checks that they fit the store. */
+/* Reads vktrain.store, and checks that its contents fit the store. */
 static vkt_result numbers_read(const copy *c, const source *from, numbers *n)
 {
     const char *text = vkt_safetensors_meta(from->st, "vktrain.store");

@@ -83,8 +83,8 @@ static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
     return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
 }
 
-/* Returns whether the need is within the cap. Data larger than half of the cap count as streamed, because
- * vkt_feed_create streams them. */
+/* Returns whether the need is within the cap. Data larger than half of the cap count as streamed. This is an estimate:
+ * vkt_feed_create streams a data set that does not fit into half of the memory that is left. */
 static bool fits(const need *n, uint64_t cap)
 {
     const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
@@ -100,7 +100,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
     uint32_t low = 0, high = 0; /* in the second loop: 2^low fits; 2^high does not fit, or is at least `batch` */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
-    if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */
+    if (batch > 1u << high) high++; /* makes the loop also try the largest power of two below the batch */
     while (low + 1 < high) {
         const uint32_t middle = (low + high) / 2;
         if (plan(t, 1u << middle, &n) && fits(&n, cap))

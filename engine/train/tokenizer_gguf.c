@@ -4,7 +4,7 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-/* Gets a list of the file. VKT_E_NOT_FOUND, VKT_E_FORMAT. */
+/* Gets the list that the file has under `key`. VKT_E_NOT_FOUND, VKT_E_FORMAT. */
 static vkt_result get_list(const vkt_host *h, const vkt_gguf *g, const char *key, vkt_gguf_kind kind,
                            const void **values, uint32_t *n)
 {

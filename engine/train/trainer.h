@@ -46,8 +46,8 @@ typedef struct vkt_batch_result {
 
 /* Sums over the batches of an epoch whose results have arrived. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss: sum over the batches of mean loss * terms */
-    uint64_t rows, terms; /* terms: vkt_dataset_terms of the rows; the number of rows if the data set has none */
+    double loss, correct; /* loss: the mean loss of each batch times its number of terms, added up over the batches */
+    uint64_t rows, terms; /* terms: vkt_dataset_terms of the samples; the number of samples if the data set has none */
 } vkt_sums;
 
 /* The position of a run between two steps. Every checkpoint contains it. */
@@ -56,12 +56,12 @@ typedef struct vkt_position {
     uint32_t epoch; /* current epoch, from 1 */
     uint32_t batch; /* completed batches of this epoch */
     vkt_sums sums;  /* sums over the completed batches */
-    double best;    /* monitored value of the best epoch; NaN if there is none yet */
+    double best;    /* monitored value of the best epoch; NaN if there is no best epoch yet */
     uint32_t best_epoch;
     uint32_t since_best; /* epochs since the best one */
     bool stopped;        /* early stopping has ended the run */
     vkt_plateau_state plateau;
-    vkt_monitor monitor; /* the monitor of `best`; AUTO before the first fit */
+    vkt_monitor monitor; /* the monitor that measured `best`; AUTO before the first fit */
 } vkt_position;
 
 /* Texts that are written to files as metadata: see attach.c. */
@@ -85,7 +85,7 @@ void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x);
 struct vkt_trainer {
     vkt_ctx *ctx;
     vkt_host host;
-    vkt_trainer_params params; /* resolved; the data sets are borrowed */
+    vkt_trainer_params params; /* with defaults filled in; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
     uint32_t batch_wanted;     /* the caller's batch. params.batch is smaller if the training set has fewer samples */
     vkt_feed feed;
@@ -94,15 +94,13 @@ struct vkt_trainer {
     vkt_builder *builder;
     char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_compute */
     vkt_store *store;
-    vkt_program *program; /* computes a step, or the shards of this rank */
+    vkt_program *program; /* a run computes a step; with shards, a run computes a shard or a part of a shard */
     vkt_shards shards;    /* all other data of a step that is split into shards */
     vkt_steps steps;
-    /* The trainers of the other ranks of this process (params.n_more_devices of them), and the connections of all
-     * ranks. NULL: there are no other ranks. */
-    vkt_trainer **replicas;
-    const vkt_trainer *first; /* rank 0, if this trainer is one of its replicas; else NULL */
-    vkt_thread_group *group;
-    vkt_transport *transports;
+    vkt_trainer **replicas;    /* trainers of the other ranks of this process: params.n_more_devices; NULL: none */
+    const vkt_trainer *first;  /* rank 0, if this trainer is a replica of rank 0; else NULL */
+    vkt_thread_group *group;   /* the connections of all ranks of this process; NULL: there are no other ranks */
+    vkt_transport *transports; /* one for each rank of this process; NULL: there are no other ranks */
     bool store_given;          /* the caller has got the store, and may write to it at any time */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
@@ -193,7 +191,7 @@ void vkt_own_metrics_free(vkt_trainer *t);
 /* Start and stop the caller's metrics. A validation calls the metrics only between these two calls. With several ranks,
  * only rank 0 calls the metrics, and sends their results to the other ranks. `run` is the status of the validation. If
  * `run` is VKT_OK, vkt_own_metrics_end writes the results of the metrics to *r, and returns the status of the exchange
- * of these results. Else it returns `run`. */
+ * of these results. Otherwise vkt_own_metrics_end returns `run`. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record *r);
 /* Calls the metrics with one batch of `rows` samples. The run of this batch must be the newest run of the program. */
@@ -219,22 +217,23 @@ uint32_t vkt_replicas_count(const vkt_trainer *t); /* number of the other ranks 
  * thread. */
 typedef vkt_result (*vkt_fit_function)(vkt_trainer *t, const vkt_fit_params *p);
 vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_function fit);
-/* Copies the state of this trainer to its replicas. It is called after weights or a checkpoint were loaded. */
+/* Copies the state of this trainer to its replicas. Functions that load weights or a checkpoint call this at their end.
+ * A fit calls this at its start if the application may have written to the store. */
 vkt_result vkt_replicas_follow(vkt_trainer *t);
 
-/* Writes a checkpoint. All ranks call it, and only rank 0 writes. If the parameters are not finite, writes no file, and
- * returns VKT_E_DIVERGED without a message on every rank. */
+/* Writes a checkpoint. All ranks call it, and only rank 0 writes. If the parameters are not finite, no file is written,
+ * every rank returns VKT_E_DIVERGED, and no rank logs a message. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* Finds the entry of a file for parameter i: the entry's name is `prefix` followed by the parameter's name.
- * VKT_E_NOT_FOUND: there is no such entry. VKT_E_SHAPE: its shape differs. */
+ * VKT_E_NOT_FOUND: there is no such entry. VKT_E_SHAPE: the entry has another shape than the parameter. */
 enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
 /* Returns the prefix of the names of this part's tensors in a checkpoint; NULL for the gradient, which is no state. */
 const char *vkt_part_prefix(vkt_store_part part);
 
-/* Returns the host of scores. It is valid as long as the scores. */
+/* Returns the host of scores. The host is valid as long as the scores. */
 const vkt_host *vkt_scores_host(const vkt_scores *s);
 
 #endif

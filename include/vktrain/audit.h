@@ -10,20 +10,20 @@
 extern "C" {
 #endif
 
-#define VKT_AUDIT_INPUTS 12 /* most inputs of an op */
+#define VKT_AUDIT_INPUTS 12 /* largest number of inputs of an op */
 
-/* Ops of the application (vkt_custom) have no reference. The audit runs the node with its own shapes, on inputs in the
- * ranges that vkt_custom_input gives (low, high, bound). It compares some elements of each gradient with difference
- * quotients of the device's own outputs. The tolerance is 3e-3 of the gradient's largest element, plus the error that
- * the rounding of f32 may cause. The audit also checks that the shaders write all elements of their outputs, and
- * nothing after the end of an output. In the entry of such a node, `op` is "custom", `text` has the op's name and the
- * shapes of its inputs, and `forward` is 0. `gradient` and `difference` are errors of the gradients, relative to this
- * tolerance. */
+/* Ops of the application (vkt_custom) have no reference. The audit runs a node of such an op with the node's own
+ * shapes, on inputs in the ranges that vkt_custom_input gives (low, high, bound). The audit compares some elements of
+ * each gradient with difference quotients of the device's own outputs. The tolerance is 3e-3 of the gradient's largest
+ * element, plus the error that the rounding of f32 may cause. The audit also checks that the shaders write all elements
+ * of their outputs, and nothing after the end of an output. In the entry of such a node, `op` is "custom", `text` has
+ * the op's name and the shapes of its inputs, and `forward` is 0. `gradient` and `difference` are errors of the
+ * gradients, divided by the tolerance of this paragraph. */
 
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
     const char *op;     /* name of the op, for instance "conv2d" */
-    const char *name;   /* name of the node's first output in the graph; "": it has no output. In entries of
+    const char *name;   /* name of the node's first output in the graph; "": the node has no output. In entries of
                          * vkt_audit_op: the seed, for instance "seed 3" */
     const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes */
     uint32_t node;      /* number of the first node with this work (op, attributes and shapes). In entries of
@@ -54,8 +54,8 @@ typedef struct vkt_audit_entry {
 /* The options of an audit. Zero is the default. */
 typedef struct vkt_audit_params {
     uint64_t seed;   /* seed of all random numbers; 0 means 1 */
-    double max_cost; /* most floating-point operations of the reference per case; 0 means 3e8, which take about a
-                      * second */
+    double max_cost; /* largest number of floating-point operations of the reference in one case; 0 means 3e8, which
+                      * take about a second */
     void (*on_entry)(void *user, const vkt_audit_entry *e); /* gets each entry; may be NULL */
     void *user;                                             /* passed to on_entry */
 } vkt_audit_params;
@@ -66,8 +66,9 @@ typedef struct vkt_audit_totals {
                        * cases */
     uint32_t cases;   /* number of audited cases. Nodes with the same work have one case together, or several random
                        * ones */
-    uint32_t parts;   /* number of nodes that are not audited, because their op has no random cases: gradients (they are
-                       * audited with their op), step_advance, report and shard_* */
+    uint32_t parts;   /* number of nodes that are not audited, because their op has no random cases. These ops are the
+                       * gradients of other ops (the audit of the other op includes its gradient), step_advance, report
+                       * and shard_* */
     uint32_t reduced; /* number of cases with vkt_audit_entry.reduced */
     uint32_t sampled; /* number of cases with vkt_audit_entry.sampled */
     uint32_t failed;  /* number of cases that are wrong or could not be run */

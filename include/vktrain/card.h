@@ -1,5 +1,5 @@
-/* vktrain/card.h - a data card: the shape, normalisation and classes of the samples that a network was trained on. It
- * is stored with the weights, so a program that predicts needs no data set.
+/* vktrain/card.h - a data card: the shape, normalisation and classes of the samples that a network was trained on. The
+ * card is stored with the weights, so a program that predicts does not need the training set.
  *
  *   vkt_trainer_attach_card(trainer, "pets", NULL);         before vkt_trainer_fit and vkt_trainer_save
  *
@@ -12,7 +12,7 @@
  *   vkt_likeliest(logits, card->classes, 1, &k, &probability);
  *   puts(vkt_card_class(card, k, room));
  *
- * The card is the attached text "data", a JSON object:
+ * The card is the attached text "data" (see vkt_trainer_attach), a JSON object:
  *   {"program": "pets", "sample": [3,32,32], "mean": [..], "deviation": [..], "classes": 2, "names": ["cat","dog"]}
  * "names" is null if the classes have no names. A card of vectors of W numbers has the "sample" [1,1,W] and one more
  * member, "vector": true. Threads: functions that take a pointer to const may run on several threads at once. */
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define VKT_CARD_CHANNELS 16 /* most channels of a sample */
+#define VKT_CARD_CHANNELS 16 /* largest number of channels of a sample */
 
 typedef struct vkt_card vkt_card;
 /* A card that was read. The caller reads the members. */
@@ -42,12 +42,12 @@ struct vkt_card {
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
 /* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
- * file has no card. VKT_E_FORMAT: the file is no safetensors file, or the card is damaged, or it is the card of another
+ * file has no card. VKT_E_FORMAT: the file is no safetensors file, the card is damaged, or the card is that of another
  * program than `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out);
-/* Makes a card from the JSON text of a card, for weights without a card, for instance those of PyTorch. Messages call
- * the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
- * `host` may be NULL. */
+/* Makes a card from the JSON text of a card. A program needs this function for weights without a card, for instance
+ * weights of PyTorch. Messages call the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error
+ * *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_from_text(const vkt_host *host, const char *name, const char *text, vkt_card **out);
 VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset stay valid */
 

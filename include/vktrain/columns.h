@@ -10,12 +10,14 @@
  * A program that predicts reads the text back. It then turns any other file with these columns into numbers by the same
  * rules:
  *
- *   a number        (x - mean) / std; 0 if it is missing
- *   a text          one number for each known text: 1 if the field has it, else 0; all 0 if it is missing or unknown
- *   both kinds      one more number, 1 for a missing field, else 0; only if vkt_columns_guess found missing fields
+ *   a number        (x - mean) / std; 0 for a missing field
+ *   a text          one number for each known text: 1 if the field has this text, else 0. All of them are 0 for a
+ *                   missing field and for an unknown text
+ *   both kinds      one more number, 1 for a missing field, else 0; only for a column in which vkt_columns_guess found
+ *                   missing fields
  *
  * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null", in any case of letters. Numbers are finite and
- * decimal, with a point. Blanks before a field or a name are ignored, and so is the case of a name's letters.
+ * decimal, with a point. Blanks before a field or a name are ignored. In names, upper and lower case are equal.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -42,9 +44,9 @@ typedef struct vkt_column {
     vkt_column_use use;         /* how the column is used */
     double mean, std;           /* mean and standard deviation of a column of numbers; std > 0 */
     const char *const *values;  /* the n_values different texts of a column, sorted (by number if all are numbers). For
-                                 * a target with classes: their names */
-    uint32_t n_values, missing; /* missing: number of an input's fields that were missing in the rows of
-                                 * vkt_columns_guess */
+                                 * a target with classes, these texts are the names of the classes */
+    uint32_t n_values, missing; /* missing: number of missing fields of an input in the rows that vkt_columns_guess has
+                                 * read */
     char why[48];               /* why the column is left out */
     uint32_t distinct;          /* not 0: the guess left the column out, because it has this many different texts */
 } vkt_column;
@@ -52,7 +54,7 @@ typedef struct vkt_column {
 /* The kind of a target. */
 typedef enum vkt_target_kind {
     VKT_TARGET_GUESSED = 0, /* a column with texts has classes. A column of at most 20 different whole numbers, with at
-                             * least 5 rows each on average, has classes, too. Any other column is a number */
+                             * least 5 rows each on average, has classes, too. Any other column has numbers */
     VKT_TARGET_CLASSES,     /* classes */
     VKT_TARGET_NUMBER       /* a number, predicted as (y - mean) / std */
 } vkt_target_kind;
@@ -63,7 +65,7 @@ typedef struct vkt_columns_params {
     vkt_target_kind kind;        /* the kind of the target */
     const char *const *left_out; /* n_left_out names of columns that are not used */
     uint32_t n_left_out;         /* number of names in left_out */
-    uint32_t most_values;        /* an input with more different texts is left out; 0 means 32 */
+    uint32_t most_values;        /* an input with more different texts than this is left out; 0 means 32 */
     const uint32_t *rows;        /* indices of the n_rows training rows, from which the inputs are guessed; NULL: all
                                   * rows. The target is guessed from all rows of the table in which it is not missing */
     uint32_t n_rows;             /* number of elements of `rows` */
@@ -96,10 +98,11 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (n,F) f32 from rows of a table: those with the indices rows[0] .. rows[n-1]. rows NULL: all rows;
- * then n is not used. With `with_target`, a target column with classes becomes the labels of the data set, and a target
- * column of numbers becomes its targets (n,1). VKT_E_FORMAT: there is no row, the table lacks a column, a column of
- * numbers has a text, or a target is missing or an unknown class. VKT_E_ARG: an index is too large. */
+/* Makes a data set (n,F) f32 from the rows of a table with the indices rows[0] .. rows[n-1]. If `rows` is NULL, uses
+ * all rows, and not n. If `with_target` is true, a target column with classes becomes the labels of the data set, and a
+ * target column of numbers becomes the targets (n,1) of the data set. VKT_E_FORMAT: there is no row, the table lacks a
+ * column, a column of numbers has a text, or a target is missing or an unknown class. VKT_E_ARG: an index is too
+ * large. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

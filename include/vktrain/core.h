@@ -3,12 +3,12 @@
  * Conventions of every vktrain header:
  *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)
  *     If the result is not VKT_OK, the logger gets a message that says what was wanted and what was found. The outputs
- *     are then zeroed or untouched, unless the comment says otherwise.
- *   - A params struct may be zeroed: a zero member stands for its default. If a member has no default, zero is
+ *     are then zeroed or untouched, unless the comment of the function says otherwise.
+ *   - A params struct may be zeroed: a zero member stands for its default. If a member has no default, a zero gives
  *     VKT_E_ARG. The struct is read during the call only. NULL instead of the struct means all zeros. Where a
  *     floating-point 0 stands for a default, VKT_ZERO stands for the number 0.
- *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function that returns no vkt_result then does
- *     nothing and returns 0, NULL or the null tensor, unless its comment says otherwise.
+ *   - If a handle or address that a call needs is NULL, the call returns VKT_E_ARG. A function that returns no
+ *     vkt_result then does nothing and returns 0, NULL or the null tensor, unless its comment says otherwise.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
  *   - Names of sizes in bytes end in _bytes. Names of times in nanoseconds end in _ns. */
 #ifndef VKTRAIN_CORE_H
@@ -44,9 +44,9 @@ extern "C" {
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
 
-/* Returns what this build of the library has: the libraries it uses, and how many of the kernels. For instance "zlib,
- * jpeg, png, jansson, cairo, pcre2, 263 of 263 kernels". The build options VKT_WITH_* and VKT_KERNELS change it
- * (docs/size.md). A static string; any thread. */
+/* Returns a text with the optional libraries that this build uses and the number of its kernels, for instance "zlib,
+ * jpeg, png, jansson, cairo, pcre2, 257 of 257 kernels". The build options VKT_WITH_* select the libraries, and
+ * VKT_KERNELS selects the kernels (docs/size.md). A static string; any thread. */
 VKT_API const char *vkt_build_text(void);
 
 /* Stands for the number 0 in a floating-point member or argument where 0 means a default. With .beta1 = VKT_ZERO, Adam
@@ -118,8 +118,8 @@ typedef enum vkt_log_level {
  * context do not overlap; calls for different contexts may overlap. */
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
-/* The allocator of host memory. `resize` works as realloc: p NULL allocates; bytes 0 frees and returns NULL. Blocks are
- * aligned for any object. Any thread of the library may call `resize`. */
+/* The allocator of host memory. `resize` works as realloc does. If p is NULL, `resize` allocates. If bytes is 0,
+ * `resize` frees p and returns NULL. Blocks are aligned for any object. Any thread of the library may call `resize`. */
 typedef struct vkt_allocator {
     void *(*resize)(void *user, void *p, size_t bytes); /* returns NULL if there is no memory */
     void *user;                                         /* passed to `resize` */
@@ -139,16 +139,17 @@ typedef struct vkt_host {
  * that made it, and the context, but not the allocator of vkt_host. */
 VKT_API void vkt_text_release(char **text);
 
-/* ---- writing a file as the library writes its own ---------------------------------------------------------------- */
+/* ---- writing files ----------------------------------------------------------------------------------------------- */
 
-/* Writes a whole file. A reader finds the old file or the new one, never a part: the bytes go to a temporary file in
- * the same folder. The temporary file is flushed and then renamed. Permissions are kept. If `path` is a symbolic link,
- * its target is replaced, and the link stays. If `path` is a device, a FIFO or /dev/stdout, it is written to and never
- * replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is
- * NULL and n_bytes is not 0. host may be NULL. Any thread. */
+/* Writes a whole file. A reader finds the old file or the new file, never a part of the new file: the bytes go to a
+ * temporary file in the same folder, which is flushed and then renamed. The new file has the permissions of the old
+ * file. If `path` is a symbolic link, the target of the link is replaced, and the link stays. A device, a FIFO and
+ * /dev/stdout are written to and never replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM;
+ * VKT_E_ARG: `path` is NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
-/* Checks whether vkt_write_file could write to `path` now. Call it before a long computation. Returns VKT_OK or the
- * error that vkt_write_file would return. Changes nothing at `path`. */
+/* Checks whether vkt_write_file could begin to write to `path` now. Call this function before a long computation. It
+ * returns VKT_OK or the error that vkt_write_file would return. It does not detect a full disk. It changes nothing at
+ * `path`. */
 VKT_API vkt_result vkt_try_output(const vkt_host *host, const char *path);
 
 /* Copies `text` to `out` (`room` bytes with the NUL), and makes it safe to print on a terminal. These bytes become
@@ -183,41 +184,41 @@ typedef struct vkt_device_info {
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger than
- * `capacity`). If there is no device, returns VKT_OK with *count = 0. VKT_E_NO_LOADER: libvulkan.so.1 is missing.
+ * `capacity`). If there is no device, returns VKT_OK with *count = 0. VKT_E_NO_LOADER: there is no Vulkan loader.
  * VKT_E_FEATURE: the loader is older than Vulkan 1.3. VKT_E_DRIVER, VKT_E_NOMEM. *count = 0 after these errors. `host`
  * may be NULL; `infos` may be NULL if `capacity` is 0. */
 VKT_API vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count);
 
-/* An open device: its queues, memory, pipelines. Destroy all objects that are made from a context before the context.
- */
+/* An open device: its queues, memory, pipelines. Before a context is destroyed, destroy all objects made from it. */
 typedef struct vkt_ctx vkt_ctx;
 
 /* The choice of a device, and how it is used. */
 typedef struct vkt_ctx_params {
-    /* The device. NULL or "": $VKT_DEVICE if set, else the best usable one. GPUs come first (discrete, integrated,
-     * virtual), then CPUs, then other devices; among equals the first one in the loader's list is best. A number is an
-     * index of vkt_list_devices. Any other text is a part of the device's name, in any case of letters. If no device
-     * matches, the result is VKT_E_NO_DEVICE; if no device that matches is usable, it is VKT_E_FEATURE. A device that
-     * does not match is never used. */
+    /* Which device to open. A number is an index of vkt_list_devices. Any other text is a part of the device's name, in
+     * small letters or capitals. If this member is NULL or "", the text of $VKT_DEVICE is used; if that is empty too,
+     * every device matches. Of the usable devices that match, the best one is opened. GPUs are best (discrete, then
+     * integrated, then virtual), then CPUs, then other devices. Of devices of one kind, the first one in the loader's
+     * list is best. VKT_E_NO_DEVICE: no device matches. VKT_E_FEATURE: no device that matches is usable. */
     const char *device;
     uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0 means 80 % of the memory that is free
                                 * at creation, or 80 % of the heap if the driver does not report free memory */
-    /* The longest time of a submission of a program on the device, as measured in the program's second run. Only a
-     * submission of a single kernel may take longer. The limit exists because the system's watchdog may end a
-     * submission that takes too long. 0 means 100 ms. UINT64_MAX, or a device without timestamps: each run is one
-     * submission. */
+    /* The longest time that a submission of a program may take on the device. The limit exists because the system's
+     * watchdog may end a longer submission. A program is split into submissions by the times of its kernels in its
+     * second run. A kernel that takes longer than the limit is a submission of its own. 0 means 100 ms. UINT64_MAX, or
+     * a device without timestamps: each run is one submission. */
     uint64_t max_submission_ns;
-    /* Memory from the driver comes in blocks, which buffers share. A buffer larger than half a new block gets a block
-     * of its own. A new block is as large as all existing blocks of its memory type together, but at least 1 MiB, and
-     * at most the smaller one of block_bytes and a sixteenth of the heap. A block_bytes of 0 means 64 MiB, or 16 MiB
-     * for memory that is not the device's own. */
+    /* The largest size of a block. The context allocates memory in blocks, which buffers share. A new block is as large
+     * as all existing blocks of its memory type together, but at most block_bytes, at most a sixteenth of the heap, and
+     * at least 1 MiB. A buffer larger than half of such a block gets a block of its own size. A block_bytes of 0 means
+     * 64 MiB for device-local memory, and 16 MiB for other memory. */
     uint64_t block_bytes;
-    /* The most bytes of the ring through which data reach the device. The ring for reading back has at most half as
-     * many. 0 means 8 MiB. Both rings begin with 64 KiB or less, and grow to four times the largest transfer, if there
-     * is memory for that. staging_bytes is rounded down to a multiple of 64 KiB. */
+    /* The largest size of the ring through which data are uploaded. 0 means 8 MiB. Other sizes are rounded down to a
+     * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. Each ring is
+     * made at the first transfer. If there is memory, the upload ring grows to four times the largest upload, and the
+     * ring for reading back grows to twice the largest readback. */
     uint64_t staging_bytes;
-    /* Neither read nor write the files of compiled pipelines and of tuning. Their folder is $XDG_CACHE_HOME/vktrain, or
-     * ~/.cache/vktrain if XDG_CACHE_HOME is no absolute path. */
+    /* Neither read nor write the files of compiled pipelines and of tuning. These files are in $XDG_CACHE_HOME/vktrain,
+     * or in ~/.cache/vktrain if XDG_CACHE_HOME is not an absolute path. */
     bool no_pipeline_cache;
     bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
     bool validation;  /* enable the layer VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if the layer is not installed */
@@ -226,30 +227,34 @@ typedef struct vkt_ctx_params {
 /* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,
  * VKT_E_DRIVER, VKT_E_NOMEM or VKT_E_DEVICE_MEMORY, and *out = NULL. If VKT_TRAITS in the environment is wrong
  * (docs/kernels.md), the result is VKT_E_ARG or the error of reading its file. params and host may be NULL. Owner: the
- * caller. Threads: calls on one context must not overlap; different contexts are independent. Processes: only the
- * process that made a context may use it. In a forked child, calls that would reach the device return VKT_E_STATE, and
- * destroy functions free host memory and leave the device alone. A child may open a context of its own. The environment
- * variables VK_DRIVER_FILES and VK_ICD_FILENAMES give the loader its list of drivers. If one of them is set and hides
- * all drivers, the message of VKT_E_NO_DEVICE names this variable. */
+ * caller.
+ *
+ * Threads: calls on one context must not overlap; different contexts are independent. Processes: only the process that
+ * made a context may use it. In a forked child, calls that would reach the device return VKT_E_STATE. In such a child,
+ * a destroy function only frees host memory. The child may open a context of its own.
+ *
+ * The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES give the loader its list of drivers. If one of these
+ * variables is set and there is no device, the message of VKT_E_NO_DEVICE names the variable. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Opens a device as vkt_ctx_create does. If the device is lavapipe, and wider vectors are known to be faster on this
- * CPU, opens it with wider vectors. Call this function while the program has only one thread.
+ * CPU, opens it with wider vectors. Call this function while the program has only one thread: no other thread may read
+ * or change the environment during the call.
  *
  * lavapipe runs a subgroup as one vector. A vector has 256 bits unless LP_NATIVE_VECTOR_WIDTH in the environment says
- * otherwise when the driver is loaded. This call sets the variable to 512 if the device is lavapipe of Mesa 22.3, the
- * CPU is one of AMD's with AVX-512 (Intel's are slower with wide vectors) and the variable is not set. A small kernel
- * then checks that the wider vectors compute correctly. If so, the setting stays for the rest of the process and for
- * the processes that it starts. If not, or if the device cannot be opened with wider vectors, the call removes the
- * variable, logs a warning with the reason and opens the device as vkt_ctx_create does. If VKT_TRAITS in the
- * environment is wrong, the call only removes LP_NATIVE_VECTOR_WIDTH, and returns the error that vkt_ctx_create returns
- * for it.
+ * otherwise when the driver is loaded. This call sets the variable to 512 under three conditions: the device is
+ * lavapipe of Mesa 22.3; the CPU is from AMD and has AVX-512 (wide vectors are slower on Intel's CPUs); the variable is
+ * not set. A small kernel then checks that the wider vectors compute correctly. If they do, the variable stays set for
+ * the rest of the process and for the processes that it starts. If they do not, or if the device cannot be opened with
+ * wider vectors, the call removes the variable, logs a warning with the reason and opens the device as vkt_ctx_create
+ * does. If VKT_TRAITS in the environment is wrong, the call removes LP_NATIVE_VECTOR_WIDTH and returns the error that
+ * vkt_ctx_create returns for VKT_TRAITS.
  *
- * If the user's own setting gives lavapipe subgroups of 16 lanes, the call checks them, too. VKT_E_WRONG: subgroups of
- * 16 lanes compute wrong numbers, and this call cannot change the width. If the process has another Vulkan instance,
- * which has loaded the driver already, the width stays as it is. No other thread may read or change the environment
- * during the call. */
+ * If the user has set the variable, and lavapipe has subgroups of 16 lanes, the call checks the wider vectors, too. If
+ * another Vulkan instance of the process has loaded the driver already, the width stays as it is. VKT_E_WRONG: the
+ * device has subgroups of 16 lanes that cannot be used, and this call cannot change the width. */
 VKT_API vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
-/* Waits for the context's own work, then frees the context. Destroy all objects that are made from it before. */
+/* Waits for the context's own work, then frees the context. All objects made from the context must be destroyed before
+ * this call. */
 VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
 /* Returns the chosen device. The description is valid as long as the context. */
 VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
@@ -257,7 +262,7 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 /* The capabilities of the chosen device that the library uses. */
 typedef struct vkt_device_limits {
     uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores). If the
-                                    * driver does not report them, an assumed number for devices of this vendor */
+                                    * driver does not report the number, it is assumed from the device class */
     uint32_t subgroup_size;        /* lanes of a subgroup in kernels that do not ask for a size of their own */
     uint32_t max_workgroup_lanes;  /* most lanes of a work group */
     uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
@@ -266,19 +271,19 @@ typedef struct vkt_device_limits {
                                     * split larger tensors into ranges */
     uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use no texel buffers, as on GPUs */
     uint64_t max_allocation_bytes; /* most bytes of a buffer, for instance of an array or of a block of activations */
-    double timestamp_ns; /* duration of one tick of the device's clock; 0: no clock, so programs are neither measured
-                          * nor split */
-    bool transfer_queue; /* uploads use a queue of their own, in parallel with computing */
-    bool memory_budget;  /* the driver reports free memory (VK_EXT_memory_budget) */
-    bool host_import;    /* buffers that device and host share are in the host's memory
-                          * (VK_EXT_external_memory_host) */
-    bool lacks_tuning;   /* a GPU whose kernels were not measured yet: vkt-bench --tune all measures them */
-    uint32_t matrix[3];  /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
+    double timestamp_ns;           /* duration of one tick of a timestamp; 0: the device has no timestamps, so programs
+                                    * are neither measured nor split into submissions */
+    bool transfer_queue;           /* uploads use a queue of their own, in parallel with computing */
+    bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
+    bool host_import;              /* buffers that device and host share are in the host's memory
+                                    * (VK_EXT_external_memory_host) */
+    bool lacks_tuning;       /* the kernels were not measured on this GPU yet: vkt-bench --tune all measures them */
+    uint32_t matrix[3];      /* M, N, K of the cooperative matrices in use, with f16 operands and f32 sums; 0: none */
     uint32_t matrix_bf16[3]; /* M, N, K of the cooperative matrices in use, with bf16 operands and f32 sums; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
-/* Returns requirement number i of a usable device, from 0, for instance "Vulkan 1.3" or "feature timelineSemaphore".
- * NULL after the last one. Static strings; any thread. */
+/* Returns what a usable device must have: requirement i, counted from 0, for instance "Vulkan 1.3" or "feature
+ * timelineSemaphore". Returns NULL after the last requirement. Static strings; any thread. */
 VKT_API const char *vkt_device_need(uint32_t i);
 
 /* The classes of device memory by purpose, with the names that vkt_mem_class_name() gives. */
@@ -306,8 +311,8 @@ typedef struct vkt_memory_stats {
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most in use at once, per class */
     uint64_t used_total_bytes;                /* in use now, all classes */
     uint64_t peak_total_bytes;                /* most in use at once, all classes together: not the sum of the peaks */
-    uint64_t reserved_bytes;                  /* bytes of all allocated blocks, used or cached; never above cap_bytes */
-    uint64_t reserved_peak_bytes;             /* most bytes allocated at once */
+    uint64_t reserved_bytes;                  /* bytes of all allocated blocks, used or not; never above cap_bytes */
+    uint64_t reserved_peak_bytes;             /* the largest reserved_bytes so far */
     uint64_t cap_bytes;                       /* see vkt_ctx_params.max_device_bytes */
     uint64_t heap_budget_bytes; /* part of the largest device-local heap that this process may use, as the driver says
                                  * (VK_EXT_memory_budget); 0: not known */
@@ -316,27 +321,27 @@ typedef struct vkt_memory_stats {
 /* Returns the name of a class, for example "activations"; "?" for a value that is not in the list. Static strings; any
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
-/* Returns the host services of the context, with the defaults filled in: no function is NULL. They, and the
- * objects that are made with them, are valid as long as the context. */
+/* Returns the host services of the context, with the defaults filled in: no function is NULL. These services are valid
+ * as long as the context, and so are the objects that are made with the services. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 /* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
-/* Gives cached memory blocks that are wholly free back to the driver. Returns the sum of their sizes in bytes. */
+/* Frees the memory blocks that no buffer uses. Returns the sum of their sizes in bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
-/* The time that this context's threads have waited for the device so far. */
+/* The time that calls on a context have waited for the device so far. */
 typedef struct vkt_wait_stats {
     uint64_t waits;   /* number of waits that had to block */
     uint64_t wall_ns; /* wall time of these waits */
     uint64_t cpu_ns;  /* CPU time of the waiting threads during these waits: work of the driver */
 } vkt_wait_stats;
 VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
-/* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST: every later call returns this error, too.
- */
+/* Blocks until all work submitted by this context is done. After VKT_E_DEVICE_LOST, every later call that needs the
+ * device returns VKT_E_DEVICE_LOST, too. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Switches off a fast path by name for this context, to bisect a fault. VKT_NO_<NAME>=1 in the environment, when the
  * context is created, has the same effect. Names: "texel" (texel-buffer loads), "transfer_queue", "host_import" (memory
  * of the host that the device uses), and the variants of ops, which `vkt-bench --list` prints. If a variant is the only
- * one that can do some work, it is still used for this work. VKT_E_NOT_FOUND: there is no such name. Call it
+ * one that can do some work, it is still used for this work. VKT_E_NOT_FOUND: there is no such name. Call this function
  * before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 

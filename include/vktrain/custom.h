@@ -31,17 +31,17 @@ extern "C" {
 #define VKT_CUSTOM_PUSH_BYTES 128 /* most bytes of push constants; the library needs none of them */
 
 /* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. X, DY and
- * STEP are read, and their blocks are `readonly`. DX is written. Y is written by the forward shader, which has a
- * binding for every output. In the gradient shader Y is `readonly`. */
+ * STEP are read, and their blocks are `readonly`. DX is written. The forward shader writes Y, and must have a binding
+ * for every output. In the gradient shader, Y is `readonly`. */
 #define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
 #define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
 #define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
-#define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. It is overwritten */
+#define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. All elements are overwritten */
 #define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
 
 /* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
- * they are recorded once. In a graph without a gather, the number of real rows may be larger than the batch, so a
- * shader must use the minimum of both. */
+ * they are recorded once. In a graph without a vkt_gather_ op, the number of real rows may be larger than the batch. So
+ * a shader must use the smaller one of this number and the batch. */
 #define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */
@@ -54,8 +54,8 @@ typedef struct vkt_custom_input {
     vkt_tensor tensor; /* f32 or u32 */
     vkt_layout layout; /* the layout that the shaders read. A tensor of another layout is copied first */
     bool no_gradient;  /* no gradient passes through this input, even if it depends on a parameter */
-    float low, high;   /* f32, for vkt_audit_graph: numbers of the audit are in [low, high). Both 0: [-1, 1) */
-    uint32_t bound;    /* u32, for vkt_audit_graph: its numbers are below `bound`. 0: all are 0 */
+    float low, high;   /* if f32: vkt_audit_graph generates numbers in [low, high). Both 0: numbers in [-1, 1) */
+    uint32_t bound;    /* if u32: vkt_audit_graph generates numbers below `bound`. 0: all numbers are 0 */
 } vkt_custom_input;
 
 /* An output. Every run must write all its elements. With VKT_BATCH_LAST, elements past the batch must be finite. */
@@ -65,8 +65,8 @@ typedef struct vkt_custom_output {
     vkt_shape shape;   /* its shape */
 } vkt_custom_output;
 
-/* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. Zero is the default, unless a
- * comment says otherwise. */
+/* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. A member that is zero selects its
+ * default, if the comment gives one. */
 typedef struct vkt_custom_shader {
     const uint32_t *spirv;              /* a module of SPIR-V 1.0 to 1.6. It must be valid: see spirv-val */
     size_t spirv_bytes;                 /* its size */
@@ -77,14 +77,14 @@ typedef struct vkt_custom_shader {
     uint32_t groups[3];                 /* number of work groups along x, y, z; 0 counts as 1 if `groups[0]` is given */
     uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
                         * work group may have invocations beyond the last element */
-    bool loops; /* the shader loops over the elements in strides of all invocations. Then the library may run fewer work
-                 * groups than `elements` need. Without `loops`, a number of work groups that the device cannot run is
-                 * VKT_E_UNSUPPORTED */
+    bool loops; /* the shader loops over the elements; the stride is the number of all invocations. Then the library may
+                 * run fewer work groups than `elements` need. Without `loops`, a number of work groups that the device
+                 * cannot run gives VKT_E_UNSUPPORTED */
 } vkt_custom_shader;
 
 /* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */
 typedef struct vkt_custom_params {
-    const char *name;                 /* for messages, prints and labels; copied, and cut at 31 bytes */
+    const char *name;                 /* for messages, prints and labels; copied, and truncated to 31 bytes */
     const vkt_custom_input *inputs;   /* n_inputs of them */
     uint32_t n_inputs;                /* up to VKT_CUSTOM_INPUTS; 0: the op has none */
     const vkt_custom_output *outputs; /* n_outputs of them */
@@ -94,26 +94,29 @@ typedef struct vkt_custom_params {
 } vkt_custom_params;
 
 /* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error
- * all of these are null tensors, and vkt_graph_status returns the error. The struct and what it points to are copied.
+ * all outputs are null tensors, and vkt_graph_status returns the error. The struct and what it points to are copied.
  *
  * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
- * gets DY(k) = dL/dY(k), zeros if L does not depend on output k, and writes DX(i) = dL/dX(i) with the shape and layout
- * of input i. It overwrites each element of DX(i) and never adds to it: if an input has several readers, the library
- * adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch memory. vkt_backward and
- * vkt_gradients fail with VKT_E_ARG if an input needs a gradient and the op has no gradient shader, or this shader has
- * no DX(i) for the input. An input with `no_gradient` needs none, and u32 inputs never have gradients.
+ * reads DY(k) = dL/dY(k), which is all zeros if L does not depend on output k. It writes DX(i) = dL/dX(i) with the
+ * shape and layout of input i. The shader overwrites each element of DX(i) and never adds to it: if an input has
+ * several readers, the library adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch
+ * memory. If an input needs a gradient, and the op has no gradient shader or this shader has no DX(i) for the input,
+ * vkt_backward and vkt_gradients fail with VKT_E_ARG. An input with `no_gradient` needs no gradient, and u32 inputs
+ * never have gradients.
  *
- * Checks. The module is read, and compared with the declaration. VKT_E_FORMAT: the module is no SPIR-V.
- * VKT_E_NOT_FOUND: the module has no such entry point. VKT_E_UNSUPPORTED: it is newer than SPIR-V 1.6. VKT_E_ARG: the
- * module and the declaration differ (bindings, `readonly`, size of the push constants), or the declaration is wrong;
- * the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32. VKT_E_SHAPE: an
- * output's shape is illegal. vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability
- * that is not enabled, or for work groups, shared memory or bindings that are too large. Nothing checks what a shader
- * does: an index out of bounds is undefined, as in every shader.
+ * Checks. vkt_custom reads the module and compares it with the declaration, which is *p. VKT_E_FORMAT: the module is no
+ * SPIR-V. VKT_E_NOT_FOUND: the module has no such entry point. VKT_E_UNSUPPORTED: the module is newer than SPIR-V 1.6.
+ * VKT_E_ARG: the module and the declaration differ (bindings, `readonly`, size of the push constants), or the
+ * declaration is wrong; the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32.
+ * VKT_E_SHAPE: an output's shape is illegal.
  *
- * A binding is rounded up to a multiple of 16 bytes, so pass numbers of elements by push constants: length() may be too
- * large. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay f32. An
- * output never shares memory with an input of its op. */
+ * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
+ * work groups, shared memory or bindings that are too large. Nothing checks what a shader does: an index out of bounds
+ * is undefined, as in every shader.
+ *
+ * The size of a binding is rounded up to a multiple of 16 bytes, so length() may be too large: pass numbers of elements
+ * as push constants. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay
+ * f32. An output never shares memory with an input of its op. */
 VKT_API vkt_tensor vkt_custom(vkt_graph *g, const vkt_custom_params *p, vkt_tensor *outs);
 
 #ifdef __cplusplus

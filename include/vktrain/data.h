@@ -2,11 +2,12 @@
  * from files or from a source, and shuffle their rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
- * therefore has the shape (N,C,H,W). A row that has only a width is a vector: its table is (N,W), and a network gets
- * (B,W), as vkt_nn_linear wants it; C and H count as 1. u8 stays u8 until the device reads it. A network sees, per
- * channel c,
+ * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. The table then
+ * has the shape (N,W), and a network gets a batch of B rows as (B,W), as vkt_nn_linear wants it. u8 stays u8 until the
+ * device reads it. A network sees, per channel c,
  *     (x / 255 - mean[c]) / std[c]  for u8          (x - mean[c]) / std[c]  for f32.
- * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1). A network sees them as u32 (B,L), unchanged.
+ * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1). A network sees a batch of such rows as u32
+ * (B,L), with the same numbers.
  *
  * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows.
  *
@@ -47,12 +48,12 @@ typedef struct vkt_dataset_params {
     const float *targets;             /* (N,K) numbers to predict; NULL: the rows have none */
     uint32_t target_width;            /* K; 0 counts as 1 */
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
-    const uint32_t *terms;            /* N numbers, copied: how many terms of the loss each row has, at least 1. NULL: 1
-                                       * each. For a loss that is a mean over terms, for instance over the labels of a
-                                       * row that count. A trainer weights batches and shards by their terms. All terms
-                                       * together are fewer than 2^32 */
-    bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies; the arrays must
-                  * outlive the data set and all its slices, unchanged */
+    const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL:
+                            * 1 each. Needed if the loss of a batch is a mean over terms, and rows have
+                            * different numbers of terms, for instance of labels that count. A trainer weights
+                            * batches, micro-batches and shards by their terms. The sum is below 2^32 */
+    bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies. The arrays must exist,
+                  * and not change, until the data set and all its slices are destroyed */
 } vkt_dataset_params;
 
 /* Every constructor returns VKT_OK and sets *out, which the caller owns. After an error *out = NULL. All constructors
@@ -64,21 +65,23 @@ typedef struct vkt_dataset_params {
 VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                            vkt_dataset **out);
 
-/* One pass over the rows. A source may derive its random numbers from both members. A trainer passes its own seed.
- */
+/* One pass over the rows. A source may derive its random numbers from both members. */
 typedef struct vkt_pass {
     uint64_t seed;  /* the trainer's seed; not used in epoch 0 */
-    uint32_t epoch; /* from 1. 0: nothing is random; used to evaluate, measure and look at rows */
+    uint32_t epoch; /* epochs of training count from 1. Epoch 0 is for evaluation and measurement: nothing is random */
 } vkt_pass;
 
-/* A source that makes or decodes rows on demand. `fetch` writes row number `row` (below N) to `dst`:
+/* A source that makes or decodes rows on demand. `fetch` writes row number `row` (below N) to `dst`, which has
  * vkt_dataset_row_bytes bytes. It writes nothing else, writes in ascending order, and does not read `dst`. A row
- * depends on row number and pass alone. `fetch` may run on several threads at once. Calls with the same `worker` (below
- * VKT_DATA_MAX_WORKERS) do not overlap, so a source can keep scratch memory per worker (vkt_dataset_select has an
- * exception). `fetch` logs nothing. If `fetch` fails, the call that needs the row returns the result of `fetch`. The
- * message of that call includes the text that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may
- * be NULL) is called once, when the last data set that uses the source is destroyed. If vkt_dataset_from_source fails,
- * `destroy` is not called, and the caller still owns the source. */
+ * depends on row number and pass alone. `fetch` logs nothing.
+ *
+ * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
+ * so a source can keep scratch memory per worker. There is one exception: see vkt_dataset_select.
+ *
+ * If `fetch` fails, the call that needs the row returns the result of `fetch`. The message of that call includes the
+ * text that `why` (may be NULL) returns for the worker's last fetch. `destroy` (may be NULL) is called once, when the
+ * last data set that uses the source is destroyed. If vkt_dataset_from_source fails, `destroy` is not called, and the
+ * caller still owns the source. */
 typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
@@ -90,15 +93,15 @@ enum {
     VKT_DATA_MAX_WORKERS = 64 /* every worker number is below this */
 };
 
-/* Makes a data set of rows that `source` makes. The params describe the rows, and have their labels and targets.
+/* Makes a data set of rows that `source` makes. `params` describes the rows, and has their labels and targets.
  * VKT_E_ARG also for a source without fetch. */
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                            const vkt_data_source *source, vkt_dataset **out);
 
 /* Reads IDX files of u8, plain or gzip. Images are (N,H,W), (N,H,W,C) or (N,F). (N,H,W,C) is transposed to (N,C,H,W).
  * Rows of (N,F) are vectors. Labels are (N); labels_path may be NULL. `classes` is as in vkt_dataset_params. Returns
- * also VKT_E_NOT_FOUND, VKT_E_IO and VKT_E_FORMAT. VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, or is
- * truncated, or has bytes after its end; or the numbers of images and labels differ; or a label is not below
+ * also VKT_E_NOT_FOUND, VKT_E_IO and VKT_E_FORMAT. VKT_E_FORMAT: a file is not IDX of u8 with these dimensions, is
+ * truncated, or has bytes after the array; or the numbers of images and labels differ; or a label is not below
  * `classes`. */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                         uint32_t classes, vkt_dataset **out);
@@ -109,85 +112,91 @@ typedef enum vkt_split {
     VKT_SPLIT_TEST       /* t10k-* or test-* */
 } vkt_split;
 
-/* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-). The
- * names may also have idx4 (colour images), a dot before "idx", and the ending .gz. A file classes.txt with one name
- * per line gives the names and the number of the classes; `classes` must then be 0 or that number (else VKT_E_FORMAT).
- * VKT_E_NOT_FOUND: the folder has no pair of images and labels. Other results are those of vkt_dataset_from_idx. Mean
- * and std are 0 and 1 until vkt_dataset_normalize. */
+/* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte. For VKT_SPLIT_TEST, the
+ * names begin with t10k- or test- instead of train-. A name may also have idx4 (colour images) instead of idx3, a dot
+ * before "idx", and the ending .gz. If there is a file classes.txt, it has the name of one class per line. `classes`
+ * must then be 0 or the number of these names (else VKT_E_FORMAT). VKT_E_NOT_FOUND: the folder has no pair of images
+ * and labels. Other results are those of vkt_dataset_from_idx. Mean and std are 0 and 1 until vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
 /* ---- images: JPEG and PNG files as rows of u8, decoded by worker threads ---- */
 
-/* The options of decoding images. Zero is the default. height and width have no default. */
+/* The options of decoding images. A member that is zero selects its default; height and width have no default. */
 typedef struct vkt_image_params {
     uint32_t height, width; /* size of a row (3,H,W): red, green, blue; with `gray` (1,H,W) */
     bool gray;              /* one channel: 0.299 R + 0.587 G + 0.114 B */
-    /* Resizing is bilinear with antialiasing, the same bytes as Pillow's Image.resize(size, BILINEAR). */
-    uint32_t resize; /* 0: the image is stretched to height x width. Else its shorter side gets this length (at least
-                      * height and width), and height x width pixels are cut out of its middle (Resize, CenterCrop) */
-    /* Augmentation. Each row gets new random numbers in each epoch of training. Rows that are evaluated are cut out of
-     * the middle and not mirrored. A data set with augmentation is streamed. */
-    bool random_crop;      /* cut out at a random position instead of the middle (RandomCrop) */
+    /* Resizing is bilinear with antialiasing. It gives the same bytes as Pillow's Image.resize(size, BILINEAR). */
+    uint32_t resize; /* 0: the image is stretched to height x width. Else the shorter side of the image gets this length
+                      * (at least height and width), and the middle height x width pixels are the row, as after Resize
+                      * and CenterCrop of torchvision */
+    /* Augmentation. Each row gets new random numbers in each epoch of training. In evaluation, a row is the middle of
+     * the image, not mirrored. A data set with augmentation is streamed. In brackets: the name in torchvision. */
+    bool random_crop;      /* the row is at a random position of the image instead of the middle (RandomCrop) */
     uint32_t crop_padding; /* black border, in pixels, that is added before the random crop */
-    bool random_flip;      /* mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
+    bool random_flip;      /* the row is mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
     const char *path_column, *label_column; /* column names in a table's header; NULL: "path", "label" */
     const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used. For a validation set,
                                              * this is for instance the training set. NULL: the classes that are
                                              * found */
     /* Files. */
-    bool skip_broken;     /* leave broken and missing files out. Without skip_broken, the call fails if it finds such a
-                           * file, but it does not find all damage: see vkt_dataset_from_image_table */
+    bool skip_broken;     /* leave broken and missing files out. Without skip_broken, a call that finds such a file
+                           * fails. But the call may not check whole files: see vkt_dataset_from_image_table */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
                            * the file, but at most 2^27 pixels, and 65535 pixels along a side */
-    uint64_t cache_bytes; /* memory for decoded and resized images. If all of them fit, they are kept; else each fetch
-                           * decodes its image. 0 means 1 GiB; 1 means that none is kept */
+    uint64_t cache_bytes; /* memory for decoded and resized images. If all images fit, they are kept; else each fetch
+                           * decodes its image. 0 means 1 GiB; 1 means that no image is kept */
     uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
 } vkt_image_params;
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is
- * path_column (in any case of letters), the line is a header: it names the columns, and other columns are ignored.
- * Without a header, a line holds a path and a label, or a path alone. If path_column or label_column is not NULL, a
- * file without a header is VKT_E_FORMAT. Without a column of labels, rows have no labels. Paths are absolute, or
- * relative to the CSV's folder. With classes_like, labels are names of its classes, or class numbers if its classes
- * have no names. Otherwise, if all labels are numbers, labels are class numbers. If not, labels are names of classes,
- * and classes are numbered in the order of the bytes of their names.
+ * path_column (in small letters or capitals), this line is a header. The header names the columns; columns other than
+ * path_column and label_column are ignored. Without a header, a line holds a path and a label, or a path alone. If
+ * path_column or label_column is not NULL, a file without a header gives VKT_E_FORMAT. Without a column of labels, rows
+ * have no labels. Paths are absolute, or relative to the CSV's folder.
+ *
+ * With classes_like, a label is the name of a class of that data set, or a class number if these classes have no names.
+ * Without classes_like, labels are class numbers if all labels are numbers. If not, labels are names of classes, and
+ * the classes are numbered in the order of the bytes of their names.
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
  * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. The first 20 broken files are
  * logged, as warnings with skip_broken, else as errors. Without skip_broken, files whose images do not fit into the
- * cache are checked by their first bytes only. Other damage to these files is found at the fetch.
+ * cache are checked by their first bytes only. Other damage to these files is found when a row is fetched.
  *
- * Returns also VKT_E_NOT_FOUND and VKT_E_IO (for the CSV or the folder); VKT_E_FORMAT: the CSV is malformed (the
- * message has the line), a label is no class, or images are broken or missing (with skip_broken: only if all images
- * are). */
+ * Returns also VKT_E_NOT_FOUND and VKT_E_IO, both for the CSV itself. VKT_E_FORMAT: the CSV is malformed (the message
+ * has the line), a label is no class, or images are broken or missing. With skip_broken, broken images give
+ * VKT_E_FORMAT only if no image is left. */
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
- * a class, also an empty one. Names that begin with a dot, and folders in these folders, are ignored. Results are those
- * of vkt_dataset_from_image_table; VKT_E_NOT_FOUND also if there is no image. */
+ * a class, even if it is empty. Names that begin with a dot, and folders in the folder of a class, are ignored. Results
+ * are those of vkt_dataset_from_image_table, for a folder instead of the CSV. VKT_E_NOT_FOUND also if there is no
+ * image. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
-/* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. A data set with these params has the
- * same row for this file in evaluation. Params for augmentation, labels and cache are not used. Messages call the image
- * `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM. After an error `row` is undefined. */
+/* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. In evaluation, a data set with these
+ * params has the same row for this file. The members for augmentation, labels and files are not used, except
+ * max_pixels. Messages call the image `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM. After an
+ * error `row` is undefined. */
 VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
                                  const void *bytes, size_t n, uint8_t *row);
 
 /* Reads one image as a data set of one row of u8 (3,H,W), in memory. H and W are the size of the image. If the longer
- * side is above `longest` (0: no limit), the image is resized and keeps its proportions. Formats and `max_pixels` are
- * those of the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+ * side is above `longest` (0: no limit), the image is resized: the longer side gets the length `longest`, and the
+ * proportions stay. Formats and `max_pixels` are those of the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO,
+ * VKT_E_FORMAT. */
 VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                                   vkt_dataset **out);
 
 /* Generates `count` images of digits, 1x28x28 u8, ten classes, bright on dark. A digit consists of pen strokes with a
- * random affine warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Rows 0 to 9 have every
- * class once, and so has each later group of ten rows. Use another seed for a test set. */
+ * random affine warp, random width and brightness, and noise. Row i depends on (seed, i) alone. Each class occurs
+ * once in rows 0 to 9, and once in each later group of ten rows. Use another seed for a test set. */
 VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out);
 
-/* Makes a view of rows [first, first + count). It shares memory, classes and normalisation with `ds`. */
+/* Makes a view of rows [first, first + count). The view shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
 /* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels and targets are copied, and so are
@@ -195,8 +204,9 @@ VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
  * the new data set. The worker numbers of `ds` and of the new data set are independent: if the source keeps scratch
  * memory per worker, do not fetch rows of both data sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
-/* Splits all rows at random into two data sets (vkt_dataset_select): ceil(test_share N) test rows, and the rest. Each
- * part must have a row (else VKT_E_ARG). Which rows a part has depends on (N, test_share, seed) alone. */
+/* Splits the N rows of `ds` at random. *test gets ceil(test_share N) rows, and *train gets the other rows. Both are
+ * made as by vkt_dataset_select. Each part must have at least one row (else VKT_E_ARG). Which rows a part has depends
+ * on (N, test_share, seed) alone. */
 VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t seed, vkt_dataset **train,
                                      vkt_dataset **test);
 
@@ -219,9 +229,9 @@ VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);    /* (C) */
 VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);     /* (C) */
 VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);           /* see vkt_data_source */
 
-/* Writes row `row` (row_bytes) to `out`, without random changes, as in epoch 0 of vkt_pass. A source gets the worker
- * number 0. If several threads call this function on the same data set or its slices, the calls wait for each other.
- * VKT_E_ARG: the row is not below N. After a source's error, `out` is undefined. */
+/* Writes row `row` (vkt_dataset_row_bytes bytes) to `out`, without random changes (epoch 0 of vkt_pass). A source gets
+ * the worker number 0. If several threads call this function on the same data set or its slices, the calls wait for
+ * each other. VKT_E_ARG: the row is not below N. After a source's error, `out` is undefined. */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Writes one weight for each class to weights[0..classes): N / (classes * rows of the class), as "balanced" in
@@ -233,17 +243,18 @@ VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *we
  * finite numbers each, std > 0. No other thread may read the normalisation at the same time. VKT_E_ARG for rows of u16
  * or u32. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
-/* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize. For u8
- * they are those of x / 255, for f32 those of x. A constant channel gets the deviation 1. Reads every row once.
- * VKT_E_ARG for rows of u16 or u32. Returns also a source's error. */
+/* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize. If the
+ * rows are u8, mean and deviation are those of x / 255. If the rows are f32, they are those of x. A constant channel
+ * gets the deviation 1. The function reads every row once. VKT_E_ARG for rows of u16 or u32. Returns also a source's
+ * error. */
 VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std);
 
 /* ---- orders ---- */
 
-/* Fills order with 0, 1, .. n-1. */
+/* Fills `order` with 0, 1, .. n-1. */
 VKT_API void vkt_order_identity(uint32_t *order, uint32_t n);
-/* Fills `order` with a random permutation of 0 .. n-1. It depends on (n, seed, epoch) alone, so a resumed run can make
- * the order of any epoch again. Every permutation is equally likely (Durstenfeld 1964, on Philox numbers). */
+/* Fills `order` with a random permutation of 0 .. n-1. The order depends on (n, seed, epoch) alone, so a resumed run
+ * can make the order of any epoch again. Every permutation is equally likely (Durstenfeld 1964, on Philox numbers). */
 VKT_API void vkt_shuffle(uint32_t *order, uint32_t n, uint64_t seed, uint32_t epoch);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
  * Ranks exchange data through a transport. There are three: for threads of one process (below), for MPI
  * (vktrain/mpi.h), and for an emulated cluster (below). An application can bring a transport of its own.
  *
- * Threads: one at a time per rank. Different ranks of a process run in different threads. */
+ * Threads: one thread at a time per rank. Different ranks of a process run in different threads. */
 #ifndef VKTRAIN_DIST_H
 #define VKTRAIN_DIST_H
 
@@ -24,17 +24,17 @@ extern "C" {
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
-/* One rank's connection to all other ranks. If a rank fails, exchange and barrier return VKT_E_PEER, after a message
- * that names this rank. After VKT_E_PEER, every later call returns VKT_E_PEER, too. VKT_E_ARG: there is no other rank
- * `peer`, or `send` or `receive` is NULL although `bytes` is not 0. */
+/* One rank's connection to all other ranks. If any rank fails, `exchange` and `barrier` return VKT_E_PEER, after a
+ * message that names the failed rank. After VKT_E_PEER, every later call returns VKT_E_PEER, too. VKT_E_ARG: `peer` is
+ * not another rank, or `send` or `receive` is NULL although `bytes` is not 0. */
 typedef struct vkt_transport {
     void *user;     /* passed to all functions */
     uint32_t rank;  /* from 0 */
     uint32_t ranks; /* a power of two, at most VKT_MAX_SHARDS */
-    /* Sends `bytes` bytes to another rank and receives as many from it. The other rank makes the matching call. Returns
-     * when both are done. `send` and `receive` do not overlap. */
+    /* Sends `bytes` bytes to rank `peer` and receives as many bytes from it. The peer must make the matching call.
+     * Returns when both directions are done. `send` and `receive` do not overlap. */
     vkt_result (*exchange)(void *user, uint32_t peer, const void *send, void *receive, size_t bytes);
-    /* Returns when all ranks have called it. */
+    /* Returns when all ranks have called `barrier`. */
     vkt_result (*barrier)(void *user);
     /* Reports that this rank cannot continue. The message has this rank's number and `reason`. Calls of other ranks
      * that wait now, and all later calls, return VKT_E_PEER. Never waits. */
@@ -44,79 +44,84 @@ typedef struct vkt_transport {
 /* The form of a number in a message. All sums are f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
-    VKT_WIRE_BF16 /* 2 bytes: each summand at every node of the tree is rounded to bfloat16, and so is the final sum.
-                   * The rounding does not depend on the number of ranks */
+    VKT_WIRE_BF16 /* 2 bytes: both summands of each addition in the tree are rounded to bfloat16, and so is the final
+                   * sum. The rounding does not depend on the number of ranks */
 } vkt_wire;
 
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
  * recursive halving, then recursive doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication
- * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree
- * over the ranks in order. A rank sends 2 * n * (ranks - 1) / ranks numbers, and a few more if n is no multiple of
- * `ranks`. A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So hosts and
- * devices that flush such numbers have the same result as those that do not. `scratch` has room for n / 2 numbers,
- * rounded up; it may be NULL if there is only one rank. VKT_E_ARG. If an exchange fails, returns its result, and the
- * contents of `data` are undefined. */
+ * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s. So the additions form a binary tree
+ * whose leaves are the ranks in rising order. A rank sends 2 * n * (ranks - 1) / ranks numbers, and a few more if n is
+ * no multiple of `ranks`.
+ *
+ * A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So the result does not
+ * depend on whether hosts and devices flush denormal numbers. `scratch` has space for n / 2 numbers, rounded up; it may
+ * be NULL if there is only one rank. VKT_E_ARG. If `exchange` fails, the call returns the same result, and the contents
+ * of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
-/* Collects one record of `bytes` bytes from each rank, on all ranks. `records` has room for one record of each rank.
- * Before the call, a rank has filled in the record of its own number. After the call, record r is that of rank r. The
- * errors are those of vkt_all_reduce. */
+/* Collects one record of `bytes` bytes from each rank, on all ranks. `records` is an array with one record for each
+ * rank. Before the call, rank r fills in record r of its array. After the call, the array of every rank has all
+ * records. The errors are those of vkt_all_reduce. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
 /* The ranks of one process, each a thread. */
 typedef struct vkt_thread_group vkt_thread_group;
-/* Makes the connections of `ranks` ranks (a power of two). timeout_seconds: a rank that keeps another one waiting for
- * longer counts as failed; 0 means 60 seconds. After a failure the group logs one message, and all calls of all ranks
- * return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its transports. */
+/* Makes the connections of `ranks` ranks (a power of two). A rank that keeps another rank waiting for longer than
+ * timeout_seconds counts as failed; 0 means 60 seconds. After a failure the group logs one message, and all calls of
+ * all ranks return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. Destroy the group after the last call of its
+ * transports. */
 VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
                                            vkt_thread_group **out);
 VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
-/* Returns the transport of one rank. It is valid as long as the group. All zeros if there is no such rank. */
+/* Returns the transport of one rank; all zeros if there is no such rank. The transport is valid as long as the
+ * group. */
 VKT_API vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank);
 
-/* A cluster of which only this rank is real: see docs/scaling.md. */
+/* A cluster of which only rank 0 is real: see docs/scaling.md. */
 typedef struct vkt_emulation_params {
     uint32_t ranks;          /* a power of two, at most VKT_MAX_SHARDS */
-    double latency_seconds;  /* of each message */
-    double bytes_per_second; /* of each message; 0: infinite */
+    double latency_seconds;  /* latency of each message */
+    double bytes_per_second; /* bandwidth of each message; 0: infinite */
 } vkt_emulation_params;
 typedef struct vkt_emulation vkt_emulation;
 /* Makes rank 0 of an emulated cluster. An exchange takes the latency plus bytes / bytes_per_second, and receives the
- * bytes that it sends. A barrier takes log2(ranks) times the latency. So times are those of a cluster; sums are not.
+ * bytes that it sends. A barrier takes log2(ranks) times the latency. So times are those of a cluster; sums are wrong.
  * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
 VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
 VKT_API void vkt_emulation_destroy(vkt_emulation **e);
-/* Returns the transport of rank 0. It is valid as long as the emulation. All zeros for NULL. */
+/* Returns the transport of rank 0; all zeros if `e` is NULL. The transport is valid as long as the emulation. */
 VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
 /* ---- the part of a trainer (vkt_trainer_params.dist) ------------------------------------------------------------- */
 
-/* How a step is split among the ranks. Zero is the default. */
+/* How a step is split among the ranks. A member that is zero selects its default. */
 typedef struct vkt_dist_params {
     const vkt_transport *transport; /* NULL: this is the only rank. Must outlive the trainer */
     uint32_t shards;                /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0: with a
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
                                      * a checkpoint states V */
-    uint64_t bucket_bytes;          /* least size of a bucket; only a step's last bucket may be smaller. 0 means 4 MiB
-                                     */
+    uint64_t bucket_bytes;          /* least size of a bucket; only the bucket with the first parameters may be smaller.
+                                     * 0 means 4 MiB */
     vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
-    uint32_t check_every;           /* steps between two comparisons of a hash of the ranks' weights; 0 means 100 */
+    uint32_t check_every;           /* number of steps after which the ranks compare a hash of their weights; 0 means
+                                     * 100 */
 } vkt_dist_params;
 
 #define VKT_DIST_BUCKETS 64 /* most buckets whose sizes and times are in vkt_dist_stats */
-/* The exchange of gradients so far. bucket_bytes, and ready_ms divided by `steps`, are a profile for the model of
- * docs/scaling.md. */
+/* The exchange of gradients so far. The model of a step's time in docs/scaling.md needs bucket_bytes, and ready_ms
+ * divided by `steps`. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps in ready_ms: all but the first step, because it has no previous step */
+    uint64_t steps;     /* number of steps that ready_ms covers: all but the first step, which has no previous step */
     uint64_t bytes;     /* bytes that this rank has sent */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
-                         * the time that exchanges add */
+                         * the time that all exchanges add to the steps */
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which the buckets are complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* in the same order: the time from the last exchange of the previous step until
-                                        * the bucket is complete, added up over all steps */
+    double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the last exchange of the
+                                        * previous step until the bucket is complete, added up over `steps` steps */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -36,12 +36,12 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
 /* Adds the numbers of an epoch of a fit at the step `r->epoch`, and flushes. The tags are loss/training,
  * loss/validation, accuracy/training, accuracy/validation, run/learning rate, run/seconds an epoch, and metric/<name>
- * for each metric. Numbers that were not measured (NaN) are left out. Call it from vkt_fit_callbacks.on_epoch.
- * VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
+ * for each metric. Numbers that were not measured (NaN) are left out. Call this function from
+ * vkt_fit_callbacks.on_epoch. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
 /* Adds a text, which TensorBoard shows as Markdown. The errors are those of vkt_events_scalar. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);
-/* Adds an image of height x width pixels, row-major. A pixel has 1 (gray), 3 (RGB) or 4 (RGBA) channels, a byte each.
+/* Adds an image of height x width pixels, row-major. A pixel has 1 (gray), 3 (RGB) or 4 (RGBA) channels of one byte.
  * The errors are those of vkt_events_scalar. */
 VKT_API vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels,
                                     uint32_t height, uint32_t width, uint32_t channels);

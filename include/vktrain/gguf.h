@@ -7,9 +7,9 @@
  *     vkt_gguf_read_f32(g, t->name, 0, t->elements, values);
  *     vkt_gguf_destroy(&g);
  *
- * A file has metadata, which are values and arrays with a key, and tensors. vkt_gguf_open maps the file into memory, so
- * the bytes of a tensor are read from the disk when they are used. The whole header is checked: after VKT_OK every
- * tensor is inside the file, and no two tensors overlap.
+ * A file has metadata and tensors. Metadata are values and arrays, each with a key. vkt_gguf_open maps the file into
+ * memory, so the bytes of a tensor are read from the disk when they are used. vkt_gguf_open checks the whole header: if
+ * it returns VKT_OK, every tensor is inside the file, and no two tensors overlap.
  *
  * The library reads versions 2 and 3, little-endian, and writes version 3. Formats: https://github.com/ggml-org/ggml,
  * docs/gguf.md (the file) and src/ggml-common.h, src/ggml-quants.c (the blocks of quantized types).
@@ -42,22 +42,22 @@ typedef enum vkt_gguf_type {
     VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 
-/* Returns the name of a type, for instance "Q4_K". Types of ggml that are not listed have names, too. "?": ggml does
- * not have the number. Static strings; any thread. */
+/* Returns the name of a type, for instance "Q4_K". Types of ggml that are not listed have names, too. Returns "?" for a
+ * number that ggml does not have. Static strings; any thread. */
 VKT_API const char *vkt_gguf_type_name(vkt_gguf_type type);
-/* Return the elements and the bytes of one block; 0 for a number that ggml does not have. Any thread. */
+/* Returns the number of elements of one block; 0 for a number that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_elements(vkt_gguf_type type);
+/* Returns the size of one block in bytes; 0 for a number that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_bytes(vkt_gguf_type type);
 /* Returns whether vkt_gguf_dequantize reads the type. Any thread. */
 VKT_API bool vkt_gguf_can_read(vkt_gguf_type type);
 
 /* Converts `n_blocks` blocks to float. `blocks` needs no alignment; `out` has n_blocks * vkt_gguf_block_elements(type)
- * elements. F32, F16 and BF16 are exact. In the other types an element has an integer q, and its block has a scale d
- * and perhaps an offset:
+ * elements. F32, F16 and BF16 are converted exactly. In the other types each element has an integer q, and its value is
  *     Q8_0: d q    Q4_0: d (q - 8)    Q4_1: d q + m    Q6_K: d s (q - 32)    Q4_K, Q5_K: d s q - m t
- * d and m are float16 numbers of the block. s and t are integers that 16 or 32 elements share. Each product of a
- * float16 and its integers is exact in float32, so a result is the exact value, rounded once. VKT_E_UNSUPPORTED: a type
- * that is not read. VKT_E_ARG: `blocks` or `out` is NULL. Any thread. */
+ * d and m are float16 numbers of the block. s and t are integers that 16 or 32 elements share. The products d q,
+ * d s q and m t are exact in float32, so a result is the exact value, rounded once. VKT_E_UNSUPPORTED: a type that
+ * vkt_gguf_can_read refuses. VKT_E_ARG: `blocks` or `out` is NULL. Any thread. */
 VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type, const void *blocks, size_t n_blocks,
                                        float *out);
 
@@ -65,7 +65,7 @@ VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type,
 
 /* A text. A NUL follows the last byte. */
 typedef struct vkt_gguf_string {
-    const char *text; /* UTF-8, if the file is right */
+    const char *text; /* UTF-8; the library does not check this */
     size_t bytes;     /* without the NUL. The text itself may contain NULs */
 } vkt_gguf_string;
 
@@ -91,7 +91,7 @@ typedef struct vkt_gguf_meta {
     vkt_gguf_kind kind; /* of the value, or of each element */
     bool is_array;      /* false: one value */
     size_t count;       /* elements of the array; 1 for a value that is no array */
-    const void *values; /* `count` elements of the C type that vkt_gguf_kind names, aligned for it */
+    const void *values; /* `count` elements of the C type that vkt_gguf_kind names, aligned for this type */
 } vkt_gguf_meta;
 
 /* The most dimensions of a tensor. */
@@ -103,11 +103,12 @@ typedef struct vkt_gguf_tensor {
     vkt_gguf_type type;               /* of the elements */
     uint32_t rank;                    /* 0 to VKT_GGUF_MAX_RANK */
     uint64_t dims[VKT_GGUF_MAX_RANK]; /* the fastest first: a matrix of 3 rows and 5 columns has { 5, 3 }. dims[0] is a
-                                       * multiple of the type's block. A reader sets dims beyond the rank to 1 */
+                                       * multiple of the type's block. In a tensor from a file, dims beyond the rank
+                                       * are 1 */
     const void *data;                 /* `bytes` bytes, in the form of the file; NULL if `bytes` is 0 */
-    uint64_t elements, bytes;         /* size of the whole tensor. A reader sets both; vkt_gguf_write computes them
-                                       * itself */
-    uint64_t offset;                  /* offset of `data` in the file, in bytes; a reader sets it */
+    uint64_t elements, bytes;         /* size of the whole tensor. vkt_gguf_write ignores both members, and
+                                       * computes the size */
+    uint64_t offset;                  /* offset of `data` in the file, in bytes. vkt_gguf_write ignores it */
 } vkt_gguf_tensor;
 
 /* ---- reading ---- */
@@ -117,8 +118,8 @@ typedef struct vkt_gguf vkt_gguf;
 
 /* vkt_gguf_open maps a file. As long as the file is open, no program may shorten or change it: the system ends a
  * process that reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory
- * reads `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call them `name`. Both
- * return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
+ * reads `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call this memory `name`.
+ * Both functions return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
  *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have
@@ -130,10 +131,11 @@ VKT_API vkt_result vkt_gguf_from_memory(const vkt_host *host, const char *name, 
 VKT_API void vkt_gguf_destroy(vkt_gguf **g);
 
 VKT_API uint32_t vkt_gguf_version(const vkt_gguf *g);   /* 2 or 3 */
-VKT_API uint32_t vkt_gguf_alignment(const vkt_gguf *g); /* tensors begin at multiples of it, in bytes */
+VKT_API uint32_t vkt_gguf_alignment(const vkt_gguf *g); /* tensors begin at multiples of this many bytes */
 VKT_API const char *vkt_gguf_path(const vkt_gguf *g);   /* the path, or the name of vkt_gguf_from_memory */
-/* The functions with n_ return the number of entries. Those with _at return entry i, in the order of the file. Those
- * with find_ return the entry with this key or name. NULL: there is no such entry. Nothing is logged. */
+/* A function with n_ in its name returns the number of entries. A function with _at returns entry i, in the order of
+ * the file. A function with find_ returns the entry with this key or name. NULL: there is no such entry. Nothing is
+ * logged. */
 VKT_API size_t vkt_gguf_n_meta(const vkt_gguf *g);
 VKT_API const vkt_gguf_meta *vkt_gguf_meta_at(const vkt_gguf *g, size_t i);
 VKT_API const vkt_gguf_meta *vkt_gguf_find_meta(const vkt_gguf *g, const char *key);
@@ -144,13 +146,15 @@ VKT_API const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const cha
 /* Stands for the index of a value that is no array. */
 #define VKT_GGUF_ONE SIZE_MAX
 
-/* Get the value of a key. `at` is the index in an array, or VKT_GGUF_ONE. Conversions never change a value:
- *     u64, i64    all integers that the type can hold
+/* Get the value of a key. `at` is the index in an array, or VKT_GGUF_ONE. A conversion never changes a value. Each
+ * function reads these kinds of values:
+ *     u64, i64    integers of all kinds, if uint64_t or int64_t can hold the number
  *     f64         F32, F64, and integers up to 2^53 in magnitude
- *     bool, text  BOOL, TEXT
+ *     bool        BOOL
+ *     text        TEXT
  * VKT_E_NOT_FOUND: there is no such key or index. VKT_E_FORMAT: a value of another kind, an array instead of a value or
- * the reverse, or a number out of range. *out is then untouched. A message is logged; ask vkt_gguf_find_meta about a
- * key that may be absent. */
+ * the reverse, or a number out of range. After an error *out is unchanged, and a message is logged. If a key may be
+ * absent, call vkt_gguf_find_meta before. */
 VKT_API vkt_result vkt_gguf_get_u64(const vkt_gguf *g, const char *key, size_t at, uint64_t *out);
 VKT_API vkt_result vkt_gguf_get_i64(const vkt_gguf *g, const char *key, size_t at, int64_t *out);
 VKT_API vkt_result vkt_gguf_get_f64(const vkt_gguf *g, const char *key, size_t at, double *out);
@@ -159,19 +163,19 @@ VKT_API vkt_result vkt_gguf_get_text(const vkt_gguf *g, const char *key, size_t 
 
 /* Reads `count` elements of a tensor as float, from element `first` on, in the order of the file: the first dimension
  * is the fastest. `first` and `count` are multiples of vkt_gguf_block_elements. VKT_E_NOT_FOUND: there is no such
- * tensor. VKT_E_UNSUPPORTED: a type that is not read; the message names tensor and type. VKT_E_SHAPE: elements that do
- * not exist, or parts of blocks. */
+ * tensor. VKT_E_UNSUPPORTED: a type that vkt_gguf_can_read refuses; the message names tensor and type. VKT_E_SHAPE:
+ * elements that do not exist, or parts of blocks. */
 VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64_t first, uint64_t count, float *out);
 
 /* ---- writing ---- */
 
-/* Writes a file of version 3, as vkt_write_file writes. The same arguments give the same bytes. Tensors begin at
- * multiples of 32 bytes, or of "general.alignment" if the metadata have it (a U32, a power of two from 8 to 65536).
- * Everything is read during the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not
- * replace an open file: there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is
- * empty, given twice, or longer than 65535 bytes (keys) or 63 bytes (tensors, ggml's limit); a kind or type that does
- * not exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO,
- * VKT_E_NOMEM. */
+/* Writes a file of version 3. As in vkt_write_file, an old file is replaced when the new file is complete. The same
+ * arguments give the same bytes. Tensors begin at multiples of 32 bytes. If the metadata have "general.alignment" (a
+ * U32, a power of two from 8 to 65536), tensors begin at multiples of this number instead. Everything is read during
+ * the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not replace an open file:
+ * there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is empty or given twice; a
+ * key longer than 65535 bytes; the name of a tensor longer than 63 bytes (ggml's limit); a kind or type that does not
+ * exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

@@ -41,22 +41,25 @@ typedef struct vkt_gguf_model {
     double rope_base;                   /* default: 10000 */
     uint32_t rope_width; /* the first rope_width numbers of a head are rotated; even. Default: head_width */
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
-                          * 2i and 2i + 1 are (llama: converters to GGUF permute the rows of query and key) */
+                          * 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute the rows of
+                          * the weights of query and key) */
     vkt_rope_scaling scaling; /* "rope.scaling.type", or "rope.scale_linear" in older files */
-    double rope_factor;       /* 1 if there is no scaling */
+    double rope_factor;       /* the factor of the scaling; 1 for VKT_ROPE_PLAIN */
     uint32_t rope_context;    /* the context before the scaling; default: `context` */
     /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
     const vkt_gguf_tensor *rope_divisors;
     bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */
 } vkt_gguf_model;
 
-/* Reads the description of a model, and checks it: sizes fit together, every tensor of the architecture is there with
- * its shape, its type is one that vkt_gguf_read_f32 reads, and there are no other tensors. VKT_E_UNSUPPORTED: another
- * architecture, a mixture of experts, a number of heads that differs between blocks, another scaling of the rotary
- * embedding, one of several files of a model, a tensor of a type that is not read, or a tensor that the architecture
- * does not have here (a bias, for instance); the message names what it is. VKT_E_NOT_FOUND: a key or tensor is missing.
- * VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape. After an
- * error *out is zeroed. */
+/* Reads the description of a model, and checks it. Sizes must fit together. Every tensor of the architecture must
+ * exist, with its shape and with a type that vkt_gguf_read_f32 reads. There must be no other tensors.
+ *
+ * VKT_E_UNSUPPORTED: the library does not support the model; the message gives the reason. Reasons are another
+ * architecture, a mixture of experts, a number of heads that differs between blocks, keys and values of different
+ * widths, another scaling of the rotary embedding, a file with only a part of a model, a tensor of a type that is not
+ * read, and a tensor that this architecture does not have (a bias, for instance). VKT_E_NOT_FOUND: a key or tensor is
+ * missing. VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape.
+ * After an error *out is zeroed. */
 VKT_API vkt_result vkt_gguf_read_model(const vkt_gguf *g, vkt_gguf_model *out);
 
 #ifdef __cplusplus

@@ -4,9 +4,9 @@
  * context: planned memory and recorded command buffers. A run of the program submits these command buffers. From the
  * fourth run on, a run records and allocates nothing.
  *
- * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
- * tensor {0}. After that, every op of this graph returns the null tensor without a further message. vkt_graph_status()
- * returns the first error; vkt_program_create() refuses a graph whose status is not VKT_OK. */
+ * Errors while building are sticky. An op whose arguments do not fit logs what it wanted and what it got, and returns
+ * the null tensor {0}. After that, every op of this graph returns the null tensor without a further message.
+ * vkt_graph_status() returns the first error. vkt_program_create() refuses a graph whose status is not VKT_OK. */
 #ifndef VKTRAIN_GRAPH_H
 #define VKTRAIN_GRAPH_H
 
@@ -16,15 +16,15 @@
 extern "C" {
 #endif
 
-#define VKT_MAX_RANK 6 /* most dimensions of a tensor */
+#define VKT_MAX_RANK 6 /* largest number of dimensions of a tensor */
 
 /* The type of a tensor's elements. */
 typedef enum vkt_dtype {
-    VKT_F32 = 0, /* the type that ops compute with */
-    VKT_U32,     /* labels, ids, conditions */
-    VKT_U8,      /* data tables that a gather converts */
-    VKT_F16,     /* IEEE 754 binary16, in arrays and inputs: vkt_to_f32, vkt_gather_rows and vkt_write convert. A tensor
-                  * of f16 has a multiple of 4 elements */
+    VKT_F32 = 0,    /* the type that ops compute with */
+    VKT_U32,        /* labels, ids, conditions */
+    VKT_U8,         /* data tables that a gather converts */
+    VKT_F16,        /* IEEE 754 binary16, in arrays and inputs. vkt_to_f32 and vkt_gather_rows convert f16 to f32,
+                     * vkt_write converts f32 to f16. A tensor of f16 has a multiple of 4 elements */
     VKT_DTYPE_COUNT /* number of types */
 } vkt_dtype;
 
@@ -60,9 +60,9 @@ typedef struct vkt_program vkt_program; /* a graph compiled for a context: memor
 typedef struct vkt_store vkt_store;     /* parameters and the optimizer's state, on a device */
 typedef struct vkt_array vkt_array;     /* device memory that is bound to programs */
 
-/* A value in a graph. It is an index, so copies are cheap; {0} is the null tensor. */
+/* A value in a graph. The struct has only the number of the value, so copies are cheap. {0} is the null tensor. */
 typedef struct vkt_tensor {
-    uint32_t id; /* number in its graph; 0: null */
+    uint32_t id; /* number of the value in its graph; 0: the null tensor */
 } vkt_tensor;
 
 /* Make a shape of 0 to 4 dimensions, the slowest first. */
@@ -94,78 +94,78 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Makes an empty graph. Owner: the caller. One thread at a time per graph. `host` may be NULL; messages about ops go to
- * its log. vkt_ctx_host returns the host of a context. */
+/* Makes an empty graph. Owner: the caller. One thread at a time per graph. Messages about ops go to the log of `host`,
+ * which may be NULL. vkt_ctx_host returns the host of a context. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after its programs and builders are destroyed */
-/* Returns the error of the first call on this graph that failed; VKT_OK: none has failed. */
+/* Returns the first error of the graph. VKT_OK: there is none. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
 VKT_API vkt_layout vkt_tensor_layout(const vkt_graph *g, vkt_tensor t); /* VKT_ROWS for the null tensor */
 VKT_API vkt_dtype vkt_tensor_dtype(const vkt_graph *g, vkt_tensor t);   /* VKT_F32 for the null tensor */
 VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* valid until a value is added to the graph */
-/* Gives a value a name for prints and labels. The name is copied and cut at 47 bytes. The name of a parameter does not
- * change. */
+/* Gives a value a name for prints and labels. The name is copied and cut at 47 bytes. The names of parameters and
+ * states do not change. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
 /* Makes a value that the host writes with vkt_program_write. */
 VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
 /* Makes a value that is stored in a vkt_array. The array is bound when the program is made (vkt_program_params.arrays).
- * Layout ROWS. Ops read it, or vkt_write writes it. */
+ * Layout ROWS. Either ops read the value, or vkt_write or vkt_append writes it. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
-/* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another one. So
- * a model that a trainer builds several times can use arrays of its own, for instance weights that are never trained.
- * A program of another context takes the copy of the array in that context (vkt_array_copy); if there is none,
- * vkt_program_create returns VKT_E_ARG. The array must outlive the graph's programs and calls of vkt_program_needs, and
- * vkt_program_create checks it as it checks vkt_binding.array. A second call with the same array, type and shape
- * returns the same value. VKT_E_ARG: a NULL. */
+/* Makes a vkt_external that is bound to `array` in all programs, unless vkt_program_params.arrays binds another array.
+ * So a model that a trainer builds several times can use arrays of its own, for instance weights that are never
+ * trained. A program of another context uses the copy of `array` in that context (vkt_array_copy). If there is no such
+ * copy, vkt_program_create returns VKT_E_ARG. vkt_program_create also checks `array` as it checks vkt_binding.array.
+ * `array` must outlive the programs of the graph, and must exist during calls of vkt_program_needs. A second call with
+ * the same array, type and shape returns the same value. VKT_E_ARG: `array` or `name` is NULL. */
 VKT_API vkt_tensor vkt_external_array(vkt_graph *g, const char *name, vkt_array *array, vkt_dtype dtype,
                                       vkt_shape shape);
-/* Makes a trainable f32 parameter. The store has it under its name ("conv1.weight", at most 47 bytes). Layout ROWS.
- * VKT_E_ARG: the name is used already or too long, or the graph has gradients (vkt_backward) already. */
+/* Makes a trainable f32 parameter. The store has the parameter under this name ("conv1.weight", at most 47 bytes).
+ * Layout ROWS. VKT_E_ARG: the name is used already or too long, or the graph has gradients (vkt_backward) already. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
-/* Makes a state: f32 numbers that ops write and that have no gradient (running statistics). The store has a state under
- * its name, and a trainer initialises, saves and restores it with the parameters. vkt_update never changes a state. The
- * errors are those of vkt_param. */
+/* Makes a state: f32 numbers that ops write and that have no gradient, for instance running statistics. The store has
+ * the state under this name. A trainer initialises, saves and restores states together with parameters. vkt_update
+ * never changes a state. The errors are those of vkt_param. */
 VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
-/* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
+/* Reserves the memory of a value for this value alone, so that vkt_program_read can read the value after a run. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
  * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
- * forward and the backward pass, only those values of a block are kept that other nodes read. In a chain of blocks,
- * these are the inputs of the blocks. That costs about one more forward pass of each block. Losses, gradients and
- * parameters have the same bits as without blocks, with one exception in 16-bit precisions: an op before a block is not
- * fused with the block's first op, so its result is rounded once more. (Gradient checkpointing: Chen et al., "Training
- * Deep Nets with Sublinear Memory Cost", 2016.)
+ * forward and the backward pass, a block keeps only the values that nodes outside the block read. In a chain of blocks,
+ * these are the inputs of the blocks. The second computation takes about as long as the forward pass of the block.
+ * Losses, gradients and parameters have the same bits as without blocks, with one exception in 16-bit precisions: the
+ * last op before a block is not fused with the first op of the block. So the value between these two ops is rounded
+ * once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
  *
- * Nodes that no gradient needs are not computed again. Nodes with side effects are not repeated (running statistics,
- * vkt_write, vkt_report). A shader of an application (custom.h) runs twice, and must write the same numbers both times.
- * A block has no effect in a graph without gradients. This is not vkt_program_params.recompute, which chooses single
- * cheap nodes by itself; both may be used together.
+ * Two kinds of nodes are not computed again: nodes that no gradient needs, and nodes with side effects (running
+ * statistics, vkt_write, vkt_report). A shader of an application (custom.h) in a block runs twice, and must write the
+ * same numbers both times. A block has no effect in a graph without gradients. Blocks do not depend on
+ * vkt_program_params.recompute, which lets the library choose single cheap nodes. Both may be used together.
  *
- * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. VKT_E_STATE, as the status of the graph: a
- * block is open already, no block is open, a block is open when gradients or a program are made, or a node of a block
- * reads a vkt_state that a later node changes. */
+ * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. Four mistakes set the status of the graph to
+ * VKT_E_STATE: vkt_recompute_begin while a block is open; vkt_recompute_end while no block is open; making gradients or
+ * a program while a block is open; a node of a block that reads a vkt_state which a later node changes. */
 VKT_API void vkt_recompute_begin(vkt_graph *g);
 VKT_API void vkt_recompute_end(vkt_graph *g);
 
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
- * (vkt_freeze). Call it once in a graph; if there are several losses, add them before. VKT_E_STATE: a second call, or
- * the graph has no parameters, or all of them are frozen. VKT_E_ARG: one of these parameters does not influence the
- * loss; the message names the parameter. */
+ * (vkt_freeze). Call it once in a graph. If there are several losses, pass their sum. VKT_E_STATE: a second call, or
+ * the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does not
+ * influence the loss; the message names the parameter. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradients of the sum over i of the inner products <outs[i], seeds[i]>. grads[j] becomes the gradient with
- * respect to the value wrt[j], or null if wrt[j] has no influence. A seed is f32 and has its output's shape and layout
- * (vkt_tensor_layout; vkt_to_layout). A gradient has the shape and layout of its value. vkt_backward fuses some chains
- * of ops into one node: see vkt_mse and vkt_max_pool2d. A value within such a chain has no gradient afterwards: call
- * vkt_gradients before vkt_backward. */
+ * respect to the value wrt[j], or null if wrt[j] has no influence. seeds[i] is f32, and has the shape and layout of
+ * outs[i] (vkt_tensor_layout; vkt_to_layout). grads[j] has the shape and layout of wrt[j]. vkt_backward fuses some
+ * chains of ops into one node: see vkt_mse and vkt_max_pool2d. A value within such a chain has no gradient afterwards,
+ * so call vkt_gradients before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 
-/* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
+/* ---- arrays: device memory that outlives programs (data sets, orders of samples, an application's buffers) ------- */
 
 /* The description of an array. */
 typedef struct vkt_array_params {
@@ -179,38 +179,38 @@ typedef struct vkt_array_params {
  * VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
 VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use it are destroyed */
-/* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
- * after it. */
+/* Replaces `bytes` bytes at `offset` (both multiples of 4). The write comes after all work that the context has
+ * submitted before this call, and before all work that it submits later. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
-/* Makes a copy of an array in another context, in device memory. Programs of that context use the copy in the place of
- * `a`, where a graph names `a` or another copy of it (vkt_external_array). So a model with arrays of its own can train
- * on several devices (vkt_trainer_params.more_devices). Later writes to one of the arrays do not change the others. The
- * bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. Each array may be
- * destroyed before the others. While this function or vkt_array_destroy works on one of them, no other thread may use
- * one, or make a program of a graph that names one. VKT_E_ARG: a NULL, or the context has `a` or a copy of it.
- * VKT_E_STATE: `a` is adopted without TRANSFER_SRC (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
- * After an error *out = NULL. Owner: the caller. */
+/* Makes a copy of an array in another context, in device memory. If a graph names `a` or another copy of `a`
+ * (vkt_external_array), programs of that context use the new copy. So a model with arrays of its own can train on
+ * several devices (vkt_trainer_params.more_devices). Later writes to `a` or to a copy do not change the other arrays.
+ * The bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. `a` and its copies
+ * may be destroyed in any order. While this function or vkt_array_destroy works on `a` or on a copy, no other thread
+ * may use any of these arrays, or make a program of a graph that names one of them. VKT_E_ARG: a NULL, or the context
+ * has `a` or a copy of it already. VKT_E_STATE: `a` is an adopted buffer without the usage TRANSFER_SRC (vulkan.h).
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
 /* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
-/* Returns the mapped memory of a host_visible array, else NULL. The caller must not write a part that a submitted run
- * still reads. */
+/* Returns the mapped memory of a host_visible array, else NULL. The caller must not write to a part of this
+ * memory that a submitted run still reads. */
 VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Makes a store for the parameters and states of `g`, all zero. The store has gradients if `g` has them (vkt_backward),
- * the moments that the update needs if `g` has one (vkt_update), and a published part if `g` has a vkt_publish.
- * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has an error, returns that error. VKT_E_ARG: `g`
- * has no parameters. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller.
- */
+/* Makes a store for the parameters and states of `g`. All numbers are zero, except that Adagrad's moment starts as
+ * vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), so has the store. If `g` has an update
+ * (vkt_update), the store has the moments and the sum of gradients that the update needs. If `g` has a vkt_publish, the
+ * store has a published part. If `g` has an error, returns that error. VKT_E_ARG: `g` has neither parameters nor
+ * states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed; the graph may be
-                                                * destroyed before */
+                                                * destroyed earlier */
 /* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
-/* Return name and shape of parameter or state i; "?" and rank 0 if there is no number i. The name is valid as long as
- * the store. */
+/* Return name and shape of parameter or state i. If there is no number i, they are "?" and a shape of rank 0. The name
+ * is valid as long as the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 /* Finds a parameter or state by its whole name, and sets *i to its number. Returns false if there is none; *i does not
@@ -224,11 +224,11 @@ typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,    /* the parameter or state itself */
     VKT_PART_GRADIENT,     /* gradient of the last run, before the loss scale is divided out and before clipping */
     VKT_PART_MOMENT1,      /* the first moment. In the formulas of optim.h it is m of Adam, AdamW and NAdam, v of
-                            * RMSprop, s of Adagrad, and SGD's buf */
+                            * RMSprop, s of Adagrad, and buf of SGD */
     VKT_PART_MOMENT2,      /* the second moment: v of Adam, AdamW and NAdam, buf of RMSprop */
     VKT_PART_MOMENT3,      /* the third moment: w of amsgrad, a of RMSprop */
-    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far. The gradient of a micro-batch
-                            * is multiplied by its number of rows */
+    VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far. Each gradient is multiplied by
+                            * the number of rows of its micro-batch (see vkt_accumulation.rows) */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
 /* Returns whether the store has a part. */
@@ -238,8 +238,8 @@ VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
  * VKT_E_STATE: the store does not have this part. */
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
-/* Set and get the optimizer's clock: the number t of completed steps, and the seed of dropout. Setting t restores the
- * bias corrections exactly. VKT_E_ARG: t is above 2^32 - 1. */
+/* Set and get the optimizer's clock: the number t of completed steps, and the seed of the random numbers of ops (for
+ * instance dropout). Setting t restores the bias corrections exactly. VKT_E_ARG: t is above 2^32 - 1. */
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
@@ -259,11 +259,12 @@ VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
 
 /* The progress within a step that consists of several micro-batches (vkt_optimizer.micro_batches). It is part of the
- * training state, together with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets both members to zero. In a store
- * without that part, members that are not zero are VKT_E_STATE. */
+ * training state, together with VKT_PART_GRADIENT_SUM. vkt_store_set_clock sets both members to zero. If a store does
+ * not have VKT_PART_GRADIENT_SUM, members that are not zero are VKT_E_STATE. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* micro-batches that the sum of gradients contains */
-    uint32_t rows;    /* rows of these micro-batches, or terms of their losses (vkt_run.terms) */
+    uint32_t rows; /* sum of their numbers of terms (vkt_run.terms) or of rows. A micro-batch counts as 1 if its number
+                    * of rows is not known: the graph has no gather, and vkt_run.rows is 0 */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
@@ -271,9 +272,10 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* The array of one external value in one program, or two arrays that alternate (vkt_run.swap). Two arrays have two
- * uses. Double buffering: one step reads data while the application writes the data of the next step. Feedback: a step
- * reads what the step before it wrote. For feedback, the value that is read has `array` A and `other` B, and the value
- * that is written has `array` B and `other` A. */
+ * uses. Double buffering: a step reads one array while the application writes the data of the next step to the other
+ * array. Feedback: a step reads what the step before it wrote. For feedback, the graph reads one external value and
+ * writes another one. The value that it reads has `array` = X and `other` = Y. The value that it writes has `array` = Y
+ * and `other` = X. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
     vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
@@ -282,64 +284,65 @@ typedef struct vkt_binding {
                         * use `array`, too */
 } vkt_binding;
 
-/* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
- * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
- * vkt_program_print shows which.
+/* The storage of activations and their gradients in a program. Parameters, their gradients, moments and losses are
+ * always stored as f32. So is every value that some op cannot read or write in 16 bits. vkt_program_print shows how
+ * each value is stored. All arithmetic is f32, with three exceptions.
  *
- * There are three exceptions, on devices with cooperative matrices. The exceptions concern products: convolutions,
- * linear layers, matrix products, attentions, networks in one node (vkt_mlp), and the gradients of all these.
- * vkt_program_print marks the nodes that are concerned "by coop" or "by coop2". VKT_NO_COOP=1 and VKT_NO_COOP2=1 in the
- * environment together switch all three exceptions off.
+ * The exceptions concern products on devices with cooperative matrices: convolutions, linear layers, matrix products,
+ * and the gradients of all these. In VKT_PRECISION_F16 they also concern attentions, networks in one node (vkt_mlp),
+ * and the gradients of these. vkt_program_print marks the nodes concerned with "by coop" or "by coop2". VKT_NO_COOP=1
+ * and VKT_NO_COOP2=1 in the environment together switch all three exceptions off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, even if they are stored as f32.
  * They are rounded to nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero. Only
- * the sums are f32, as under torch.autocast. So the weights of an attention's softmax and the hidden layers of a
- * network in one node are rounded to f16, too, although they are in no tensor.
+ * the sums are f32, as under torch.autocast. The weights of an attention's softmax and the hidden layers of a network
+ * in one node are in no tensor. They are operands, too, so they are also rounded to f16.
  *
  * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
  * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.
  *
- * In VKT_PRECISION_F32_SPLIT, a product a b of f32 is computed by three products of f16, with an error of at most
- * 2^-21 |a b| + 2^-38 (A |b| + |a| B). (The error of a product in f32 is at most 2^-24 |a b|.) A and B are the largest
- * finite magnitudes of the two operands in the same part of the product. A part has 16 terms of each sum, for 32 to 128
- * rows and columns of the result. So rows that are 2^38 times smaller than their neighbours may be lost. (On a device
- * that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in an operand makes the
- * results that it touches infinite or NaN. If the device can compute no product of a program in this way, the program
- * computes as in VKT_PRECISION_F32, and a warning says so once. */
+ * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. Its error is at
+ * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
+ * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. A part has 16
+ * terms of each sum, for 32 to 128 rows and columns of the result. So numbers that are 2^38 times smaller than X or Y
+ * may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in
+ * an operand makes each result that depends on it infinite or NaN. If a program has products, but none of them is
+ * computed in this way, the program computes as in VKT_PRECISION_F32. A warning says so, once in a context. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
     VKT_PRECISION_BF16,     /* the upper half of an f32: the range of f32, 8 significant bits */
-    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as by f32: see above */
+    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as in f32: see above */
 } vkt_precision;
 
-/* The values of a run that the device computes, instead of those of a vkt_run. For instance, a shader may count the
- * samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program, in
- * whatever way it is submitted or recorded, reads them when it begins. The results have the same bits as with the same
- * numbers in a vkt_run. With run_values, the members lr, rows and first of vkt_run are not used.
+/* The values of a run that the device computes, instead of the values in a vkt_run. For instance, a shader may count
+ * the samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program reads
+ * the struct when the run begins, however the run is submitted or recorded. The results have the same bits as with the
+ * same numbers in a vkt_run. With run_values, the members lr, rows and first of vkt_run are not used.
  *
- * More rows than the batch count as the whole batch. Here, unlike in a vkt_run, 0 rows mean that no row is real. Then
- * gradients are 0, and the learning rate counts as 0, so parameters stay as they are. The moments and t advance, as
- * after a gradient of 0, and a loss that is a mean is NaN. If this matters, keep `rows` at 1 or more, or do not run the
- * step. */
+ * If `rows` is larger than the batch, the run uses the whole batch. If `rows` is 0, no row is real. (In a vkt_run, 0
+ * means all rows.) Then gradients are 0, and the learning rate counts as 0. The moments and t advance, as after a
+ * gradient of 0, and a loss that is a mean is NaN. Parameters stay as they are, with one exception: SGD and RMSprop
+ * with vkt_optimizer.keras and a momentum still subtract the momentum of earlier steps. If this matters, keep `rows` at
+ * 1 or more, or do not run the step. */
 typedef struct vkt_run_values {
     float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
     uint32_t first; /* see vkt_run.first */
 } vkt_run_values;
 
-/* The options of a program. Zero is the default. */
+/* The options of a program. A member that is 0 or NULL selects the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph; vkt_external_array needs none */
     uint32_t n_arrays;         /* number of arrays */
-    uint64_t max_bytes;        /* most bytes of the plan; 0: no limit. The cap of the context holds in any case */
+    uint64_t max_bytes;        /* largest size of the plan; 0: no limit. The cap of the context holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory. The results have the same
                      * bits, but a run takes longer */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
     vkt_precision precision; /* storage of activations */
-    vkt_array *run_values; /* u32, 3 elements or more: a vkt_run_values that the device wrote; must outlive the program.
-                            * NULL: the values are those of each vkt_run */
+    vkt_array *run_values;   /* u32, 3 elements or more: a vkt_run_values that the device writes. The array must outlive
+                              * the program. NULL: each run uses the values of its vkt_run */
     bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers. VKT_E_STATE: the
                      * store has no such part, or the graph writes parameters or states (updates, running statistics) */
 } vkt_program_params;
@@ -351,38 +354,39 @@ typedef struct vkt_memory_needs {
                              * bytes more for each slice, in two buffers */
     uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
     uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
-                             * 65536). The ring for reading back exists after the first read. If there is
-                             * memory for one of the two only, they take turns */
+                             * 65536). The first read makes the ring for reading back. If there is memory for
+                             * only one ring, a transfer frees the ring of the other kind first */
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once. An external value without
-                           * an array counts as an array of its size. Memory of an application counts as 0 */
+                           * an array counts as an array of its size. Memory of an application counts as 0, and so
+                           * does an array that is only a vkt_binding.other */
     uint64_t cap_bytes;   /* a max_device_bytes that is enough for total_bytes and array_bytes in a new context with
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
- * makes nothing on the device. Of `params` (may be NULL), precision and recompute have an effect on the plan, and
- * arrays on array_bytes. `arrays` may lack the array of an external value. This call finishes the graph, as
- * vkt_program_create does. A program may use more memory than the least, for fewer barriers, if the cap allows it. The
- * errors are those of vkt_program_create, without those of the store and the arrays. */
+ * makes nothing on the device. `params` may be NULL. Its members precision and recompute have an effect on the plan,
+ * and its member arrays on array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
+ * as vkt_program_create does. A program may use more memory than this least size, for fewer barriers, if the cap allows
+ * it. The errors are those of vkt_program_create, except the errors of the store and of the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
 /* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
- * inputs, model, loss, vkt_backward and vkt_update. The graph is empty at first; the caller of this function destroys
- * it. Messages about the graph are not logged, except for the wanted sizes. */
+ * inputs, model, loss, vkt_backward and vkt_update. vkt_find_sizes makes the empty graph, calls this function, and
+ * destroys the graph. Messages about the graph are logged only if the wanted sizes have an error. */
 typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
 
-/* The search of vkt_find_sizes. */
+/* The parameters of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;       /* called once for each plan, and once more for messages */
+    vkt_size_fn build;       /* called once for each plan, and once more, with messages, if the wanted sizes fail */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
     uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
-    uint32_t context_step;   /* the search tries multiples of this context, and most_context; 0 means 1 */
+    uint32_t context_step;   /* the search tries multiples of this number, and most_context; 0 means 1 */
     uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
     uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
     const vkt_program_params *program; /* the params of vkt_program_needs; may be NULL */
@@ -392,20 +396,21 @@ typedef struct vkt_sizes {
     bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
     bool fits;              /* the wanted sizes fit under the limit */
     vkt_memory_needs needs; /* what the wanted sizes need */
-    uint64_t limit_bytes;   /* the limit */
-    uint64_t need_bytes;    /* is compared with limit_bytes: needs.cap_bytes + other_bytes */
+    uint64_t limit_bytes;   /* the limit: max_bytes, or the cap of the context */
+    uint64_t need_bytes;    /* needs.cap_bytes + other_bytes; if `fits`, at most limit_bytes */
     uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
     uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
     uint32_t plans;         /* number of plans that the search made */
 } vkt_sizes;
-/* Finds by bisection the largest batch and the largest context of a step that fit under a limit. It only plans, and
- * makes nothing on the device: each probe is one vkt_program_needs of the graph that `build` makes. A size fits if the
- * step, its store and the graph's arrays fit into a context with block_bytes = 1048576 and this limit. The results are
- * sizes that were planned and fit, and the next larger size does not fit. (Plans grow with the sizes, apart from
- * rounding. If a plan were smaller for a larger size, a still larger size might fit, too.) A size that the device
- * cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of
- * the plan ends the search and is returned. If the wanted sizes have an error, its message is logged, also if the
- * search goes on. VKT_E_ARG: `build` is NULL, or a size is 0 or above its largest. */
+/* Finds two sizes of a step by bisection, under one limit of memory: the largest batch with the wanted context, and the
+ * largest context with the wanted batch. It only plans, and makes nothing on the device: each probe is one
+ * vkt_program_needs of the graph that `build` makes. A size fits if the step, its store, the graph's arrays and
+ * other_bytes fit into a context with block_bytes = 1048576 and this limit. The results are sizes that were planned and
+ * fit. The next larger size of the search does not fit. (Plans grow with the sizes, apart from rounding. If a plan were
+ * smaller for a larger size, a still larger size might fit, too.) A size that the device cannot run (VKT_E_UNSUPPORTED,
+ * VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of the plan ends the search and is
+ * returned. If the wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is
+ * NULL, or `batch` or `context` is 0 or above its largest value. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
@@ -416,7 +421,7 @@ VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, v
  *
  * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
  * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must
- * have the moments of its update; else VKT_E_STATE. */
+ * have the moments that the graph's update needs; else VKT_E_STATE. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
@@ -424,45 +429,47 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 /* The values that change from run to run. */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
-    uint32_t rows;  /* real rows of this batch; 0: all. See below */
-    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros, with the
-                     * label 0 */
+    uint32_t rows;  /* number of real rows of this batch; 0: all rows. See below */
+    uint32_t first; /* index of the batch's first row in the order of a gather. Rows past the end of the order are
+                     * zeros, with the label 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
     uint32_t terms; /* number of terms of which the loss of this run is the mean; 0: `rows`. It weights the run's
                      * gradients in a step of several runs: see vkt_update */
 } vkt_run;
-/* The first `rows` rows of a batch are real. Some ops use only these rows: losses, their gradients, counts of correct
- * rows, and the statistics of batch norms. Their means are divided by `rows`. A gather fills all other rows with zeros:
- * elements, labels and ids are 0. All other ops compute all rows. Their outputs past the real rows have no meaning, but
- * inputs past the real rows must be finite (0 times NaN is NaN in the gradient of a weight).
+/* A row of a batch is one sample. The first `rows` rows are real. Some ops use only the real rows: losses, their
+ * gradients, counts of correct rows, and the statistics of batch norms. A mean of such an op is a mean over the real
+ * rows. A gather fills all other rows with zeros: elements, labels and ids are 0. All other ops compute all rows. Their
+ * outputs past the real rows have no meaning, but inputs past the real rows must be finite (0 times NaN is NaN in the
+ * gradient of a weight).
  *
- * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of two groups: the ops
- * that use only real rows, and the values with layout BATCH_LAST. A larger `rows` is VKT_E_ARG, in every function with
- * a vkt_run. A graph without a gather, without such an op and without such a value does not use `rows`, which may then
- * be any number. */
+ * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of the ops that use
+ * only real rows and of the values with layout BATCH_LAST. `rows` above this size is VKT_E_ARG, in every function with
+ * a vkt_run. If a graph has no gather, no such op and no such value, `rows` may be any number. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
  * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted
  * kernel by kernel, and the second run is measured. The third call waits for the second run, and records the commands
- * for all runs from the third on. They are split so that no submission takes longer than max_submission_ns, unless a
- * single kernel does. The bits do not depend on the split.
+ * for all runs from the third on. The commands are split into submissions of at most max_submission_ns each. Only a
+ * submission of a single kernel may take longer. The bits of the results do not depend on the split.
  *
  * Apart from this wait (and from VKT_DEBUG, see core.h), a call waits only if VKT_RUN_RING runs are pending already.
  * Then it waits for the oldest of these runs. */
-#define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
+#define VKT_RUN_RING 8 /* number of runs of a program that may be pending, and whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* The numbers that vkt_report() copied in one run. */
 typedef struct vkt_metrics {
-    float loss;       /* a mean or sum over the real rows, as the graph made it */
-    float correct;    /* a count of rows; 0 if vkt_report had no `correct` */
-    uint32_t rows;    /* real rows; 0: all rows (the graph has no gather, and the run did not pass `rows`) */
-    uint32_t t;       /* the optimizer's completed steps after the run */
+    float loss;       /* `loss` of vkt_report, for instance a mean over the real rows */
+    float correct;    /* `correct` of vkt_report, a count of rows; 0 if it was null */
+    uint32_t rows;    /* real rows. 0: all rows (the graph has no gather, and the run did not pass `rows`), or no row is
+                       * real (vkt_run_values.rows is 0) */
+    uint32_t t;       /* number of steps that the optimizer has completed after the run */
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
     uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */
-    float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm or without update */
-    uint32_t terms;   /* vkt_run.terms; if that is 0, rows of the run, or 1 if the graph has no gather. Above 2^24 it is
-                       * rounded to a float */
+    float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm, and for runs that do
+                       * not update */
+    uint32_t terms;   /* vkt_run.terms; if that is 0, the number of rows, or 1 if it is not known. Above 2^24 it is
+                       * rounded   to a float */
 } vkt_metrics;
 /* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: the run is none of the last VKT_RUN_RING runs.
  * VKT_E_STATE: the graph has no vkt_report. */
@@ -482,10 +489,11 @@ VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, ui
 
 /* The resources that a program needs. */
 typedef struct vkt_plan_info {
-    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program without the store and some small buffers */
-    uint64_t total_bytes, lower_bound_bytes; /* total_bytes: size of the packed activations; lower_bound_bytes: most
-                                              * bytes of activations that are live at once */
-    uint64_t largest_buffer_bytes;           /* largest of the blocks that hold the activations */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program by class, without the store and some small
+                                              * buffers */
+    uint64_t total_bytes, lower_bound_bytes; /* total_bytes: size of the packed activations. lower_bound_bytes: size of
+                                              * the activations that are live at the peak */
+    uint64_t largest_buffer_bytes;           /* size of the largest block that holds activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */
     uint32_t submissions;                    /* per run; 0: not known before the third run (see vkt_program_run) */
@@ -497,11 +505,11 @@ VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel;        /* name of the shader; valid as long as the program, and so is `node` */
+    const char *kernel;        /* name of the shader. Both names are valid as long as the program */
     const char *node;          /* name of the node's first output; if the node has no output, the name of its op */
     uint64_t start_ns, end_ns; /* times since the run's first timestamp */
 } vkt_kernel_time;
-/* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Sets
+/* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for the run. Sets
  * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. VKT_E_STATE
  * without vkt_program_params.profile, or if the program has no dispatches. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,

@@ -8,43 +8,45 @@
 extern "C" {
 #endif
 
-/* Residual networks (He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016). */
+/* The options of a residual network (He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016). */
 typedef struct vkt_resnet_params {
     uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2, for instance 20, 32, 44, 56 or 110 */
     bool cifar;       /* the form for images of 32x32 */
     uint32_t classes; /* 0 means 1000, or 10 in the CIFAR form */
     /* Batch norms use their running statistics in training too, and do not change them. Set this member if you freeze
-     * batch norms (vkt_freeze: "conv1.*", "bn1.*", "layer*"). vkt_freeze does not set this member, and this member does
-     * not freeze. */
+     * batch norms with vkt_freeze, for instance by the patterns "conv1.*", "bn1.*" and "layer*". Freezing does not set
+     * this member, and this member freezes no parameter. */
     bool use_running;
 } vkt_resnet_params;
 /* Builds a residual network: x (B,C,H,W) -> logits (B,classes). H and W may be any sizes.
  *
- * Layers and names are torchvision's: conv1 (7x7, stride 2), bn1, max pool 3x3, layer1.0 .. layer4.<n>, mean over the
- * pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18 and 34, a block is conv1,
- * bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2, bn2, conv3, bn3 (conv1 is
- * 1x1, conv2 is 3x3 with the stride, conv3 is 1x1 with four times the channels). If the shape changes, the shortcut is
- * downsample.0, a 1x1 convolution, and downsample.1, its norm.
+ * Layers and names are torchvision's: conv1 (7x7, stride 2), bn1, max pool 3x3, layer1 to layer4 (with blocks layer1.0,
+ * layer1.1, ..), mean over the pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18
+ * and 34, a block is conv1, bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2,
+ * bn2, conv3, bn3 (conv1 is 1x1, conv2 is 3x3 with the stride, conv3 is 1x1 with four times the channels). If the shape
+ * changes, the shortcut is downsample.0, a 1x1 convolution, and downsample.1, a norm.
  *
- * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3 of n basic blocks with 16, 32 and 64
- * channels, mean over the pixels, linear. If the shape changes, the shortcut has no weights ("option A"): it reads
- * every second row and column, and adds equal numbers of zero channels before and after the channels of x.
+ * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3, mean over the pixels, linear. layer1,
+ * layer2 and layer3 have n blocks each, as in depth 18, with 16, 32 and 64 channels. If the shape changes, the shortcut
+ * has no weights ("option A"): it reads every second row and column, and adds equal numbers of zero channels before and
+ * after the channels of x.
  *
- * Convolutions have no bias. Their weights are normal at first, with mean 0 and variance 2 / fan_out. Norms start with
+ * Convolutions have no bias. Their initial weights are normal, with mean 0 and variance 2 / fan_out. Norms start with
  * weights of 1 and biases of 0 (torchvision). The last layer starts like a vkt_nn_linear of the builder's preset.
- * VKT_E_ARG for another depth. */
+ * VKT_E_ARG for a depth that is not listed at vkt_resnet_params.depth. */
 VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p);
 
-/* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
+/* The options of a language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners,
+ * 2019). */
 typedef struct vkt_gpt_params {
     uint32_t vocabulary;   /* V */
-    uint32_t context;      /* most tokens that the model sees */
-    uint32_t layers;       /* blocks */
+    uint32_t context;      /* largest T, the number of tokens of a sample */
+    uint32_t layers;       /* number of transformer blocks */
     uint32_t heads;        /* attention heads; divides width */
     uint32_t width;        /* D */
-    float dropout;         /* dropout in training: of embeddings, attention weights and the branches that a block
-                            * adds */
-    bool recompute_blocks; /* compute each block again for its gradients, and keep its input only: see
+    float dropout;         /* dropout in training: of the embeddings, the attention weights, and the outputs of attn and
+                            * mlp */
+    bool recompute_blocks; /* keep only the input of each block, and compute the block again for its gradients: see
                             * vkt_recompute_begin */
 } vkt_gpt_params;
 /* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
@@ -56,8 +58,9 @@ typedef struct vkt_gpt_params {
  *     (4D), GELU (the exact one), c_proj
  *   transformer.ln_f
  *   lm_head, without bias, with a matrix of its own (like minGPT; GPT-2 uses the matrix of wte)
- * Weights start normal with mean 0 and standard deviation 0.02 (0.02 / sqrt(2 * layers) for the c_proj of attn and
- * mlp), biases as 0. Biases and norms ("*.bias", "*.ln_*.weight") usually have no weight decay: see vkt_set_group. */
+ * Initial weights are normal, with mean 0. Their standard deviation is 0.02 / sqrt(2 * layers) in the c_proj of attn
+ * and of mlp, else 0.02. Biases start as 0, and norms with weights of 1. Biases and norms ("*.bias", "*.ln_*.weight")
+ * usually have no weight decay: see vkt_set_group. */
 VKT_API vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p);
 
 #ifdef __cplusplus

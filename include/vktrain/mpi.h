@@ -22,16 +22,20 @@ extern "C" {
 /* This process as a rank of MPI_COMM_WORLD. */
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: a rank that keeps
- * another one waiting for longer counts as failed; 0 means 60 seconds. While a rank waits, it sleeps between two checks
- * for messages, so that it leaves its core to the device. A rank that has waited for the timeout asks each of the other
- * ranks: "for which rank do you wait?" It then follows the chain of the answers. If the rank at the end of the chain
- * does not answer within a quarter of the timeout (but at least 2 and at most 5 seconds), the run has failed, and a
- * message on each rank names the rank that did not answer.
+ * another rank waiting for longer counts as failed; 0 means 60 seconds. While a rank waits, it sleeps between two
+ * checks for messages, because the device may compute on the same core.
  *
- * VKT_E_ARG: the number of ranks is not a power of two, or is above VKT_MAX_SHARDS (the message says what would work);
- * or the timeout is negative or above 1e9 seconds. VKT_E_STATE: MPI supports less than MPI_THREAD_SERIALIZED, cannot be
- * initialized or is finalized. VKT_E_PEER: not all processes call this function in time, or MPI does not connect them.
- * VKT_E_NOMEM: MPI stays initialized, because MPI_Finalize might wait for the other ranks. Owner: the caller. */
+ * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" It then follows
+ * the chain of the answers. If the rank at the end of the chain does not answer within a quarter of the timeout (but at
+ * least 2 and at most 5 seconds), the run has failed. A message on each rank then names the rank that did not answer.
+ * The run has also failed if ranks wait for each other in a circle, and none of them transfers data: their calls do not
+ * match.
+ *
+ * VKT_E_ARG: the number of ranks is not a power of two, or is above VKT_MAX_SHARDS (the message says which numbers
+ * would work); or the timeout is negative or above 1e9 seconds. VKT_E_STATE: MPI supports less than
+ * MPI_THREAD_SERIALIZED, cannot be initialized or is finalized. VKT_E_PEER: not all processes call this function in
+ * time, or MPI does not connect them. VKT_E_NOMEM: MPI stays initialized, because MPI_Finalize might wait for the other
+ * ranks. Owner: the caller. */
 VKT_API vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **out);
 /* Changes the timeout of this rank's later calls, for instance before a part of the program in which the ranks take
  * more time than usual. All ranks call this function at the same point of the program. 0 means 60 seconds. VKT_E_ARG:
@@ -44,10 +48,10 @@ VKT_API vkt_result vkt_mpi_set_timeout(vkt_mpi *m, double timeout_seconds);
 VKT_API void vkt_mpi_close(vkt_mpi **m);
 /* Returns the transport of this process. It is valid until vkt_mpi_close. All zeros for NULL. */
 VKT_API vkt_transport vkt_mpi_transport(vkt_mpi *m);
-/* Returns whether this rank has failed, or has learned that another rank has. */
+/* Returns whether this rank has failed, or has got a message that another rank has failed. */
 VKT_API bool vkt_mpi_failed(const vkt_mpi *m);
-/* Ends all processes of the run by MPI_Abort. If MPI does not run, ends this process by _Exit. For a program whose
- * ranks cannot end together any more. Does not return. */
+/* Ends all processes of the run by MPI_Abort. If MPI does not run, ends this process by _Exit. Call it if the ranks
+ * cannot end together any more, for instance after a failure. Does not return. */
 VKT_API void vkt_mpi_abort(int exit_code);
 
 #ifdef __cplusplus

@@ -39,16 +39,17 @@ typedef enum vkt_init_kind {
     VKT_INIT_KAIMING_NORMAL,   /* normal, mean 0, variance 2 / fan_in */
     VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but numbers more than 2 b away from a are replaced by new random numbers
                                 * (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
-    VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL with mean 0 and variance 2 / (fan_in + fan_out) (Keras) */
+    VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL, with a = 0. b is such that the variance is
+                                * 2 / (fan_in + fan_out) after the truncation (Keras) */
     VKT_INIT_ORTHOGONAL        /* gain a (0 means 1) times a random matrix with orthonormal rows, or orthonormal columns
                                 * if there are fewer columns than rows. Dimension 0 counts the rows, all other
                                 * dimensions together the columns. All such matrices are equally likely; Saxe et al.
                                 * 2014 */
 } vkt_init_kind;
-/* The initial distribution of a parameter. Zero: the default of the layer in the builder's preset. */
+/* The initial distribution of a parameter. All members 0: the default of the layer in the builder's preset. */
 typedef struct vkt_init {
     vkt_init_kind kind; /* the distribution */
-    float a, b;         /* the a and b of the kinds above */
+    float a, b;         /* the numbers a and b in the comments of vkt_init_kind */
 } vkt_init;
 
 /* A model: builds the layers for a batch x and returns the output. A trainer passes vkt_model.user as `user`. */
@@ -61,8 +62,9 @@ VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
-/* Sets the library whose defaults replace zero params in the layers that are made from now on. A new builder uses
- * torch. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
+/* Sets the library whose defaults replace members of params that are 0, in the layers that are made from now on. A new
+ * builder uses torch. The Keras presets have the defaults of keras.layers, which are listed here. The two Keras presets
+ * differ only in the running variance: see VKT_PRESET_TF_KERAS.
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
  *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
@@ -77,24 +79,24 @@ VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
 /* Makes a parameter "<scopes>.<name>". fan_in and fan_out are those of the formulas of vkt_init_kind. Here
- * VKT_INIT_DEFAULT is torch's default, also with a preset of Keras. */
+ * VKT_INIT_DEFAULT is uniform in +-1/sqrt(fan_in) with every preset. */
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
-/* Makes a vkt_state "<scopes>.<name>". It does not count as a parameter. */
+/* Makes a vkt_state "<scopes>.<name>". vkt_nn_parameters does not count it. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
-/* ---- layers ---- NULL instead of params stands for zeros, which are the defaults. These sizes have no default, and
- * zero is VKT_E_ARG: out_channels, kernel (of kernel[2]: entry 0), out_features, num_embeddings, embedding_dim,
- * heads. */
+/* ---- layers ---- NULL instead of params stands for zeros, which select the defaults. These sizes have no default, and
+ * 0 is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim, heads. Of a kernel[2], only
+ * kernel[0] has no default. */
 
-/* The options of a convolution. Zero is the default of the builder's preset. out_channels and kernel[0] have no
- * default. */
+/* The options of a convolution. A member that is 0 selects the default of the builder's preset. out_channels and
+ * kernel[0] have no default. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
-    uint32_t stride[2], dilation[2]; /* H: 0 means 1; W: 0 means the same as H */
-    uint32_t pad[2];                 /* W: 0 means the same as H if kernel[1] is 0 too, else no padding along W */
+    uint32_t stride[2], dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H */
+    uint32_t pad[2];                 /* along W: 0 means the same as along H if kernel[1] is 0 too, else no padding */
     uint32_t groups;                 /* 0 means 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
@@ -102,8 +104,8 @@ typedef struct vkt_nn_conv2d_params {
 /* Adds parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
-/* The options of a 1d convolution. Zero is the default of the builder's preset. out_channels and kernel have no
- * default. */
+/* The options of a 1d convolution. A member that is 0 selects the default of the builder's preset. out_channels and
+ * kernel have no default. */
 typedef struct vkt_nn_conv1d_params {
     uint32_t out_channels, kernel;          /* O, K */
     uint32_t stride, pad, dilation, groups; /* stride, dilation and groups: 0 means 1 */
@@ -113,31 +115,34 @@ typedef struct vkt_nn_conv1d_params {
 /* Adds parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
 
-/* The options of a transposed convolution. Zero is the default of the builder's preset. out_channels and kernel[0] have
- * no default. */
+/* The options of a transposed convolution. A member that is 0 selects the default of the builder's preset. out_channels
+ * and kernel[0] have no default. */
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* W: 0 means the same as H if stride[1] is 0 too, else no padding along W */
+    uint32_t output_pad[2];          /* along W: 0 means the same as along H if stride[1] is 0 too, else no padding */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv_transpose2d_params;
-/* The options of a 1d transposed convolution. Zero is the default of the builder's preset. out_channels and kernel have
- * no default. */
+/* The options of a 1d transposed convolution. A member that is 0 selects the default of the builder's preset.
+ * out_channels and kernel have no default. */
 typedef struct vkt_nn_conv_transpose1d_params {
     uint32_t out_channels, kernel;                      /* O, K */
     uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation and groups: 0 means 1 */
     bool no_bias;                                       /* torch: bias=False */
     vkt_init weight_init, bias_init;                    /* zero: the preset's default */
 } vkt_nn_conv_transpose1d_params;
-/* Add parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d:
- * (N,C,L). The fan_in of initialisers is O/groups * R * S (1d: O/groups * K), as in torch. */
+/* Add the parameters of a transposed convolution:
+ *   2d  x (N,C,H,W), <name>.weight (C, O/groups, R, S), <name>.bias (O); fan_in of the initialisers is O/groups * R * S
+ *   1d  x (N,C,L), <name>.weight (C, O/groups, K), <name>.bias (O); fan_in of the initialisers is O/groups * K
+ * fan_in is computed as in torch. */
 VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose2d_params *p);
 VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose1d_params *p);
 
-/* The options of a linear layer. Zero is the default of the builder's preset. out_features has no default. */
+/* The options of a linear layer. A member that is 0 selects the default of the builder's preset. out_features has no
+ * default. */
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;           /* number of rows of the weight */
     bool no_bias;                    /* torch: bias=False */
@@ -150,56 +155,59 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 /* The options of a linear layer whose weights are in an array and are never trained. weight and out_features have no
  * default. */
 typedef struct vkt_nn_linear_quantized_params {
-    vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them; f32 (out,in) without a
-                            * format. It must outlive the programs. Programs of another context use its copy there
-                            * (vkt_array_copy) */
+    vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them. With `format` 0: f32
+                            * (out,in). The array must outlive the programs. A program of another context uses the copy
+                            * of the array in that context (vkt_array_copy) */
     vkt_quant format;      /* 0: f32 */
     uint32_t out_features; /* number of rows of the weight */
-    vkt_array *bias;       /* f32 (out); NULL: none */
+    vkt_array *bias;       /* f32 (out); as `weight`, it must outlive the programs. NULL: no bias */
 } vkt_nn_linear_quantized_params;
 /* Applies a linear layer with frozen weights: see vkt_linear_quantized. x (..,in). The arrays become external values
- * "<scopes>.<name>.weight" and ".bias" (vkt_external_array). They are no parameters of the store; the summary counts
- * them as frozen. */
+ * "<scopes>.<name>.weight" and "<scopes>.<name>.bias" (vkt_external_array). They are not in the store. The summary
+ * counts them as frozen. */
 VKT_API vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_linear_quantized_params *p);
 
 /* ---- low-rank adapters ---- Hu et al., LoRA, 2021; the names and initial values are those of PEFT 0.17. */
 
-/* The options of adapters. targets has no default. A target with a '*' (any text) is compared with the whole name of a
- * layer, with its scopes. Another target must be the name or its last parts: q_proj or self_attn.q_proj for
- * model.layers.0.self_attn.q_proj (PEFT's target_modules). */
+/* The options of adapters. targets has no default. In a target, '*' stands for any text. A target with a '*' is
+ * compared with the whole name of a layer, with its scopes. A target without a '*' must be the whole name, or its last
+ * parts. For instance, q_proj and self_attn.q_proj match the layer model.layers.0.self_attn.q_proj (PEFT's
+ * target_modules). */
 typedef struct vkt_lora_params {
     const char *const *targets; /* which layers have an adapter */
     uint32_t n_targets;         /* number of targets */
     uint32_t rank;              /* r; 0 means 8 */
-    float alpha;                /* the adapter's factor is alpha / r; 0 means r; VKT_ZERO means 0 */
+    float alpha;                /* an adapter's output is multiplied by alpha / r. An alpha of 0 counts as r, and
+                                 * VKT_ZERO as the number 0 */
     float dropout;              /* dropout of the adapter's input, in training; below 1; 0: none */
 } vkt_lora_params;
 /* Adds adapters to the linear layers (vkt_nn_linear, vkt_nn_linear_quantized) that are made from now on and whose names
  * match a target:
- *   y = layer(x) + alpha / r * B A dropout(x)
- * An adapter has parameters <name>.lora_A.weight (r, in), uniform in +-1/sqrt(in) at first, and <name>.lora_B.weight
- * (out, r), 0 at first. Weight and bias of a vkt_nn_linear with an adapter are frozen (vkt_freeze). NULL: layers from
- * now on have none. p is copied. VKT_E_ARG: no target, or an alpha or dropout out of range. */
+ *   y = layer(x) + alpha / r * lora_B lora_A dropout(x)
+ * An adapter has two parameters. <name>.lora_A.weight (r, in) is uniform in +-1/sqrt(in) at first. <name>.lora_B.weight
+ * (out, r) is 0 at first. Weight and bias of a vkt_nn_linear with an adapter are frozen (vkt_freeze). If p is NULL, the
+ * layers from now on have no adapters. p is copied. VKT_E_ARG: there is no target, or alpha or dropout is out of
+ * range. */
 VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
 /* Returns VKT_OK, the error of the graph, or VKT_E_NOT_FOUND if a target of the last vkt_builder_set_lora matches no
  * layer so far; the message names the target. Call it when the model is built. Trainers, predictors and vkt_nn_init
  * call it, too. */
 VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
-/* Add the adapters of a store to its weights, and subtract them again: <name>.weight += alpha / r * B A, for all layers
- * whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer with the
- * adapter computed, up to rounding. Sums are double. Each weight is rounded once. So after vkt_lora_merge and
- * vkt_lora_unmerge, a weight may differ from its first value by one unit in the last place. (This unit is that of the
- * merged or the unmerged weight, whichever is larger.)
+/* vkt_lora_merge adds the adapters of a store to its weights: <name>.weight += alpha / r * lora_B lora_A, for all
+ * layers whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer
+ * with the adapter computed, up to rounding. vkt_lora_unmerge subtracts the same products. Sums are double, and each
+ * call rounds each weight once. So after both calls a weight may differ from its first value by one unit in the last
+ * place. (This unit is that of the merged or the unmerged weight, whichever is larger.)
  *     p  the params of vkt_builder_set_lora; `targets` is not used
- * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter of another rank; nothing has changed then.
+ * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter has another rank; nothing has changed then.
  * VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p);
 VKT_API vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p);
 
 /* ---- more layers ---- */
 
-/* The options of a batch norm. Zero is the preset's default. */
+/* The options of a batch norm. A member that is 0 selects the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
     float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's default (torch: eps 1e-5, momentum
                           * 0.1); VKT_ZERO: 0 */
@@ -215,11 +223,11 @@ VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tenso
 
 /* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
-    float eps;      /* 0: the preset's default (torch: that of the op in ops.h); VKT_ZERO: 0 */
+    float eps;      /* 0: the preset's default (torch: the default of the op in ops.h); VKT_ZERO: 0 */
     bool no_affine; /* no weight and no bias */
 } vkt_nn_norm_params;
-/* Normalise over the last dimension of x. They add parameters <name>.weight, 1 at first, and <name>.bias, 0 at first;
- * RMSNorm has no bias. */
+/* Normalise over the last dimension of x. Both layers add a parameter <name>.weight, 1 at first. vkt_nn_layer_norm also
+ * adds <name>.bias, 0 at first. */
 VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
 VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
 /* Normalises groups of channels of each sample, x (N,C,...). Adds the parameters of vkt_nn_layer_norm, of shape (C). */
@@ -231,10 +239,10 @@ VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 /* The options of pooling with other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2];   /* H, W; W: 0 means the same as H */
-    uint32_t stride[2];   /* both 0: the kernel; only H 0: kernel[0]; only W 0: the same as H */
+    uint32_t kernel[2];   /* along H and W; along W: 0 means the same as along H */
+    uint32_t stride[2];   /* 0 along both: the kernel; 0 along H only: kernel[0]; 0 along W only: the same as along H */
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
-    uint32_t dilation[2]; /* H: 0 means 1; W: 0 means the same as H. See vkt_pool2d_params */
+    uint32_t dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
     bool exclude_pad;     /* average pooling: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
@@ -250,7 +258,7 @@ VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C
 VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
-/* Adds x and y, as around a block of a residual network: vkt_add, with a line in the summary. */
+/* Adds x and y by vkt_add, for instance around a block of a residual network, with a line in the summary. */
 VKT_API vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
@@ -258,13 +266,13 @@ VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
 VKT_API vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x);
-VKT_API vkt_tensor vkt_nn_swiglu(vkt_builder *b, vkt_tensor gate, vkt_tensor up); /* silu(gate) up: vkt_swiglu */
+VKT_API vkt_tensor vkt_nn_swiglu(vkt_builder *b, vkt_tensor gate, vkt_tensor up); /* silu(gate) * up: see vkt_swiglu */
 VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
-/* Adds parameter <name>.weight (1), or with per_channel (C) for x (N,C,..). At first it is 0.25 (He et al. 2015) with
- * torch's preset, and 0 with a preset of Keras. */
+/* Adds parameter <name>.weight (1), or with per_channel (C) for x (N,C,..). The weight starts as 0.25 (He et al. 2015)
+ * with torch's preset, and as 0 with a preset of Keras. */
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* identity outside training */
@@ -278,8 +286,8 @@ VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_ups
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
-/* The options of an embedding. Zero is the default of the builder's preset. num_embeddings and embedding_dim have no
- * default. */
+/* The options of an embedding. A member that is 0 selects the default of the builder's preset. num_embeddings and
+ * embedding_dim have no default. */
 typedef struct vkt_nn_embedding_params {
     uint32_t num_embeddings, embedding_dim; /* V, D */
     bool has_padding;                       /* row padding_id starts as zeros and gets no gradient */
@@ -291,17 +299,18 @@ typedef struct vkt_nn_embedding_params {
 /* Adds parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
-/* The options of a hash grid layer. Zero is the default. */
+/* The options of a hash grid layer. A member that is 0 selects the default. */
 typedef struct vkt_nn_hash_grid_params {
     vkt_hash_grid_params grid; /* levels and table */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as in Mueller et al. 2022 */
 } vkt_nn_hash_grid_params;
-/* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
+/* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L * F), for E entries of F numbers, and L
+ * levels: see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 VKT_API vkt_tensor vkt_nn_rope(vkt_builder *b, vkt_tensor x, const vkt_rope_params *p);  /* see vkt_rope */
 
-/* The options of self-attention. Zero is the default. `heads` has no default. */
+/* The options of self-attention. A member that is 0 selects the default. `heads` has no default. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */
     bool causal;                     /* a token sees itself and earlier tokens only */
@@ -311,15 +320,15 @@ typedef struct vkt_nn_multi_head_attention_params {
     vkt_init proj_init;              /* initial values of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
     uint32_t kv_heads;               /* heads of k and v; divides heads; 0: as many as heads */
 } vkt_nn_multi_head_attention_params;
-/* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, weight (3D, D) and
- * bias (3D), makes q, k and v. vkt_attention works on heads of D / heads numbers. <name>.c_proj has weight (D, D) and
- * bias (D). With kv_heads = K, c_attn has D + 2 K D / heads outputs instead of 3D: q of all heads, then k and v of K
- * heads (see vkt_attention_packed). */
+/* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, with weight (3D, D)
+ * and bias (3D), computes q, k and v. A head has D / heads numbers of q, of k and of v (see vkt_attention_packed). The
+ * layer <name>.c_proj has weight (D, D) and bias (D). With kv_heads = K, c_attn has D + 2 K D / heads outputs instead
+ * of 3D: q of all heads, then k and v of K heads. */
 VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                                const vkt_nn_multi_head_attention_params *p);
 
-/* Initialises every parameter and state that was made with the builder, by random numbers of Philox. The values of a
- * parameter depend on the seed, the number of the parameter and its distribution, not on other random numbers.
+/* Initialises every parameter and state that was made with the builder. Random numbers come from Philox. The values of
+ * a parameter depend on the seed and on the number, shape and distribution of this parameter, not on other parameters.
  * VKT_E_NOT_FOUND: the store lacks one of these parameters or states, or has it with another shape. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 

@@ -3,9 +3,9 @@
  * An op appends a node to the graph and returns its value. Errors are sticky, as graph.h says.
  *
  * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of these two, vkt_program_create
- * returns VKT_E_UNSUPPORTED, and its message has the numbers.
- *   Bindings. A binding holds 128 MiB on every device, and up to 4 GiB on some. Kernels read larger tensors range by
- *   range. Ranges start at multiples of 256 bytes. So a binding has to hold:
+ * returns VKT_E_UNSUPPORTED, and the message has the numbers.
+ *   Bindings. A binding holds at least 128 MiB on every device, and up to 4 GiB on some. Kernels read larger tensors
+ *   range by range. Ranges start at multiples of 256 bytes. So a binding has to hold:
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if rows do not start at such multiples
  *     sums, maxima, broadcasting              one slice of the slowest dimension, or up to 64 slices if slices do not
@@ -14,12 +14,13 @@
  *     products                                a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
  *   in their comments or in the message.
- *   Loops. On the CPU, Mesa before 23 silently ends all loops of an invocation after 65,535 iterations. So on CPU
- *   devices long sums are split. Ops that do not split a sum state their limit. Other devices have no such limit.
+ *   Loops. On the CPU, Mesa before 23 counts the iterations of all loops of an invocation together. After 65,535
+ *   iterations it ends the loops, without an error. So on CPU devices long sums are split. Ops that do not split a sum
+ *   state their limit. Other devices have no such limit.
  *
  * The letters of shapes: B or N is the batch, C channels, H x W height and width, O output channels, R x S the kernel,
  * P x Q the output's height and width, and M, N, K are the sizes of a matrix product. dx is the gradient of the loss
- * with respect to x. */
+ * with respect to x. VKT_ZERO (core.h) stands for the number 0 where a floating-point 0 selects a default. */
 #ifndef VKTRAIN_OPS_H
 #define VKTRAIN_OPS_H
 
@@ -36,20 +37,20 @@ extern "C" {
  *   Leading dimensions broadcast as in NumPy: they are aligned at the right, and dimensions that are 1 or missing
  *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
  *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands and result are ROWS.
- *   dA = dC op(B)^T and dB = op(A)^T dC. Each is transposed if its operand is, and summed over the dimensions in which
- *   its operand repeats. The arithmetic is f32, with the exceptions that vkt_precision describes. */
+ *   dA = dC op(B)^T and dB = op(A)^T dC. A gradient is transposed if its operand is transposed, and is summed over the
+ *   dimensions in which its operand repeats. The arithmetic is f32, with the exceptions in vkt_precision (graph.h). */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
- *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout
+ *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout (in ROWS, if the library has no convolutions)
  *   x (..,I) of more than two dimensions counts as a matrix with rows of I numbers -> (..,O), ROWS (a BATCH_LAST x is
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
-/* Formats of quantized weights. A row is a list of blocks, each of which has its own scale. These are formats of GGUF
- * files, and the values are those of ggml_type. d and m are f16 numbers of a block. q is the integer of one weight. s
- * and t are integers that several weights share. (The page "GGUF" of ggml's documentation, and ggml-quants.c of
- * llama.cpp.) */
+/* Formats of quantized weights. A row is a list of blocks, and each block has its own scale. These are formats of GGUF
+ * files, and the numbers of the enum are those of ggml_type. In the formulas of a weight below, d and m are f16 numbers
+ * of the block, q is the integer of the weight, and s and t are integers that several weights share. (The page "GGUF"
+ * of ggml's documentation, and ggml-quants.c of llama.cpp.) */
 typedef enum vkt_quant {
     VKT_QUANT_F16 = 1,   /* no blocks: f16 */
     VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
@@ -67,8 +68,9 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
  * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is
  * vkt_quantized_bytes / 4, rounded up, or more. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
  * dx = dy w. The weights have no gradient. With up to 8 rows of x, the kernel reads the quantized weights, unless y is
- * stored in 16 bits (vkt_precision). Otherwise, and for dx, the weights are unpacked to f32 before each product. All
- * such layers of a program share the memory for this: about 4 * O * I bytes of the largest one. */
+ * stored in 16 bits (vkt_precision). Otherwise, and for dx, the library chooses one of two ways. Either the product
+ * unpacks the weights as it reads them, or a dispatch before the product unpacks them to f32 in memory. All such layers
+ * of a program share this memory: about 4 * O * I bytes for the largest of them. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -77,16 +79,17 @@ typedef struct vkt_mlp_layer {
     vkt_tensor weight; /* (O,I) */
     vkt_tensor bias;   /* (O), or null */
 } vkt_mlp_layer;
-#define VKT_MLP_MAX_LAYERS 4  /* most layers of vkt_mlp */
+#define VKT_MLP_MAX_LAYERS 4  /* largest number of layers of vkt_mlp */
 #define VKT_MLP_MAX_WIDTH 128 /* largest width of vkt_mlp's input and layers */
-/* Applies a fully connected network. Each layer computes h = relu(h weight^T + bias); the last layer has no relu.
+/* Applies a fully connected network. A layer computes relu(h weight^T + bias) of its input h. The last layer has no
+ * relu.
  *   x (B,I)  ->  (B,O of the last layer), BATCH_LAST (an x in ROWS is converted first)
- * The result is that of vkt_linear and vkt_relu in turn. But the network is one node, and so is its gradient: hidden
- * layers are not stored, and the gradient computes them again. No width may exceed VKT_MLP_MAX_WIDTH. A binding must
- * hold all of x, and all of y. */
+ * A chain of vkt_linear and vkt_relu computes the same. But here the whole network is one node, and its gradient is one
+ * node, too. Hidden layers are not stored. The gradient computes them again. No width may exceed VKT_MLP_MAX_WIDTH. A
+ * binding must hold all of x, and a binding must hold all of y. */
 VKT_API vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint32_t n_layers);
 
-/* The options of a convolution. Zero is torch's default. */
+/* The options of a convolution. A member that is 0 selects torch's default. */
 typedef struct vkt_conv2d_params {
     uint32_t stride[2];   /* along H and W; 0 means 1 */
     uint32_t pad[2];      /* number of zeros on each side */
@@ -97,28 +100,29 @@ typedef struct vkt_conv2d_params {
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1. Q has the same formula, with W and S. The params may be NULL.
- * On CPU devices R * S is at most 19,999, because one invocation loops over the taps. A binding (128 MiB on every
- * device) must hold one channel of x with all samples, and another binding must hold one channel of y. */
+ * On CPU devices R * S is at most 19,999, because one invocation loops over the taps. A binding (at least 128 MiB on
+ * every device) must hold one channel of x with all samples, and another binding must hold one channel of y. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
-/* The options of a 1d convolution. Zero is torch's default. */
+/* The options of a 1d convolution. A member that is 0 selects torch's default. */
 typedef struct vkt_conv1d_params {
     uint32_t stride;   /* 0 means 1 */
     uint32_t pad;      /* number of zeros on each side */
     uint32_t dilation; /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;   /* 0 means 1 */
 } vkt_conv1d_params;
-/* Convolves sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over images of height
- * 1, so messages may name conv2d and shapes with this height. p may be NULL. */
+/* Convolves sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). The op is vkt_conv2d over images of
+ * height 1, so messages may name conv2d and shapes with this height. p may be NULL. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
-/* The options of a transposed convolution. Zero is torch's default. */
+/* The options of a transposed convolution. A member that is 0 selects torch's default. */
 typedef struct vkt_conv_transpose2d_params {
     uint32_t stride[2];     /* along H and W; 0 means 1 */
     uint32_t pad[2];        /* number of rows and columns that are removed from y on each side */
     uint32_t dilation[2];   /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;        /* 0 means 1 */
-    uint32_t output_pad[2]; /* added to y's size at the end, because a strided convolution maps several sizes to one */
+    uint32_t output_pad[2]; /* rows and columns that are added to y at the end. A convolution with a stride maps images
+                             * of several sizes to x's size; output_pad selects one of them as y's size */
 } vkt_conv_transpose2d_params;
 /* Computes a transposed convolution: the gradient of vkt_conv2d with respect to its input (torch: conv_transpose2d).
  *   y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with p = i stride - pad + r dil and
@@ -136,15 +140,17 @@ typedef struct vkt_conv_transpose1d_params {
 VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose1d_params *p);
 
-/* The options of pooling. Zero is torch's default. The kernel has no default. */
+/* The options of pooling. A member that is 0 selects torch's default, but `kernel` has no default. */
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
-    uint32_t stride[2];   /* 0: the kernel */
+    uint32_t stride[2];   /* 0 means the size of the kernel */
     uint32_t pad[2];      /* at most half the kernel */
     uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0 means 1. Average pooling allows only
                            * 1 */
-    bool ceil_mode;       /* add a last window that ends outside, if it starts in the image or the padding before it */
-    bool exclude_pad;     /* divide an average by the real elements alone (torch: count_include_pad = False) */
+    bool ceil_mode;       /* add a last window that ends outside the padded image, if the window starts in the image or
+                           * in the padding before the image */
+    bool exclude_pad;     /* divide an average by the number of elements in the image (torch: count_include_pad =
+                           * False) */
 } vkt_pool2d_params;
 /* Compute the maximum or average of R x S windows: x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS x is converted first).
  * The rules are torch's: padding never wins a maximum, the first maximum wins a tie, and NaN propagates. An average
@@ -153,21 +159,22 @@ typedef struct vkt_pool2d_params {
  * gets its gradient.
  *
  * Fusion: vkt_backward fuses a relu and the maximum into one node if relu's output is not kept and has no other reader.
- * It also fuses a convolution before the relu, or before the maximum if there is no relu, under these conditions. The
+ * It also fuses a vkt_conv2d before the relu, or before the maximum if there is no relu, under these conditions. The
  * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
  * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
- * 40 products. The channels of a group are no multiple of 4, or the kernel is 1 x 1. The convolution's input and the
- * maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two or three
- * dispatches. The bits are the same as without fusion, except in a program with 16 bits: a fused node does not round
- * the values in between. If rounding would make two elements of a window equal, another element may win. VKT_NO_FUSE=1,
- * when the graph is created, switches fusion off.
+ * 40 products. The number of channels of a group is no multiple of 4, or the kernel is 1 x 1. The convolution's input
+ * and the maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two
+ * or three dispatches. Nothing is fused if vkt_gradients has already computed a gradient of the maximum. The bits are
+ * the same as without fusion, except in a program with 16 bits: a fused node does not round the values between the
+ * fused ops. If rounding would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1
+ * in the environment switches fusion off for a graph that is created afterwards.
  *
- * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. If a
- * window has more than about 50,000 elements, several invocations share it, and a binding must hold only one row of x
- * for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is at most 49,998 on
- * CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation sums its
- * gradient. A maximum needs images of fewer than 1,065,353,216 pixels, because it stores the index of the winner in a
- * word that must have the bits of a normal float. */
+ * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the rows of x that one window spans.
+ * If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold only
+ * one row of x for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is at
+ * most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation
+ * sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the index of a
+ * pixel is stored in a word that must have the bits of a normal float. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis of `in` pixels, window i of n is
@@ -176,10 +183,10 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
-/* The options of 1d pooling. Zero is torch's default. The kernel has no default. */
+/* The options of 1d pooling. A member that is 0 selects torch's default, but `kernel` has no default. */
 typedef struct vkt_pool1d_params {
     uint32_t kernel;   /* elements of a window */
-    uint32_t stride;   /* 0: the kernel */
+    uint32_t stride;   /* 0 means the size of the kernel */
     uint32_t pad;      /* at most half the kernel */
     uint32_t dilation; /* as in vkt_pool2d_params */
     bool ceil_mode;    /* as in vkt_pool2d_params */
@@ -200,7 +207,7 @@ typedef enum vkt_upsample_mode {
     VKT_UPSAMPLE_NEAREST = 0, /* the nearest pixel */
     VKT_UPSAMPLE_BILINEAR     /* weighted mean of four pixels */
 } vkt_upsample_mode;
-/* The options of upsampling: either size or scale, for both dimensions. */
+/* The options of upsampling. Either `size` or `scale` is set, with both of its elements. */
 typedef struct vkt_upsample2d_params {
     uint32_t size[2];       /* P, Q; 0: computed from `scale`. H, W, P and Q are at most 32767 */
     uint32_t scale[2];      /* P = scale[0] * H, Q = scale[1] * W */
@@ -214,7 +221,7 @@ typedef struct vkt_upsample2d_params {
  *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * the same in every run. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000
- * pixels of y may depend on one pixel of x, unless x is a single pixel and align_corners is false. */
+ * pixels of y may depend on one pixel of x, unless x is a single pixel. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
@@ -231,7 +238,8 @@ VKT_API vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w);
 VKT_API vkt_tensor vkt_elu(vkt_graph *g, vkt_tensor x, float alpha);
 /* Computes x P(x), where P is the distribution function of a standard normal variable: x (1 + erf(x / sqrt 2)) / 2. The
  * tails are accurate to all digits. vkt_gelu_tanh computes x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch:
- * approximate="tanh"), which differs from gelu by some 5e-4. Hendrycks & Gimpel, arXiv 1606.08415. */
+ * approximate="tanh"). Its results differ from those of vkt_gelu by at most about 5e-4. Hendrycks & Gimpel, arXiv
+ * 1606.08415. */
 VKT_API vkt_tensor vkt_gelu(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_gelu_tanh(vkt_graph *g, vkt_tensor x);
 /* Computes x / (1 + e^-x), also called swish. */
@@ -261,22 +269,23 @@ VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Rounds numbers in [0,1] to 2^bits levels. With t = min(max(x, 0), 1) and L = 2^bits - 1:
  *   noise = false: y = floor(L t + 1/2) / L
- *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. The noise stands for the
- *                  error of rounding during training (Balle, Laparra & Simoncelli, End-to-end Optimized Image
- *                  Compression, 2017). r comes from Philox with the seed, the step (or micro-batch), the node's
- *                  number and the element's index, as in vkt_dropout
+ *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. In training, the noise
+ *                  replaces the rounding error (Balle, Laparra & Simoncelli, End-to-end Optimized Image Compression,
+ *                  2017). r comes from Philox with the seed, the step (or micro-batch), the node's number and the
+ *                  element's index, as in vkt_dropout
  * The gradient is straight-through: dx = dy. But dx = 0 where x is outside [0,1] and a step against the gradient would
- * move it further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
+ * move x further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
  * 16. */
 VKT_API vkt_tensor vkt_quantize(vkt_graph *g, vkt_tensor x, uint32_t bits, bool noise);
 /* Keeps an element with probability 1-p and divides it by 1-p; other elements become 0. p = 0 returns x. vkt_dropout2d
  * keeps or zeroes whole (n,c) planes of (N,C,H,W), or of (N,C,..). The mask comes from Philox with the seed, the step
- * (or micro-batch), the node's number and the element's index. So the mask is the same after a resume, and if a
- * training is repeated. VKT_E_ARG: p is not in [0,1]. Leave the op out of graphs that evaluate. */
+ * (or micro-batch), the node's number and the index of the element or plane. So the mask is the same after a resume,
+ * and if a training is repeated. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of vkt_dropout2d has fewer than three
+ * dimensions. Leave the op out of graphs that evaluate. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
-/* The options of a batch norm. Zero is torch's default. */
+/* The options of a batch norm. A member that is 0 selects torch's default. */
 typedef struct vkt_batch_norm_params {
     float eps;                            /* 0 means 1e-5; VKT_ZERO means 0 */
     float momentum;                       /* weight of the new statistics; 0 means 0.1; VKT_ZERO means 0. Keras' 0.99 is
@@ -288,10 +297,10 @@ typedef struct vkt_batch_norm_params {
 } vkt_batch_norm_params;
 /* Computes y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (other layouts are
  * converted).
- *   training  mean and biased variance are those of the real rows of the batch at all positions. Gradients flow through
- *             them. Other rows become 0. Each run with real rows updates the running statistics:
- *             running += momentum * (statistic of the batch - running)
- *   evaluate  mean and variance are the running ones. Gradients treat them as constants
+ *   training  The mean and the biased variance are computed from all positions of the real rows of the batch (vkt_run).
+ *             They have a gradient with respect to x. Rows that are not real become 0. Each run with real rows updates
+ *             the running statistics: running += momentum * (statistic of the batch - running)
+ *   evaluate  The mean and the variance are the running ones. Gradients treat them as constants. All rows count as real
  * (Ioffe & Szegedy, Batch Normalization, 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
@@ -315,9 +324,9 @@ VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, v
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
-/* Remove dimension `axis`, which must be 1 (squeeze), or insert a dimension of 1 as dimension `axis` (unsqueeze). Both
- * are reshapes. Here and below a negative axis counts from the end: -1 is the last dimension, for unsqueeze the last
- * one of the result. */
+/* vkt_squeeze removes dimension `axis`, whose size must be 1. vkt_unsqueeze inserts a dimension of size 1, which is
+ * dimension `axis` of the result. Both are reshapes. Here and below a negative axis counts from the end: -1 is the last
+ * dimension of x, or in vkt_unsqueeze the last dimension of the result. */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Returns x, f32 or u32, in the given layout: a copy, or x itself if it has this layout already. */
@@ -325,42 +334,46 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * These ops accept f32 or u32 of any rank. The results are copies in x's layout, or x itself if nothing changes, unless
- * the comment of an op says otherwise. If dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the
- * tensor is converted to ROWS and back: two more copies. */
+ * These ops accept f32 or u32 of any rank. The results are copies in x's layout, unless the comment of an op says
+ * otherwise. A slice of all of x, a padding of zero width, and the concatenation of one tensor return x itself. If
+ * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
+ * two more copies. */
 
 /* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
- * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). The result is ROWS if a BATCH_LAST x
- * does not keep its dimension 0. vkt_transpose exchanges two dimensions. The gradient is permuted back. */
+ * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). If x is BATCH_LAST and perm[0] is not
+ * 0, the result is ROWS. vkt_transpose exchanges two dimensions. The gradient is permuted back. */
 VKT_API vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm);
 VKT_API vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1);
 /* Joins 1 to 12 tensors along `axis` (torch.cat). All other dimensions must be equal. The result has the first tensor's
- * layout. Each gradient is a slice. */
+ * layout. The gradient of a tensor is a slice of dy. */
 VKT_API vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, int32_t axis);
-/* Takes elements start, start + step, .. before `stop` along `axis` (Python's x[start:stop:step]). Negative numbers
- * count from the end, VKT_END is the end, and numbers beyond an end are clamped. VKT_E_ARG if nothing is left. The
- * gradient is zero for the elements of x that are left out. */
+/* Selects elements start, start + step, .. before `stop` along `axis` (Python's x[start:stop:step]). A negative start
+ * or stop counts from the end. A start or stop beyond an end of the dimension is replaced by that end. VKT_END as
+ * `stop` means the end. VKT_E_ARG if no element is selected. The gradient of an element of x that is not selected
+ * is 0. */
 #define VKT_END INT64_MAX
 VKT_API vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step);
-/* Splits x into n slices: parts[i] has sizes[i] elements along `axis` (torch.split with a list). */
+/* Splits x into n slices: parts[i] has sizes[i] elements along `axis` (torch.split with a list). VKT_E_SHAPE: the sum
+ * of the sizes is not the size of the dimension. */
 VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
                                    vkt_tensor *parts);
 /* Reverses x along `axis`. */
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Adds before[i] elements of `value` at the beginning of dimension i, and after[i] elements at its end. The arrays have
  * an entry for each dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts
- * with the last one). The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. An
- * infinite or NaN `value` also needs the conversion to ROWS and back if x is BATCH_LAST and N is no multiple of 4. */
+ * with the last one). The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. If
+ * `value` is infinite or NaN, a BATCH_LAST x whose N is no multiple of 4 is converted to ROWS and back. */
 VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
-/* Repeats x (f32) to fill `shape`, in `layout`: shapes are aligned at the right, and dimensions that are 1 or missing
- * repeat (torch.Tensor.expand, but a copy). The gradient is summed over the dimensions that repeat. */
+/* Returns a copy of x (f32) that repeats to fill `shape`, in the given layout. Shapes are aligned at the right, and
+ * dimensions that are 1 or missing repeat (torch.Tensor.expand makes a view instead). The gradient is summed over the
+ * dimensions that repeat. */
 VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 
 /* ---- functions of two numbers ----
  *
- * They are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that are 1 or
- * missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the operand of
- * larger rank, or of `a` if the ranks are equal. */
+ * These functions are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that
+ * are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the
+ * operand of larger rank, or of `a` if the ranks are equal. */
 
 /* Computes a + b; da = dy, db = dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
@@ -375,21 +388,20 @@ VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a^b as C's pow: NaN where a < 0 and b is not an integer, if both are finite. da = b a^(b-1) dy, but 0 where
- * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is. */
+ * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is NaN. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
- * the condition: it is then true for all tokens whose id is not 0, the usual id of padding. The condition has no
- * gradient. The layout is that of a or b, chosen as at the top of this section, or that of the condition if its rank is
- * larger than theirs.
- */
+ * the condition, which is then true for all tokens but those with the id 0, the usual id of padding. The condition has
+ * no gradient. The result has the layout of the operand of the largest rank. If ranks are equal, the layout of `a`
+ * comes first, then that of `b`. */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
 
 /* Compute silu(a) b, the gate of a feed-forward layer: y = a b / (1 + e^-a). vkt_swiglu: a and b have the same shape; y
  * has a's layout. vkt_swiglu_packed: x (..,2 F) -> (..,F); a is the first half of a row and b the second. With s = 1 /
- * (1 + e^-a): da = dy b s (1 + a (1 - s)), db = dy a s, in one dispatch. VKT_E_SHAPE: the shapes differ; the last
- * dimension is odd. (Shazeer, GLU Variants Improve Transformer, 2020.) */
+ * (1 + e^-a): da = dy b s (1 + a (1 - s)), db = dy a s. One node computes da and db. VKT_E_SHAPE: the shapes differ, or
+ * the last dimension of vkt_swiglu_packed's x is odd. (Shazeer, GLU Variants Improve Transformer, 2020.) */
 VKT_API vkt_tensor vkt_swiglu(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_swiglu_packed(vkt_graph *g, vkt_tensor x);
 
@@ -404,8 +416,8 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *   max_over, min_over  The result is NaN if an element is NaN. dx = dy / m at the m elements equal to y, else 0
  *                       (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
- *                       default (unbiased), and 0 is biased. The rounding error of the mean is subtracted, so the
- *                       relative error is 1e-6 even if the mean is a million times the standard deviation
+ *                       default (unbiased), and 0 is biased. The effect of the mean's rounding error is subtracted. So
+ *                       the relative error is 1e-6 even if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -418,57 +430,59 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *   log_softmax        y = ln(exp(x) / sum exp(x)), dx = dy - exp(y) sum dy
  *   softmax_of_scores  softmax(scale x) over the last axis of x (.., T, S), for attention; scale is above 0. With
  *                      `causal`, query t uses keys 0 .. t only (torch's is_causal), and y is 0 for the other keys
- * A line is the elements along the axis. A line that has a NaN or +inf, or has -inf alone, becomes NaN, as in torch.
+ * A line is the elements along the axis. A line that has a NaN or +inf, or only -inf, becomes NaN, as in torch.
  *
- * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. Over the
- * batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. Unless the axis is the last one of ROWS,
- * the elements of neighbouring lines alternate in memory; such lines form a slice. A slice is too long if its lines
- * have more than 75,000 elements each, or if it has more than 128 MiB. Then a BATCH_LAST x is converted to ROWS. If the
- * slices are too long in ROWS, too, the axis is moved to the end by vkt_permute. y gets the axes and the layout of x
- * again.
+ * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
+ * the batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
+ * elements alternate in memory. (With the last axis of ROWS there are no slices.) A slice is too long if its lines have
+ * more than 75,000 elements each, or if the slice has more than 128 MiB. Then a BATCH_LAST x is converted to ROWS. If
+ * the slices in ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has the order of axes and
+ * the layout of x.
  * Limits: if a binding cannot hold all of x, it must hold one line or slice, or up to 64 of them if they do not start
  * at multiples of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
 
-/* The options of attention. Zero is torch's default. */
+/* The options of attention. A member that is 0 selects torch's default. */
 typedef struct vkt_attention_params {
     float scale;       /* factor of the scores, above 0; 0 means 1 / sqrt(D) */
     bool causal;       /* query t uses keys 0 .. t only (torch: is_causal) */
     float dropout;     /* dropout probability of the weights; 0: none */
     vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
                         * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
-    uint32_t kv_heads; /* heads of k and v; divides the number of heads of q; 0: as many as q has (torch: enable_gqa) */
+    uint32_t kv_heads; /* number of heads of k and v, which divides the number of heads of q. 0: as many as q has
+                        * (torch: enable_gqa) */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
- *   -> (..,T,E), ROWS
- *   Let s be the scores, scale q k^T + mask, and w the weights, softmax(s). Then without dropout dv = w^T dy,
- *   ds = w (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q, and dmask is ds, summed over the dimensions in
- * which the mask repeats. With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head
- * h of q reads head h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding,
- * 2019). dk and dv are sums over the H / K heads of q that read a head, in a fixed order. k and v are not copied.
+ *   -> (..,T,E), ROWS (a BATCH_LAST operand is converted first)
+ *   The scores are s = scale q k^T + mask, and the weights are w = softmax(s). Without dropout, the gradients are
+ *   dv = w^T dy, ds = w (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q. dmask is the sum of ds over the
+ *   dimensions in which the mask repeats
+ * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
+ * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
+ * sums over the H / K heads of q that read a head, in a fixed order. The heads of k and v are not repeated in memory.
  *
- * Without dropout and mask, if D = E is a multiple of 4 up to 128, the weights are computed tile by tile, and again for
- * the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al., FlashAttention, 2022). Otherwise
- * the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights are stored. p may be NULL.
- * VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q. (Vaswani et al., Attention Is
- * All You Need, 2017, section 3.2.1.)
+ * If D = E is a multiple of 4 up to 128, and there is neither dropout nor a mask, the weights are computed tile by
+ * tile, and again for the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al.,
+ * FlashAttention, 2022). Otherwise the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights
+ * are stored. p may be NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q.
+ * (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
  * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
- * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes this allows about 76,000
- * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 it allows about 640,000 keys. Wider subgroups allow
- * more. With groups of H / K heads, a gradient allows H / K times fewer queries.
+ * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes, the limit is about 76,000
+ * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 the limit is about 640,000 keys without gradients.
+ * Wider subgroups allow more. With groups of H / K heads, a gradient allows H / K times fewer queries.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
- * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has q, then k, then v, as one
- * layer computes them. Each of the three has its heads one after the other. If the weights are computed tile by tile, a
- * qkv in ROWS is not copied, and its gradient is written in the same form. */
+ * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has all heads of q, then all
+ * heads of k, then all heads of v. One linear layer can compute such rows. If the weights are computed tile by tile, a
+ * qkv in ROWS is not copied, and the gradient of qkv is one tensor of the same form. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
-/* Computes attention over a cache of keys and values, of which `past` tokens were there before this run:
+/* Computes attention over a cache of keys and values. Earlier runs added the keys and values of `past` tokens:
  *   q (..,H,T,D), k and v (..,K,C,D), past u32 (1)  ->  (..,H,T,D), ROWS
  *   y[t] = softmax over the keys s = 0 .. past + t of (scale q[t] k[s]), times v[s]
  * So query t is token number past + t, and sees the tokens up to itself. k and v usually are results of vkt_append,
@@ -477,10 +491,10 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
  * A q, k or v in BATCH_LAST is converted first. Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. The
- * op is for generating text: a gradient that would pass through it is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that do
- * not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: dropout or mask; a scale that is
- * not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or the queries
- * that read them; or the cache is too long for the loops of a CPU device. */
+ * op is for generating text: a gradient that would pass through the op is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that
+ * do not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: p has dropout or a mask, or a
+ * scale that is not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or
+ * does not hold the queries that read these keys; or the cache is too long for the loops of a CPU device. */
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
@@ -489,7 +503,7 @@ typedef enum vkt_rope_order {
     VKT_ROPE_HALVES = 0, /* number i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
     VKT_ROPE_NEIGHBOURS  /* number 2i with 2i + 1 (the paper, GPT-J, Llama's own weights, Llama in GGUF files) */
 } vkt_rope_order;
-/* The options of rotary position embedding. Zero is the default. */
+/* The options of rotary position embedding. A member that is 0 selects its default. */
 typedef struct vkt_rope_params {
     vkt_rope_order order; /* which numbers of a head are a pair */
     uint32_t dims;        /* the first `dims` numbers of a head are rotated; even, at most D; 0: D */
@@ -513,13 +527,14 @@ typedef struct vkt_rope_params {
  *   converted first)
  * dx is dy, rotated by the negative angle.
  *
- * With heads and without split, x may be vkt_attention_packed's qkv: heads = 3 H and rotated = 2 H. With split, x may
- * be the output of a linear layer for tokens, and no copy is needed to put heads before tokens.
+ * With heads and without split, x may be the qkv of a vkt_attention_packed with H heads and without kv_heads: then
+ * heads = 3 H and rotated = 2 H. With split, x may be the output of a linear layer for tokens. The op then also puts
+ * heads before tokens, so no vkt_permute is needed.
  *
- * Precision: f_j is computed in f32, with the same roundings as in transformers and PyTorch. The angle is the exact
- * product, modulo 2 pi: up to position 2^20, sine and cosine have an error of one or two units in the last place of 1.
- * A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN also multiplies sine
- * and cosine by a number: multiply vkt_attention_params.scale by the square of this number.
+ * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
+ * angle is the exact product, modulo 2 pi. Up to position 2^20, sine and cosine have an error of one or two units in
+ * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
+ * also multiplies sine and cosine by a number: multiply vkt_attention_params.scale by the square of this number.
  *
  * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
@@ -529,10 +544,10 @@ VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p
 /* Looks up rows of a table by number (torch.nn.functional.embedding):
  *   ids (..) u32 ROWS of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; zeros where the id is not
  *   below V
- *   dtable[v] = sum of dy over the positions where the id is v, in a fixed order, without atomics: the same bits in
- *   every run. The gradient of row `padding` is 0. At most 2^21 ids.
- * vkt_embedding_channels: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, the layout that convolutions read. The op
- * writes this layout directly, because a conversion would cost more than the lookup. */
+ *   dtable[v] = sum of dy over the positions where the id is v. The sum has a fixed order, without atomics, so its bits
+ *   are the same in every run. The gradient of row `padding` is 0
+ * There are at most 2^21 ids. vkt_embedding_channels: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, the layout
+ * that convolutions read. The op writes this layout directly, because a conversion would cost more than the lookup. */
 VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 /* Looks up rows of quantized weights (rows,columns), which have no gradient:
@@ -540,11 +555,11 @@ VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tens
  *   below `rows` */
 VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
                                            uint32_t rows, uint32_t columns);
-/* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). It is
+/* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). The op is
  * vkt_embedding with the table x, without padding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
-/* The options of a hash grid. Zero is tiny-cuda-nn's default. */
+/* The options of a hash grid. A member that is 0 selects tiny-cuda-nn's default. */
 typedef struct vkt_hash_grid_params {
     uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0 means 16 */
     uint32_t features;        /* F, numbers per entry: 1, 2, 4 or 8; 0 means 2 */
@@ -553,8 +568,8 @@ typedef struct vkt_hash_grid_params {
     double per_level_scale;   /* b, at least 1; 0 means 2. (N_max / N_min)^(1 / (L - 1)) gives the finest resolution
                                * N_max */
 } vkt_hash_grid_params;
-#define VKT_HASH_GRID_MAX_LEVELS 32 /* most levels of a vkt_hash_grid */
-/* One level: four words, which vktrain.glsl reads as a uvec4. */
+#define VKT_HASH_GRID_MAX_LEVELS 32 /* largest number of levels of a vkt_hash_grid */
+/* One level of a hash grid. A shader with vktrain/vktrain.glsl reads these four words as a uvec4. */
 typedef struct vkt_hash_grid_level {
     uint32_t resolution; /* N: grid cells along an axis */
     uint32_t mask;       /* number of entries minus 1 if corners are hashed; 0: each corner has its own entry */
@@ -566,18 +581,21 @@ typedef struct vkt_hash_grid_level {
 VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
                                       vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
- * 2022, section 3, with its conventions; defaults are tiny-cuda-nn's):
+ * 2022, section 3). The conventions are those of the paper; the defaults are tiny-cuda-nn's:
  *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L * F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
  *   point outside counts as the nearest point inside. The table has the levels one after the other. The number of
  *   entries of a level is rounded up to a multiple of 8.
  *   y[n, l * F + f] = sum of w(c) * table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
- *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. A number less than 1e-9 below an integer
- *   counts as that integer.
+ *   N = floor(N_min b^l) is the number of cells along an axis, at most 2^23. If N_min b^l is less than 1e-9 below an
+ *   integer, N is that integer.
  *   u = N x, without an offset (tiny-cuda-nn adds 1/2 and uses N_min b^l - 1 instead of N_min b^l). The cell is
  *   floor(u), at most N - 1, so that x = 1 is the last corner. w(c) is the product over the axes of 1 - |u - c|.
  *   entry(l, c) = c_0 + (N + 1) * (c_1 + (N + 1) * c_2) if the (N + 1)^D corners are no more than 2^T,
  *   else (c_0 xor (2654435761 * c_1) xor (805459861 * c_2)) mod 2^T
- *   dtable sums over points in a fixed order, without atomics.
+ *   dtable[e,f] is the sum of w(c) * dy over the points and corners whose entry is e. Its bits are the same in every
+ *   run. On CPU devices each lane adds to a table of its own, in the order of the points. On GPUs, if batch and table
+ *   are not too large, lanes add 64-bit fixed-point numbers to one table by integer atomics. The order of additions
+ *   does not change a sum of integers.
  *   dx[d] = sum over levels, corners and features of N * dw(c)/du_d * table[..] * dy, with the derivative inside the
  *   cell. dx[d] is 0 if x is outside along axis d.
  * p may be NULL. */
@@ -595,30 +613,34 @@ typedef struct vkt_latent_grid_params {
  *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
  *   Texel (i,j) of the tile is sample n = i * columns + j
  *   Along an axis, texel k of the image is at (k + 1/2) / s - 1/2, and cell c has its centre at c. So the edges of grid
- *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be this position along
- *   the rows, and u along the columns. The cells around u are floor(u) and floor(u) + 1; a cell outside the grid is the
- *   nearest one inside. A tile that would reach beyond the s H x s W texels is moved inside.
+ *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be the position of a
+ *   texel along the height, and u its position along the width. The cells around u are floor(u) and floor(u) + 1. The
+ *   nearest cell inside replaces a cell outside the grid. A tile that would reach beyond the s H x s W texels is moved
+ *   inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
  *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
  *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
  *   section 4)
  * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
  * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
- * gets 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24 texels, or s H
- * or s W is above 2^24. Limits: a binding must hold one feature of the grid, and one feature of all texels (with
- * corners: four). */
+ * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24
+ * texels, or its number of columns is no multiple of 4, or s H or s W is above 2^24.
+ *
+ * Limits: a binding must hold one feature of the grid, and a binding must hold one feature of all texels (with corners:
+ * four). On CPU devices s is at most about 200 (with corners: 100) if tiles are large, because one invocation sums the
+ * gradient of a cell. With more than 16 features, this limit is lower. */
 VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor origin, const vkt_latent_grid_params *p);
-/* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
+/* Encodes points with sines and cosines of rising frequencies, as NeRF does (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0 means 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
  * The result is accurate to one or two units in the last place for every x, because 2^k x is reduced to one period
  * exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance, 10,000,000
- * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split more points into several batches. */
+ * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split so many points into several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
-/* The reduction of a loss to a scalar. A loss is over the real rows of the batch (the step's `rows`, along dimension
- * 0). Later rows do not count, and their gradient is 0. Names and defaults are those of torch.nn.functional. */
+/* The reduction of a loss to a scalar. A loss counts only the real rows of the batch: the first vkt_run.rows indices of
+ * dimension 0 (graph.h). Later rows have a gradient of 0. Names and defaults are those of torch.nn.functional. */
 typedef enum vkt_loss_reduction {
     VKT_LOSS_MEAN = 0,  /* the mean over the elements that count */
     VKT_LOSS_SUM,       /* the sum over the elements that count */
@@ -635,11 +657,11 @@ typedef enum vkt_loss_reduction {
  * Limits of the losses of labels, of vkt_argmax and of vkt_count_correct: a binding must hold one row of z, or up to 64
  * rows if z is larger than a binding and rows do not start at multiples of 256 bytes. A row of 2^25 classes fits on
  * every device. On CPU devices with subgroups of 8 lanes, there may be at most 10 million classes, because a work group
- * loops over a row (vkt_nll_loss does not). A BATCH_LAST z of more than 100,000 classes, or of more than 128 MiB, is
- * converted to ROWS: two more copies. */
+ * loops over a row. (vkt_nll_loss has no such limit, because it reads one number of each row.) A BATCH_LAST z of more
+ * than 100,000 classes, or of more than 128 MiB, is converted to ROWS: two more copies. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
-/* By default, a label of this value does not count. Labels are u32, so write it as (uint32_t)VKT_IGNORE_INDEX. */
+/* By default, a label of this value does not count. Labels are u32, so the label is (uint32_t)VKT_IGNORE_INDEX. */
 #define VKT_IGNORE_INDEX (-100)
 typedef struct vkt_cross_entropy_params {
     vkt_tensor weight;            /* (K) f32, one for each class; null: 1 */
@@ -660,13 +682,13 @@ typedef struct vkt_cross_entropy_params {
  *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
  *
  * If no label counts, the mean is NaN and its gradient is 0. A label that is neither a class nor the ignored value
- * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. It is 0
- * for labels that do not count, and after the real rows. `weight` has no gradient. */
+ * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. The
+ * losses of labels that do not count, and of labels after the real rows, are 0. `weight` has no gradient. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 typedef struct vkt_linear_cross_entropy_params {
     bool has_ignore_index; /* use ignore_index instead of VKT_IGNORE_INDEX */
     int32_t ignore_index;  /* with has_ignore_index: labels of this value, as u32, do not count */
-    bool sum;              /* the sum over the labels that count, not their mean */
+    bool sum;              /* true: the sum of the losses of the labels that count. false: their mean */
     vkt_tensor *count;     /* gets a scalar f32: the number of labels that count. NULL: not wanted */
 } vkt_linear_cross_entropy_params;
 /* Computes the cross-entropy, in nats, of labels whose logits are a linear layer of x, for instance the next tokens of
@@ -674,27 +696,28 @@ typedef struct vkt_linear_cross_entropy_params {
  *   x (..,D) f32, w (V,D) f32, labels (..) u32  ->  scalar
  *   loss = 1/norm sum over the labels that count of -log softmax(x[r] w^T)[labels[r]]
  *   norm = the number of labels that count; with `sum`: 1
- * D is a multiple of 4; p may be NULL. The result is that of vkt_cross_entropy of vkt_linear, with the same rules: rows
- * after the real ones do not count, nor do ignored labels; a label that is neither a class nor ignored makes the loss
- * NaN; if no label counts, the mean is NaN and its gradient 0.
+ * D is a multiple of 4; p may be NULL. The rules are those of vkt_cross_entropy after vkt_linear. Rows after the real
+ * rows do not count, and neither do ignored labels. A label that is neither a class nor ignored makes the loss NaN. If
+ * no label counts, the mean is NaN and its gradient is 0.
  *
- * The logits of all rows are never stored. The rows whose labels count are computed in slices, whose logits share some
- * 64 MiB. Slices without such rows are left out, except in the first two runs, which measure all slices. After
- * vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is only a part of the graph's
- * loss, and with vkt_gradients, the logits are computed again. The loss of several batches is the sum of their `sum`s
- * divided by the sum of their counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types.
- * VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row, or a row of x or w; or
- * there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
+ * The logits of all rows are never stored. The rows whose labels count are computed slice by slice, and the logits of
+ * all slices share about 64 MiB of memory. Slices without such rows are left out, except in the first two runs, which
+ * measure all slices. After vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is
+ * only a part of the graph's loss, and with vkt_gradients, the logits are computed again. For the mean loss of several
+ * batches, set `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit.
+ * VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row,
+ * or a row of x or w; or there are more labels or classes than the loops of a CPU device can visit (see
+ * vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
- * vkt_linear_quantized, and outputs = V. The weights have no gradient. They are unpacked in parts, each of at most 32
- * MiB after unpacking. VKT_E_ARG: an unknown format. */
+ * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads
+ * them, or a dispatch unpacks them in parts, each of at most 32 MiB after unpacking. VKT_E_ARG: an unknown format. */
 VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor labels,
                                             const vkt_linear_cross_entropy_params *p);
 VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,
                                                       uint32_t outputs, vkt_tensor labels,
                                                       const vkt_linear_cross_entropy_params *p);
-/* Computes vkt_cross_entropy from log-probabilities y of any origin. p must not have label_smoothing:
+/* Computes vkt_cross_entropy from log-probabilities y instead of logits. p must not have label_smoothing:
  *   loss = -sum_b w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
 
@@ -703,9 +726,9 @@ VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const 
  *   l1          |d|                                           dy = sign(d), 0 at 0
  *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2    dy = |d| < beta ? d / beta : sign(d)
  *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
- * dy is multiplied by dloss and divided like the loss. The target's gradient is -dy. beta and delta are positive
- * (torch: 1). The losses that follow vkt_mse in this file give their targets no gradient: if such a target depends on a
- * parameter, vkt_backward fails. */
+ * dy is also multiplied by dloss, and divided by the divisor of the reduction. The target's gradient is -dy. beta and
+ * delta are positive (torch: 1). The losses after vkt_mse in this file give their targets no gradient: if such a target
+ * depends on a parameter, vkt_backward fails. */
 VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,
@@ -713,10 +736,11 @@ VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor tar
 VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
                                   vkt_loss_reduction reduction);
 /* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients into one node under these
- * conditions. y comes from 1 to 4 vkt_linear of at most 128 features, with vkt_relu between them, or from vkt_mlp. y
- * and the values between these ops are not kept and have no other reader. All of them, and the network's input, are
- * BATCH_LAST. The target depends on no parameter. The network's input and the target have at most 128 MiB each.
- * VKT_NO_FUSE=1, when the graph is created, switches this off. */
+ * conditions. y comes from vkt_mlp, or from a chain of vkt_linear of at most 128 features, with vkt_relu between them.
+ * (Of a longer chain, only the last four vkt_linear are fused.) y and the values between the fused ops are not kept and
+ * have no other reader. These values and the input of the fused ops are BATCH_LAST. The target depends on no parameter.
+ * The input of the fused ops and the target have at most 128 MiB each. The variable VKT_NO_FUSE=1 in the environment
+ * switches the fusion off for a graph that is created afterwards. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in
  * torch. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */
@@ -728,8 +752,8 @@ VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tens
 VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_tensor target,
                                                         vkt_tensor pos_weight, vkt_loss_reduction reduction);
 /* Computes the Kullback-Leibler divergence of a target t from log-probabilities y: t (log t - y), where 0 log 0 is 0,
- * and dy = -t. With log_target, t is a logarithm too: e^t (t - y), and dy = -e^t. VKT_LOSS_BATCHMEAN is the mean of the
- * divergences of the rows. */
+ * and dy = -t. With log_target, t is a logarithm, too: the loss is e^t (t - y), and dy = -e^t. VKT_LOSS_BATCHMEAN is
+ * the mean of the divergences of the rows. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
 /* Computes the squared error relative to y^2. It is for targets of high dynamic range, for instance noisy radiance:
@@ -740,21 +764,22 @@ VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, boo
 VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
                                         vkt_loss_reduction reduction);
 
-/* Computes the index of the largest element of each row: z (B,K) -> (B) u32 ROWS. At a tie it is the first index. NaN
- * counts as largest. */
+/* Computes the index of the largest element of each row: z (B,K) -> (B) u32 ROWS. If several elements are largest, the
+ * result is the first of their indices. NaN counts as larger than any number. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
 /* Computes the index of the largest element along one axis of x, of any shape -> u32 ROWS. Ties and NaN are as in
  * vkt_argmax. With `keepdim` the axis is 1 in the result, else it is removed. A negative axis counts from the end. The
- * last axis is fastest; another axis is moved to the end first. */
+ * last axis takes the least time, because any other axis is first moved to the end by a copy. */
 VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim);
 /* Counts the real rows b with argmax(z[b]) == t[b] -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
-/* Gather the samples that the step selects from a table. `rows` is the number of real rows of the step:
+/* Gather samples from a table. In the formula, `first` is vkt_run.first. `rows` is the number of real rows (graph.h):
  *   out[b] = scale[c] table[order[first + b]] + shift[c] for channel c if b < rows, else 0
  *   table (M, pitch) u8 or f16, or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
- *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W), or (F) with one
- *   channel. scale and shift have C values each. A NULL scale means 1, a NULL shift means 0.
+ *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W) with at most 16
+ *   channels, or (F), which counts as one channel. scale and shift have a number for each channel. A NULL scale means
+ *   1, a NULL shift means 0.
  * vkt_gather_labels: table (M) u32 -> (batch) u32, 0 for b >= rows.
  * vkt_gather_ids gathers whole numbers: table (M, length) u32 -> (batch, length) u32, ROWS, 0 for b >= rows. If
  * `packed`, the table is (M, length / 2 rounded up) u32. Each of its words has two numbers of 16 bits, the first one in
@@ -774,7 +799,7 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
 
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape. Its type is x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
+ * shape. `external` has x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
  * magnitudes from 65520 on become infinity. Every run of a program does the copy, even if no op reads x. When the run
  * is done, later submissions can read the array. The copy has no gradient. A graph writes an array once and reads it
  * nowhere, so no result depends on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses
@@ -784,10 +809,10 @@ VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
 /* Copies rows into an array at a row that the device knows, for instance new keys into a cache:
  *   x (..,T,D) f32, cache (..,C,D) f32 made by vkt_external, first u32 (1)
  *   cache[..,first + t,:] = x[..,t,:]. Rows from C on are left out. All other rows stay as they are
- * D is a multiple of 4, and T is at most C. Returns the cache with the new rows, which later ops of the graph may read.
- * They must not read `cache` itself, and the graph must write `cache` only once. Otherwise the rules of vkt_write
- * apply: every run does the copy, and no other external may have the same memory. A gradient that would pass through
- * this op is VKT_E_UNSUPPORTED. VKT_E_SHAPE, VKT_E_DTYPE: operands that do not fit. */
+ * D is a multiple of 4, and T is at most C. Returns the cache with the new rows. Later ops of the graph may read this
+ * value, but must not read `cache` itself, and the graph must write `cache` only once. The other rules are those of
+ * vkt_write: every run does the copy, and no other external may have the same memory. A gradient that would pass
+ * through this op is VKT_E_UNSUPPORTED. VKT_E_SHAPE, VKT_E_DTYPE: operands that do not fit. */
 VKT_API vkt_tensor vkt_append(vkt_graph *g, vkt_tensor x, vkt_tensor cache, vkt_tensor first);
 
 #ifdef __cplusplus

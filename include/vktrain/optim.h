@@ -11,51 +11,53 @@ extern "C" {
 /* The kind of an optimizer. The comment of vkt_update has the formulas. ORDER: test cases contain these numbers, and
  * tests choose a random kind from VKT_ADAM to VKT_NADAM, so add a new kind at the end. */
 typedef enum vkt_optimizer_kind {
-    VKT_SGD = 0,             /* with momentum, dampening, Nesterov's form */
+    VKT_SGD = 0,             /* optional: momentum, dampening, Nesterov's form */
     VKT_ADAM,                /* weight decay is L2 */
     VKT_ADAMW,               /* weight decay is decoupled */
     VKT_NADAM,               /* Adam with Nesterov's momentum */
-    VKT_RMSPROP,             /* plain, centered, with momentum */
+    VKT_RMSPROP,             /* optional: centered, momentum */
     VKT_ADAGRAD,             /* the sum of all squares, without decay */
     VKT_OPTIMIZER_KIND_COUNT /* number of kinds */
 } vkt_optimizer_kind;
 
-/* The settings in which a parameter group differs from its optimizer. VKT_ZERO stands for the number 0. */
+/* The settings that a parameter group has instead of those of its optimizer. VKT_ZERO stands for the number 0. */
 #define VKT_PARAM_GROUPS 8 /* maximum number of groups */
 typedef struct vkt_param_group {
     float lr_factor;    /* multiplies the run's lr; 0 counts as 1. VKT_ZERO: only the moments change */
     float weight_decay; /* replaces the optimizer's weight decay; 0: no decay */
 } vkt_param_group;
 
-/* An optimizer. In each member, 0 means torch's default, or with `keras` the default of Keras 3. VKT_ZERO stands for
- * the number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
+/* An optimizer. A number of 0 selects torch's default, or with `keras` the default of Keras 3. VKT_ZERO stands for the
+ * number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* 0 means no decay, but for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: no decay */
-    bool decoupled;            /* decoupled weight decay as in AdamW, for any kind; else L2, added to the gradient */
-    bool keras;                /* use the formula and defaults of Keras 3 */
+    bool decoupled;            /* true: decoupled weight decay, for any kind. false: L2 (weight decay is added to the
+                                * gradient), but AdamW is always decoupled. Keras decouples for all kinds, so
+                                * vkt_optimizer_preset sets this member for Keras */
+    bool keras;                /* use the formula and the default numbers of Keras 3 */
     float momentum;            /* of SGD and RMSprop */
-    float dampening;           /* of SGD */
+    float dampening;           /* of SGD (torch) */
     bool nesterov;             /* of SGD: Nesterov's form; needs momentum > 0 and dampening 0 */
-    bool centered;             /* of RMSprop */
-    double alpha;              /* of RMSprop; 0 means 0.99 (torch) or 0.9 (keras, as rho) */
+    bool centered;             /* of RMSprop: subtract the square of the mean gradient from the mean square */
+    double alpha;              /* of RMSprop; 0 means 0.99 (torch) or 0.9 (keras, where its name is rho) */
     double beta1, beta2;       /* of Adam, AdamW and NAdam; 0 means 0.9 and 0.999 */
     bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far instead of v */
-    double momentum_decay;     /* of NAdam; 0 means 0.004 (torch) or 1 (keras) */
+    double momentum_decay;     /* of NAdam, at most 1000; 0 means 0.004 (torch) or 1 (keras) */
     float lr_decay;            /* of Adagrad (torch) */
     float initial_accumulator; /* of Adagrad: initial s, set by vkt_store_create; 0 means 0 (torch) or 0.1 (keras) */
     float eps;                 /* of all kinds but SGD; 0 means 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
-    float clip_norm;           /* > 0: all gradients are scaled down if their common norm is above this */
+    float clip_norm;           /* > 0: all gradients are scaled down if their norm, all together, is above clip_norm */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
                                 * clip_norm */
     uint32_t micro_batches;    /* number of runs in one step; 0 counts as 1 */
     vkt_param_group groups[VKT_PARAM_GROUPS]; /* the groups that vkt_set_group refers to */
 } vkt_optimizer;
 
-/* Appends the update of all parameters. One dispatch changes all of them. If they do not fit into one binding, they are
- * split into parts that fit, with one dispatch for each part. Call it once in a graph, after vkt_backward (else
- * VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a parameter, g its gradient, and t the
- * number of the step, from 1.
+/* Appends the update of all parameters that are not frozen. One dispatch changes all of them. If the parameters do not
+ * fit into one binding, they are split into parts that fit, with one dispatch for each part. Call it once in a graph,
+ * after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a parameter and g
+ * its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor of the group.
  *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf);
  *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
@@ -74,49 +76,50 @@ typedef struct vkt_optimizer {
  *            torch  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
  *            keras  p -= lr g / sqrt(s + eps)
  * Before these formulas, g is clipped: by value, or by the factor clip_norm / (norm + 1e-6) if this factor is below 1
- * (vkt_metrics.grad_norm is the norm). Weight decay comes after clipping, but still before these formulas: g += wd * p,
- * or p -= lr * wd * p if it is decoupled.
+ * (vkt_metrics.grad_norm is the norm). After clipping, but before these formulas, the weight decay wd is applied:
+ * g += wd * p, or p -= lr * wd * p if the decay is decoupled.
  *
  * With micro_batches = k, a run multiplies its gradients by its number of rows and adds them to VKT_PART_GRADIENT_SUM.
- * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. If
- * the loss is a mean over rows, and no op mixes rows as a batch norm does, such a step equals the step of one batch
- * with all these rows, except for rounding. If the loss is a mean over other terms, for instance over the labels that
- * count in a language model, vkt_run.terms is their number in a run, and takes the place of the number of rows. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k
- * runs is checked for overflow. If it overflows, the step is skipped, and the gradients of all k runs are dropped.
+ * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. Such
+ * a step equals the step of one batch with all these rows, except for rounding, under two conditions: the loss is a
+ * mean over rows, and no op mixes rows, as a batch norm does. If the loss is a mean over other terms, for instance over
+ * the labels that count in a language model, vkt_run.terms is their number in a run. It then takes the place of the
+ * number of rows. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k runs is checked for
+ * overflow. If the sum overflows, the step is skipped, and the gradients of all k runs are dropped.
  *
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these
  * optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the
  * Convergence of Adam and Beyond, 2018, for amsgrad.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
-/* Publishes the parameters after the update, in every run that completes a step: copies them to another part of the
- * store, VKT_PART_PUBLISHED. Programs made with vkt_program_params.published read this copy. Between two completed
- * steps (micro-batches, skipped steps) the copy does not change, so inference between training runs always sees a whole
- * step.
+/* Publishes the parameters after the update, in every run that completes a step: copies or averages them into another
+ * part of the store, VKT_PART_PUBLISHED. Programs made with vkt_program_params.published read this part. In runs that
+ * complete no step (other micro-batches, skipped steps), the part does not change. So inference between training runs
+ * always sees a whole step.
  *   published = decay published + (1 - decay) p;  after the first step, or if decay is 0: published = p
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
- * (running statistics) are copied, not averaged. It needs as many dispatches as vkt_update. Call it after vkt_update,
- * once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay outside [0,1). (PyTorch documentation of
- * torch.optim.swa_utils.AveragedModel, which copies buffers too.) */
+ * (running statistics) are copied, not averaged. This takes one dispatch, or one for each part that fits into a
+ * binding. Call vkt_publish after vkt_update, once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay outside [0,1).
+ * (PyTorch documentation of torch.optim.swa_utils.AveragedModel, which copies buffers too.) */
 VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
 /* ---- groups and freezing of declared parameters, by name; '*' stands for any text ----------------------------- */
 
 /* Puts all parameters whose names match `pattern` into the group vkt_optimizer.groups[group]. A parameter in no group
- * uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update (else
- * VKT_E_STATE). For instance, this removes the decay of biases:
+ * uses the optimizer's own settings. If two calls match a parameter, the later call counts. Call it before vkt_update
+ * (else VKT_E_STATE). For instance, this call removes the decay of biases:
  *   vkt_set_group(g, "*.bias", 0);                          with groups[0] = { .weight_decay = 0 }
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
-/* Freezes all parameters whose names match `pattern`. They have no gradient, and the update does not change them or
- * their moments. A node that only these gradients would need is not computed. Frozen parameters need not influence the
- * loss. Call it before vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same
- * store may train parameters that this graph freezes. */
+/* Freezes all parameters whose names match `pattern`. Frozen parameters have no gradient, and the update does not
+ * change them or their moments. Nodes that would only compute such gradients are left out. Frozen parameters need not
+ * influence the loss. Call it before vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph
+ * over the same store may train parameters that this graph freezes. */
 VKT_API vkt_result vkt_freeze(vkt_graph *g, const char *pattern);
 
 /* ---- presets ----------------------------------------------------------------------------------------------------- */
 
-/* Returns an optimizer with all defaults of the preset's library filled in. */
+/* Returns an optimizer of this kind, with all defaults of the preset's library filled in. */
 VKT_API vkt_optimizer vkt_optimizer_preset(vkt_optimizer_kind kind, vkt_preset preset);
 /* Returns the default learning rate of the preset's library. For SGD of torch this is 0.001, the default in PyTorch's
  * documentation. */

@@ -8,7 +8,7 @@
  *     vkt_dataset_from_texts(texts, vocab, &(vkt_sequence_params){ .maxlen = 300 }, &train);
  *
  * Definitions are those of Keras' Tokenizer, pad_sequences and text data sets (keras.preprocessing, keras.datasets).
- * Texts are UTF-8; other bytes are kept as they are.
+ * Texts are UTF-8. Vocabularies keep other bytes as they are; alphabets refuse them.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -54,41 +54,42 @@ VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classe
 
 /* ---- the vocabulary ---- */
 
-#define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* Keras' set: the apostrophe is part of a word */
+#define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* as in Keras: an apostrophe separates no words */
 
 /* Ids that do not stand for words of the vocabulary. */
 enum {
-    VKT_ID_PAD = 0,    /* fills a sequence up */
+    VKT_ID_PAD = 0,    /* fills sequences up, by default */
     VKT_ID_START = 1,  /* starts a sequence */
     VKT_ID_UNKNOWN = 2 /* a word that the vocabulary does not have */
 };
 
-/* The options of a vocabulary. Zero is Keras' default, except for index_from. */
+/* The options of a vocabulary. A member that is 0 selects the default of Keras, except for index_from. */
 typedef struct vkt_vocab_params {
-    uint32_t num_words;  /* every id is below this, and rarer words become VKT_ID_UNKNOWN; 0: all words */
-    uint32_t index_from; /* id of the most frequent word, at least 3; 0 means 3. (In Keras' own data sets this id is 4,
-                          * because ranks count from 1 there, and id 3 is unused) */
-    bool keep_case;      /* Keras: lower=False */
+    uint32_t num_words;  /* every id is below num_words; words without an id become VKT_ID_UNKNOWN. 0: no limit */
+    uint32_t index_from; /* id of the most frequent word, at least 3; 0 means 3. (In the data sets of Keras, id 3 is not
+                          * used, and the most frequent word has id 4) */
+    bool keep_case;      /* do not change words to lower case (Keras: lower=False) */
     const char *filters; /* ASCII characters that separate words, as blanks do; NULL: VKT_TEXT_FILTERS */
 } vkt_vocab_params;
 
 /* Words and their ids. */
 typedef struct vkt_vocab vkt_vocab;
 
-/* Counts the words of `n` texts and numbers them from index_from on, by falling frequency. Of words with the same
- * frequency, the word that was seen first comes first. Without keep_case, a text is changed to lower case: the letters
- * of ASCII, and those of Latin-1, Latin Extended-A, modern Greek and Cyrillic whose capital and small letter both have
- * two UTF-8 bytes. Filtered characters become blanks, and blanks separate words. `params` may be NULL. */
+/* Counts the words of `n` texts and numbers the words from index_from on, by falling frequency. Of words with the same
+ * frequency, the word that was seen first comes first. Blanks and the characters of `filters` separate words. Without
+ * keep_case, words change to lower case: the letters of ASCII, Latin-1, Latin Extended-A, modern Greek and Cyrillic. A
+ * letter outside of ASCII changes only if its capital and small form have two UTF-8 bytes each. `params` may be NULL.
+ */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
 VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with the vocabulary stay valid */
 /* Returns V, the number of rows that an embedding needs. Every id of a word is below V. */
 VKT_API uint32_t vkt_vocab_size(const vkt_vocab *v);
-/* Returns the word of an id, valid as long as the vocabulary, and in *count (may be NULL) how often the word was
- * counted. Returns NULL for an id without a word. */
+/* Returns the word of an id; NULL for an id without a word. The text is valid as long as the vocabulary. *count (may be
+ * NULL) gets the frequency of the word. */
 VKT_API const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *count);
-/* Returns the id of a word; VKT_ID_UNKNOWN if the vocabulary does not have this word. Without keep_case, the vocabulary
- * has words in lower case only. */
+/* Returns the id of a word; VKT_ID_UNKNOWN if the vocabulary does not have this word. `word` is compared as it is, so
+ * without keep_case it must be in lower case. */
 VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
 /* Encodes a text. Writes the ids of its first `capacity` words to `ids`, and the number of all its words to *n.
  * VKT_E_NOMEM. */
@@ -100,7 +101,7 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
  *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
  *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
  *     62304 the                                                   count and word, by falling count
- * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form; the message calls the text `name` and has the
+ * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form; the message has `name` and the number of the
  * line. */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
@@ -109,40 +110,41 @@ VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, c
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
 
-/* ---- characters, for a model that writes letter by letter ---- */
+/* ---- characters, for a model that generates text character by character ---- */
 
 /* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
 typedef struct vkt_alphabet vkt_alphabet;
 
-/* Finds the different characters of a text of n bytes. VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has
- * the number of the byte, from 0). An alphabet made from all characters of another alphabet is equal to it. */
+/* Finds the different characters of a text of n bytes. A text of all characters of an alphabet makes an equal alphabet.
+ * VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has the offset of the byte). */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
 VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */
 /* Returns a character as UTF-8, valid as long as the alphabet; NULL if no character has this id. */
 VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
 /* Encodes a text of n bytes. Writes the ids of its first `capacity` characters to `ids`, and the number of all its
- * characters to *count. VKT_E_FORMAT, not logged: the alphabet does not have a character, or the text is not UTF-8.
- * Then *count is the number of characters before the error. */
+ * characters to *count. VKT_E_FORMAT: the alphabet does not have a character of the text, or the text is not
+ * UTF-8. This error is not logged, and *count is then the number of characters before the error. */
 VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, size_t n, uint32_t *ids,
                                        uint32_t capacity, uint32_t *count);
 
 /* ---- sequences of one length ---- */
 
-/* The options of sequences. Zero is Keras' default. */
+/* The options of sequences. A member that is 0 selects the default of Keras. */
 typedef struct vkt_sequence_params {
-    uint32_t maxlen;      /* L; 0: the longest of the texts */
-    bool padding_post;    /* Keras: padding='post'. Else shorter sequences are filled up at their front */
-    bool truncating_post; /* Keras: truncating='post'. Else longer sequences lose ids at their front */
+    uint32_t maxlen;      /* L; 0: the length of the longest sequence */
+    bool padding_post;    /* fill sequences up at their end, else at their front (Keras: padding='post') */
+    bool truncating_post; /* cut ids off at the end, else at the front (Keras: truncating='post') */
     uint32_t value;       /* the id that fills sequences up */
-    bool no_start;        /* no VKT_ID_START, as in Keras' texts_to_sequences. Else each text gets VKT_ID_START in
-                           * front, as in Keras' data sets, before it is cut or filled up */
+    bool no_start;        /* true: sequences have no VKT_ID_START, as in texts_to_sequences of Keras. false: each
+                           * sequence begins with VKT_ID_START, as in the data sets of Keras, before it is cut or
+                           * filled up */
 } vkt_sequence_params;
 
-/* Cuts or fills n ids to p->maxlen (at least 1), as Keras' pad_sequences. */
+/* Cuts or fills up a sequence of n ids. `out` gets p->maxlen ids (at least 1). Keras calls this pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
 /* Makes the row of one text as vkt_dataset_from_texts does. The row has params->maxlen ids (at least 1). *words gets
- * the number of words of the text, and *unknown the number of those that the vocabulary does not have. `words` and
+ * the number of words of the text, and *unknown the number of words that the vocabulary does not have. `words` and
  * `unknown` may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);

@@ -9,13 +9,13 @@
  *
  * A GGUF file has the parameters of its tokenizer under tokenizer.ggml.*; tokenizer.ggml.model must be "gpt2". The ids
  * are the same as those of Hugging Face's `tokenizers` for the same model. docs/tokenizer.md explains how this is
- * checked, and in what other programs differ.
+ * checked, and where other programs differ.
  *
  * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model needs this; (3) a
  * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token at first. Then
- * merges join neighbouring tokens until no merge applies: always the merge of the lowest rank, and the leftmost of
- * equal ranks. Sources: Sennrich, Haddow and Birch, Neural Machine Translation of Rare Words with Subword Units (2016);
- * Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.2.
+ * merges join neighbouring tokens until no merge applies. The merge of the lowest rank comes first; of equal ranks, the
+ * leftmost merge comes first. Sources: Sennrich, Haddow and Birch, Neural Machine Translation of Rare Words with
+ * Subword Units (2016); Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.2.
  *
  * A text is bytes with a length, and may contain NULs. Bytes that are not UTF-8 are kept: a piece may contain them. The
  * regular expression treats each of these bytes as U+FFFD. (Programs in Python replace such bytes by U+FFFD before they
@@ -37,28 +37,27 @@ extern "C" {
 /* The kind of a token. The values are those of GGUF's tokenizer.ggml.token_type. */
 typedef enum vkt_token_kind {
     VKT_TOKEN_NORMAL = 1,       /* ordinary text */
-    VKT_TOKEN_UNKNOWN = 2,      /* as normal */
+    VKT_TOKEN_UNKNOWN = 2,      /* handled like a normal token */
     VKT_TOKEN_CONTROL = 3,      /* a special token; found in a text only with VKT_TOKENS_SPECIAL */
-    VKT_TOKEN_USER_DEFINED = 4, /* always found in a text as a whole, before the text is split */
-    VKT_TOKEN_UNUSED = 5,       /* as normal */
-    VKT_TOKEN_BYTE = 6          /* as normal */
+    VKT_TOKEN_USER_DEFINED = 4, /* found in a text before the text is split; in chats see vkt_tokenizer_chat */
+    VKT_TOKEN_UNUSED = 5,       /* handled like a normal token */
+    VKT_TOKEN_BYTE = 6          /* handled like a normal token */
 } vkt_token_kind;
 
 /* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
-    const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. Each byte of a normal token is written as one
-                                    * character, as GPT-2 does it: "Ġthe" is " the". Control tokens, user-defined
-                                    * tokens, and tokens with a character that is not one of these 256, are written
-                                    * unchanged */
+    const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. A normal token has one character for each byte,
+                                    * one of the 256 that GPT-2 uses: "Ġthe" is " the". Control tokens, user-defined
+                                    * tokens, and tokens with any other character, stand for their own bytes */
     uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
-    const vkt_gguf_string *merges; /* (n_merges): two tokens and a blank between them, by rising rank */
+    const vkt_gguf_string *merges; /* (n_merges): two tokens with a blank between them, by rising rank */
     uint32_t n_merges;             /* number of merges */
     const char *pre;               /* which regular expression splits texts:
                                     *   "gpt-2"      GPT-2
-                                    *   "smollm"     SmolLM: digits one by one, then as GPT-2
-                                    *   "llama-bpe"  Llama 3: up to three digits together; a piece that is a token stays whole
-                                    *   "qwen2"      Qwen 2 to 3: digits one by one; texts first become NFC */
+                                    *   "smollm"     SmolLM: each digit is a piece; otherwise like "gpt-2"
+                                    *   "llama-bpe"  Llama 3: 1 to 3 digits a piece; a piece that is a token stays whole
+                                    *   "qwen2"      Qwen 2 to 3: each digit is a piece; texts are normalized (NFC) */
     const uint32_t *bos, *eos, *unk, *pad; /* ids of these tokens; NULL: the model has none */
     bool add_bos;                          /* texts begin with bos: see VKT_TOKENS_BOS */
 } vkt_tokenizer_params;
@@ -77,31 +76,32 @@ VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenize
  * not "gpt2". Also the errors of vkt_tokenizer_create. */
 VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
-/* Return the number of ids, and the largest number of bytes that one token stands for. */
+/* Returns the number of ids. */
 VKT_API uint32_t vkt_tokenizer_size(const vkt_tokenizer *t);
+/* Returns the largest number of bytes that one token stands for. */
 VKT_API size_t vkt_tokenizer_longest(const vkt_tokenizer *t);
-/* Return the ids that vkt_tokenizer_params names; VKT_NO_TOKEN if the model has none. */
+/* Return the ids of these tokens (vkt_tokenizer_params); VKT_NO_TOKEN if the model has no such token. */
 VKT_API uint32_t vkt_tokenizer_bos(const vkt_tokenizer *t);
 VKT_API uint32_t vkt_tokenizer_eos(const vkt_tokenizer *t);
 VKT_API uint32_t vkt_tokenizer_unk(const vkt_tokenizer *t);
 VKT_API uint32_t vkt_tokenizer_pad(const vkt_tokenizer *t);
-/* Returns the bytes that an id stands for, and their number in *bytes (may be NULL). They are valid as long as the
- * tokenizer, and a NUL follows them. NULL: no token has this id. */
+/* Returns the bytes that an id stands for; NULL: no token has this id. A NUL follows the bytes. *bytes (may be NULL)
+ * gets the number of the bytes. The bytes are valid as long as the tokenizer. */
 VKT_API const char *vkt_tokenizer_token(const vkt_tokenizer *t, uint32_t id, size_t *bytes);
 /* Returns the kind of an id; 0: no token has this id. */
 VKT_API vkt_token_kind vkt_tokenizer_kind(const vkt_tokenizer *t, uint32_t id);
-/* Returns the id of the token that stands for these bytes, for instance of "<|im_end|>"; VKT_NO_TOKEN: there is none.
- */
+/* Returns the id of the token that stands for these bytes, for instance for "<|im_end|>"; VKT_NO_TOKEN: there is no
+ * such token. */
 VKT_API uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 
 /* ---- texts to ids ---- */
 
-/* A growing list of ids. A zeroed list is empty. Functions append to it. After an error the list is as before. */
+/* A growing list of ids. A zeroed list is empty. Functions append to the list. After an error the list is unchanged. */
 typedef struct vkt_tokens {
     uint32_t *ids;       /* (n) */
     uint8_t *marks;      /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
     size_t n;            /* number of ids */
-    size_t room;         /* ids for which there is memory */
+    size_t room;         /* number of ids for which there is memory */
     vkt_allocator alloc; /* the allocator of the tokenizer that appended first; the allocator must outlive the list */
 } vkt_tokens;
 VKT_API void vkt_tokens_release(vkt_tokens *list); /* frees the memory, and empties the list */
@@ -117,8 +117,8 @@ enum {
  * there is such a byte. Time O(n log n), whatever the text. VKT_E_ARG: a NULL, or 2^31 bytes or more. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_encode(const vkt_tokenizer *t, const char *text, size_t bytes, uint32_t flags,
                                         vkt_tokens *list);
-/* Returns whether the vocabulary has a token for each of the 256 bytes. If it does, decoding the ids of a text gives
- * the same bytes again (with "qwen2": the bytes of the normalized text). */
+/* Returns whether the vocabulary has a token for each of the 256 bytes. If so, decoding the ids of a text gives the
+ * bytes of the text again (with "qwen2": the bytes of the normalized text). */
 VKT_API bool vkt_tokenizer_covers(const vkt_tokenizer *t);
 
 /* ---- ids to texts ---- */
@@ -132,10 +132,11 @@ VKT_API vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *
  * is held back until it is complete. A zeroed stream is at its start. */
 typedef struct vkt_token_stream {
     char held[4];      /* the bytes that are held back */
-    uint32_t n_held;   /* their number */
+    uint32_t n_held;   /* number of these bytes */
     bool skip_special; /* set by the caller: leave control tokens out */
 } vkt_token_stream;
-/* Writes the bytes that can be printed now, and a NUL. Bytes that can no longer become UTF-8 are written as they are.
+/* Decodes the next id. Writes to `out` the bytes that can be printed now, and a NUL. Bytes that can no longer become
+ * UTF-8 are written as they are.
  * `room` is the size of `out`, at least vkt_tokenizer_longest(t) + 4. VKT_E_ARG: a NULL, or `room` is too small, or the
  * id is too large. */
 VKT_API vkt_result vkt_tokenizer_stream(const vkt_tokenizer *t, vkt_token_stream *stream, uint32_t id, char *out,
@@ -157,11 +158,11 @@ typedef enum vkt_chat_template {
     VKT_CHAT_SMOLLM2,    /* chatml; without a system message at the start, SmolLM2's own system message comes first */
     VKT_CHAT_QWEN2,      /* as SMOLLM2, but with the system message of Qwen2 */
     VKT_CHAT_QWEN2_5,    /* as SMOLLM2, but with the system message of Qwen2.5 */
-    VKT_CHAT_QWEN3,      /* chatml; answers before the last question lose their block <think>, later answers keep it,
-                          * and the last message always has one */
-    VKT_CHAT_LLAMA3      /* bos, then <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|> for each message;
-                          * blanks around the content are removed. This is the form of Llama 3; Llama 3.1 and 3.2 add a
-                          * system message with dates */
+    VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>; later answers
+                          * keep their block. If a later answer ends the chat, it always has a block */
+    VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
+                          * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Blanks around the content
+                          * are removed. (Llama 3.1 and 3.2 also have a system message with dates.) */
 } vkt_chat_template;
 
 /* Returns the template of a name: "chatml", "smollm2", "qwen2", "qwen2.5", "qwen3", "llama3"; 0 for another name. */
@@ -175,15 +176,15 @@ enum {
     VKT_CHAT_ASK = 4,     /* the ids end with the start of an answer, which the model continues */
     VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: the start of the answer has an empty block <think> */
 };
-/* Appends the ids of a chat of n messages. list->marks is 1 for the ids of answers. Such an id contains a byte of the
- * content of an assistant's message, or of the token that ends the message (<|im_end|>, <|eot_id|>). `flags`:
- * VKT_CHAT_ASK, VKT_CHAT_NO_THINK and VKT_TOKENS_SPECIAL. VKT_TOKENS_SPECIAL concerns only special tokens that are
- * written in the contents. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL, another role, or
- * no message. VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
+/* Appends the ids of a chat of n messages. list->marks is 1 for each id with a byte of an assistant's answer, or of the
+ * token that ends the answer (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK, VKT_CHAT_NO_THINK and VKT_TOKENS_SPECIAL.
+ * Without VKT_TOKENS_SPECIAL, control tokens and user-defined tokens of the form <|name|> in the contents are ordinary
+ * text. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL, another role or template than those
+ * above, or no message. VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
-/* Writes the same chat as a text to *text, for a log or a test. vkt_text_release frees *text. Errors as for
- * vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. `host` may be NULL. */
+/* Writes to *text the text that vkt_tokenizer_chat encodes, for a log or a test. vkt_text_release frees *text. The
+ * errors are those of vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. `host` may be NULL. */
 VKT_API vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt_chat_message *messages,
                                  size_t n, uint32_t flags, char **text);
 

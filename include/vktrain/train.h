@@ -4,12 +4,12 @@
  *   vkt_trainer_fit      trains epochs, with validation, early stopping and checkpoints, and restores the best weights
  *   vkt_trainer_save     writes the weights as safetensors, under PyTorch's names
  *
- * The loss of an epoch is the mean over its samples, or over the terms of its samples (vkt_dataset_params.terms). An
- * accuracy is the fraction of the samples whose class is correct. The same seed, data, device and settings give the same bits,
- * also if a run was killed and resumed.
+ * The loss of an epoch is the mean over its samples: the loss of a batch is weighted by its number of samples, or by
+ * the terms of its samples (vkt_dataset_params.terms). An accuracy is the fraction of the samples whose predicted class
+ * is correct. The same seed, data, device and settings give the same bits, also if a run was killed and resumed.
  *
- * Threads: one at a time per trainer. The library prints nothing: callbacks report the progress. vkt_progress has
- * ready-made callbacks that write to a stream of the caller. */
+ * Threads: one thread at a time per trainer. The library prints nothing: callbacks report the progress. vkt_progress
+ * has ready-made callbacks that write to a stream of the caller. */
 #ifndef VKTRAIN_TRAIN_H
 #define VKTRAIN_TRAIN_H
 
@@ -25,15 +25,16 @@
 extern "C" {
 #endif
 
-/* Computes the loss, a mean over the real rows, from the model's output y, its input x, the batch's labels (B) and
- * targets (B,K). Labels or targets are null if the data set has none. */
+/* Adds the loss of a batch to the graph, and returns it: a scalar, the mean over the real rows (see vkt_run). `y` is
+ * the output of the model, and `x` is the input of the model. `labels` (B) is null if the data set has no labels, and
+ * `targets` (B,K) is null if the data set has no targets. */
 typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user);
 /* A model. `forward` maps a batch to an output. The batch is (B,C,H,W) for images, (B,F) for vectors, or (B,L) for
- * sequences of whole numbers. Without `loss` the training set decides: if it has labels, the output must be logits
- * (B,K), where K is at least the number of classes, and the loss is softmax cross-entropy. If it has only targets, the
- * loss is the mean squared error. With labels and an output of logits (B,K), accuracy is measured, too, whatever the
- * loss is. */
+ * sequences of whole numbers. Without `loss`, the training set decides about the loss. If the set has labels, the loss
+ * is softmax cross-entropy, and the output must be logits (B,K), with K at least the number of classes. If the set has
+ * only targets, the loss is the mean squared error. With labels and an output of logits, the accuracy is measured, too,
+ * whatever the loss is. */
 typedef struct vkt_model {
     const char *name;       /* title of the summary; NULL: "model" */
     vkt_forward_fn forward; /* called once for each graph */
@@ -41,11 +42,11 @@ typedef struct vkt_model {
     vkt_loss_fn loss;       /* called once for each graph; NULL: the training set decides, see above */
 } vkt_model;
 
-/* The number that decides about early stopping and the best weights. AUTO is the validation accuracy if it is measured,
- * else the validation loss; without a validation set it is the training loss. ORDER: checkpoints contain these numbers,
- * so a new monitor must be added at the end. */
+/* The number that decides about early stopping and the best weights. AUTO is the validation accuracy. If no accuracy is
+ * measured, AUTO is the validation loss. Without a validation set, AUTO is the training loss. ORDER: checkpoints
+ * contain these numbers, so a new monitor must be added at the end. */
 typedef enum vkt_monitor {
-    VKT_MONITOR_AUTO = 0,   /* VAL_ACC, VAL_LOSS or TRAIN_LOSS, see above */
+    VKT_MONITOR_AUTO = 0,   /* VAL_ACC, VAL_LOSS or TRAIN_LOSS: see above */
     VKT_MONITOR_VAL_ACC,    /* larger is better */
     VKT_MONITOR_VAL_LOSS,   /* smaller is better */
     VKT_MONITOR_TRAIN_ACC,  /* larger is better */
@@ -55,9 +56,9 @@ typedef enum vkt_monitor {
 
 /* ---- metrics of your own: a number over the validation set, after each epoch of a fit ---- */
 
-/* One batch of the validation set and the model's outputs for it. The pointers are valid only during the call. */
+/* One batch of the validation set, with the model's outputs. The pointers are valid only during the call. */
 typedef struct vkt_metric_batch {
-    uint32_t rows;          /* real rows */
+    uint32_t rows;          /* number of samples of the batch */
     uint64_t width;         /* elements of the output for one row */
     const float *outputs;   /* (rows, width) */
     const uint32_t *labels; /* (rows); NULL: the set has none */
@@ -68,8 +69,8 @@ typedef struct vkt_metric_batch {
 /* A metric. Its functions are called on the thread of vkt_trainer_fit. `add` gets the batches in the order of the rows.
  * With several ranks, only rank 0 calls these functions, with all rows, and the other ranks get the result. The result
  * is in the epoch's record, the history, the checkpoint and the lines of vkt_progress. The result of the first metric
- * can be the monitor (VKT_MONITOR_METRIC). With metrics, the validation reads back the outputs of each batch before it
- * starts the next one. vktrain/metrics.h has common scores. */
+ * can be the monitor (VKT_MONITOR_METRIC). With metrics, the validation reads back the outputs of each batch before the
+ * next batch starts. vktrain/metrics.h has common scores. */
 typedef struct vkt_metric {
     const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
                                                          * so no other column may have this name. Copied */
@@ -101,13 +102,13 @@ typedef struct vkt_epoch_record {
 /* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
  * While `validating`, batches, loss, accuracy and seconds are those of the validation. */
 typedef struct vkt_fit_progress {
-    uint32_t epoch, epochs;  /* number of this epoch, from 1; number of the last epoch */
-    uint32_t batch, batches; /* batches of this epoch whose results have arrived; all batches of the epoch */
-    double loss, accuracy;   /* over these batches; accuracy NaN: not measured */
+    uint32_t epoch, epochs;  /* epoch: number of this epoch, from 1. epochs: number of the last epoch */
+    uint32_t batch, batches; /* batch: batches of this epoch whose results have arrived. batches: all batches of this
+                              * epoch */
+    double loss, accuracy;   /* means over the batches whose results have arrived; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far */
-    double ms_per_step;      /* vkt_trainer_ms_per_step at the end of the previous epoch; 0 in the first epoch of a
-                              * fit */
-    bool validating;         /* the fit validates this epoch */
+    double ms_per_step;      /* vkt_trainer_ms_per_step after the last epoch that this fit has trained; 0: none yet */
+    bool validating;         /* this is the progress of a validation */
 } vkt_fit_progress;
 
 /* The callbacks of a fit. They run on the thread of vkt_trainer_fit; each may be NULL. */
@@ -118,40 +119,40 @@ typedef struct vkt_fit_callbacks {
     /* Called after each epoch. Returning true stops the fit. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
     /* Called when a training batch was submitted. Returning true ends the fit after this batch. With several ranks the
-     * fit ends some batches later, on all ranks after the same batch. The checkpoint is written, if there is one. The
-     * weights stay those of the last step. Another vkt_trainer_fit continues after that step. */
+     * fit ends some batches later, on all ranks after the same batch. The checkpoint is written, if the fit has one.
+     * The weights stay those of the last step. Another vkt_trainer_fit continues after that step. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 
-/* The options of a trainer. Zero is the default. model.forward and train have no default. */
+/* The options of a trainer. A member that is 0 or NULL selects its default. model.forward and train have no default. */
 typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* must outlive the trainer; NULL: none */
-    uint32_t batch;                /* samples of a batch; 0 means 128. If `train` has fewer rows, the batch is all of
-                                    * them (rounded down to a multiple of dist.shards). The last batch of an epoch may
-                                    * be smaller; no batch is dropped */
+    uint32_t batch;                /* number of samples of a batch; 0 means 128. If `train` has fewer samples, a batch
+                                    * has all of them (rounded down to a multiple of dist.shards). The last batch of an
+                                    * epoch may be smaller; no batch is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr. It counts batches, or with by_epoch epochs. A plateau follows the
-                                    * validation loss, or with `maximise` the validation accuracy; without a validation
-                                    * set it follows the loss or accuracy of training */
-    double ema_decay;              /* 0: none. Else the weights are averaged with this decay (for instance 0.999), as
-                                    * vkt_publish describes. Validation, evaluation and prediction use the averaged
-                                    * weights, and these are also the best weights and the saved ones */
-    uint64_t seed;                 /* for initial weights, order of the rows, dropout */
+    vkt_schedule schedule;         /* schedule of lr, over batches, or with by_epoch over epochs. VKT_SCHEDULE_PLATEAU
+                                    * follows the validation loss, or with `maximise` the validation accuracy. Without a
+                                    * validation set, it follows the training loss or the training accuracy */
+    double ema_decay;              /* decay of the averages of the weights, for instance 0.999 (see vkt_publish); 0: no
+                                    * averages. Validation, evaluation and prediction use the averaged weights. The best
+                                    * weights and the saved weights are averaged weights, too */
+    uint64_t seed;                 /* for initial weights, order of the samples, dropout */
     bool stream;                   /* keep the data on the host and stream them. Data that do not fit on the device, or
                                     * rows that vary from epoch to epoch, are streamed in any case */
     bool no_shuffle;               /* use the order of the data set in every epoch */
-    uint32_t workers;              /* threads that fill batches when streaming. 0 means 2 if the features are in memory,
-                                    * else one per core, but from 2 to 16. Results do not depend on this number */
-    bool recompute;          /* compute single cheap ops again: see vkt_program_params. For whole blocks, model.forward
+    uint32_t workers;              /* number of threads that read the samples. 0 means 2 if the features are in memory,
+                                    * else one per core, between 2 and 16. Results do not depend on this number */
+    bool recompute;          /* compute cheap activations again (vkt_program_params). For whole blocks, model.forward
                               * may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss for labels. They apply to training only: the losses of validation and
-     * vkt_trainer_evaluate are plain cross-entropy, so that runs with different weights can be compared.
+     * vkt_trainer_evaluate are plain cross-entropy, so that runs with different class weights can be compared.
      * vkt_cross_entropy has the formula: a batch's loss is divided by the sum of the weights of its labels, as in
      * PyTorch. VKT_E_ARG with model.loss, or without labels. */
     const float *class_weights;   /* one for each class, 0 or more, not all 0; NULL: 1 each. Copied */
@@ -159,12 +160,12 @@ typedef struct vkt_trainer_params {
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
     uint32_t n_metrics;           /* number of metrics */
     vkt_dist_params dist;         /* data parallel training; zero: none. See dist.h */
-    vkt_ctx *const *more_devices; /* further contexts of this process, of devices like the first one. The same device is
-                                   * allowed, the same context is not. Each of them becomes a rank, and vkt_trainer_fit
-                                   * starts a thread for it. The model's functions run on the caller's thread. The
-                                   * contexts must outlive the trainer. Their number plus 1 is a power of two.
-                                   * dist.transport must be NULL */
-    uint32_t n_more_devices;      /* number of more_devices */
+    vkt_ctx *const *more_devices; /* further contexts of this process. Their devices are like the device of the first
+                                   * context. Several contexts may have the same device. A context occurs only once, and
+                                   * must outlive the trainer. Each context becomes a rank, and vkt_trainer_fit starts a
+                                   * thread for it. The model's functions run on the caller's thread. dist.transport
+                                   * must be NULL */
+    uint32_t n_more_devices;      /* number of more_devices; this number plus 1 must be a power of two */
 } vkt_trainer_params;
 
 /* A model with its graphs, programs, weights and history. */
@@ -177,7 +178,7 @@ typedef struct vkt_trainer vkt_trainer;
 VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
 VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
-/* The options of a fit. Zero is the default. */
+/* The options of a fit. A member that is 0 or NULL selects its default. */
 typedef struct vkt_fit_params {
     uint32_t epochs;             /* number of the last epoch, counted from the start of the run; 0 counts as 1 */
     uint32_t patience;           /* stop after this many epochs in a row without an improvement; 0: never */
@@ -185,9 +186,9 @@ typedef struct vkt_fit_params {
                                   * continues with another monitor logs this and keeps its best epoch so far */
     double min_delta;            /* an improvement must be larger than this */
     const char *checkpoint;      /* path of a file for the full state, written after every epoch; NULL: none */
-    uint64_t checkpoint_every;   /* also write the checkpoint after this many batches, even within a step of several
-                                  * micro-batches (vkt_optimizer); 0: only after epochs */
-    bool allow_nonfinite;        /* continue if a loss is not finite: see VKT_E_DIVERGED below */
+    uint64_t checkpoint_every;   /* also write the checkpoint each time this many further batches are done, even in a
+                                  * step of several micro-batches (vkt_optimizer); 0: only after epochs */
+    bool allow_nonfinite;        /* continue if a loss or a weight is not finite: see VKT_E_DIVERGED below */
     vkt_fit_callbacks callbacks; /* all are optional */
 } vkt_fit_params;
 
@@ -205,41 +206,46 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
- * resume a checkpoint with a lower learning rate. Without allow_nonfinite another fit is VKT_E_STATE as long as the
- * weights or the optimizer's state are not finite. vkt_trainer_resume replaces both. vkt_trainer_load replaces the
- * weights and, if the last fit diverged, resets the optimizer to its start. The next fit then begins the epoch again.
- * With allow_nonfinite the fit logs a warning and continues; it returns VKT_E_DIVERGED only if no epoch of the run was
- * finite. With and without allow_nonfinite, an epoch that is not finite is never the best, and no checkpoint of it is
- * written. (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss and does not count.)
+ * resume a checkpoint with a lower learning rate. Without allow_nonfinite, another fit returns VKT_E_STATE as long as
+ * the weights or the optimizer's state are not finite. vkt_trainer_resume replaces both. vkt_trainer_load replaces the
+ * weights and, if the last fit diverged, resets the optimizer to its start. The fit after vkt_trainer_load begins the
+ * epoch of the divergence again. With allow_nonfinite the fit logs a warning and continues; it returns VKT_E_DIVERGED
+ * only if no epoch of the run was finite. With and without allow_nonfinite, an epoch that is not finite is never the
+ * best, and no checkpoint of it is written. (In VKT_PRECISION_F16, a step whose gradients overflow is skipped. Its loss
+ * is finite, so this is no divergence.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
- * previous file stays whole, training continues, and the fit returns this result at its end. Another fit first writes
- * the missing last checkpoint, unless the run has diverged since. */
+ * previous file stays whole, training continues, and the fit returns this result at its end. If the last checkpoint of
+ * a fit is missing, another fit first writes it, unless the run has diverged since. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
-/* Loads a checkpoint of the same run. vkt_trainer_fit then continues at the position of the checkpoint, bit for bit
- * (vkt_trainer_position returns this position). VKT_E_NOT_FOUND or VKT_E_IO for a file that cannot be read;
- * VKT_E_FORMAT for a damaged file or another kind of file; VKT_E_UNSUPPORTED for another version of the checkpoint
- * format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run. Then the message has the
- * differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes anything.
+/* Loads a checkpoint of the same run. vkt_trainer_fit then continues at the position of the checkpoint
+ * (vkt_trainer_position), and gives the same bits as a run that never stopped. VKT_E_NOT_FOUND or VKT_E_IO for a file
+ * that cannot be read; VKT_E_FORMAT for a damaged file or another kind of file; VKT_E_UNSUPPORTED for another version
+ * of the checkpoint format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run: the
+ * message has the differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes
+ * anything.
  *
- * These must be the same in the checkpoint and in this run: every op of the model and of the loss, with its attributes;
- * the parameters, their groups, and which of them are frozen; batch, no_shuffle, optimizer, schedule, precision,
- * ema_decay, label_smoothing, class_weights, dist.shards, dist.wire, and the names of the metrics; the training set,
- * with mean, std and class names; the validation set, with mean, std and class names, too. Features are compared by a
- * hash of evenly spaced rows: at most 64 MiB of them, and at most 256 rows if a source makes them. If both trainer and
- * checkpoint have an attached text under the same name, the two texts must be equal (call vkt_trainer_attach before
- * this function). These may change, with a warning: learning rate, the schedule's total, warmup and min_lr, and
- * precision between f32 and f32-split. These may change freely: stream, workers, recompute, profile and all of
- * vkt_fit_params. The seed is the checkpoint's. A run that has stopped early stays stopped, whatever the patience:
- * vkt_trainer_fit then trains nothing and logs a warning. */
+ * These must be the same in the checkpoint and in this run, except for the changes that are listed below:
+ *   - every op of the model and of the loss, with its attributes
+ *   - the parameters, their groups, and which of them are frozen
+ *   - batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, dist.shards,
+ *     dist.wire, and the names of the metrics
+ *   - the training set and the validation set, with mean, std and class names. Features are compared by a hash of
+ *     evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
+ *   - an attached text that both trainer and checkpoint have under the same name (call vkt_trainer_attach before this
+ *     function)
+ * These may change, with a warning: learning rate; total, warmup and min_lr of the schedule; the precision from f32 to
+ * f32-split, or back. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed
+ * of the checkpoint is used. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then
+ * trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
  * VKT_E_ARG: `data` has no labels or targets, although the training set has them, or has more classes than the training
- * set. `loss` and `accuracy` may be NULL. Unless `data` is the validation set, this function and vkt_trainer_predict
- * copy the data to the device and record a program in each call. With several ranks and without metrics they do so for
- * the validation set, too. */
+ * set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies the data to the
+ * device and records a program, unless `data` is the validation set. With several ranks and without metrics, each call
+ * also does this for the validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Predicts rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and
  * the model's outputs, row-major. `classes` or `outputs` may be NULL. VKT_E_ARG: count is 0, or `data` has no such
@@ -252,23 +258,24 @@ VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, 
 /* A model with its weights, for the rows of one data set. */
 typedef struct vkt_predictor vkt_predictor;
 
-/* The options of a predictor. Zero is the default. model.forward and data have no default. */
+/* The options of a predictor. A member that is 0 or NULL selects its default. model.forward and data have no default.
+ */
 typedef struct vkt_predictor_params {
     vkt_model model;         /* `forward` is built for evaluation (without dropout); name and loss are not used */
-    const vkt_dataset *data; /* the rows, for instance from vkt_dataset_from_arrays with .borrow. Labels and targets do
-                              * not matter. It must outlive the predictor */
+    const vkt_dataset *data; /* the rows, for instance from vkt_dataset_from_arrays with .borrow. Labels and targets are
+                              * not used. The data set must outlive the predictor */
     const char *weights;     /* a file of vkt_trainer_save, or PyTorch's state_dict as safetensors. NULL: all weights
                               * are 0 until they are written through vkt_predictor_store */
-    uint32_t batch;          /* rows of a run; 0 means 128. If `data` has fewer rows, a run has them all */
+    uint32_t batch;          /* rows of a run; 0 means 128. If `data` has fewer rows, a run has all rows */
     bool stream;             /* as in vkt_trainer_params */
     uint32_t workers;        /* as in vkt_trainer_params */
     vkt_precision precision; /* as in vkt_trainer_params */
 } vkt_predictor_params;
 
 /* Builds the forward graph, its store and its program, and loads the weights. The device holds the weights, the data
- * and the activations of one batch, but neither gradients nor moments. VKT_E_ARG (the message names the field),
- * VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load. After an error *out = NULL. Owner: the caller;
- * destroy it before the context. Threads: one at a time per predictor. */
+ * (if they are not streamed) and the activations of one batch, but neither gradients nor moments. VKT_E_ARG (the
+ * message names the field), VKT_E_SHAPE, and the errors of vkt_program_create and vkt_store_load. After an error *out =
+ * NULL. Owner: the caller; destroy the predictor before the context. Threads: one thread at a time per predictor. */
 VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out);
 VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
 /* Returns the number of elements of the model's output for one row: K for logits (B,K). */
@@ -279,26 +286,27 @@ VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
 VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
                                      float *outputs);
 /* Returns the predictor's store, to read or write its parameters; NULL for a model without parameters. The predictor
- * owns it. */
+ * owns the store. */
 VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
 /* Save and load weights as safetensors, with the names and shapes of PyTorch's state_dict. Saving returns
- * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). Saving is VKT_E_STATE
- * after a fit of several ranks or shards that failed in the middle of a step, until a checkpoint is resumed. For
- * loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of the file are
- * skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
+ * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). Saving returns
+ * VKT_E_STATE after a fit of several ranks or shards that failed in the middle of a step, until a checkpoint is
+ * resumed. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of
+ * the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT,
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
  * "layer*", if the last layer has another shape than in the file. The other parameters do not change. VKT_E_NOT_FOUND
- * if no parameter matches, or if the file lacks one that does. */
+ * if no parameter matches, or if the file lacks a parameter that matches. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each
- * under its own name. Loading sets only VKT_PART_VALUE; the caller handles moments and clock. If the file lacks a
- * parameter, loading sets nothing. `host`, not the store's context, gets the messages; it may be NULL. VKT_E_NOT_FOUND:
- * there is no such file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO,
- * VKT_E_NOMEM; saving also VKT_E_STATE: the store does not have the part. */
+ * under its own name. Loading writes the values (vkt_store_write with VKT_PART_VALUE); the caller handles moments and
+ * clock. If the file lacks a parameter, loading writes nothing. Messages go to `host` (may be NULL), not to the host of
+ * the store's context. VKT_E_NOT_FOUND: there is no such file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE,
+ * VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM; saving also VKT_E_STATE: the store does not have the part. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -306,17 +314,17 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
  * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
  * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
- * be in progress, because the gradients of half a step are not saved. `host` may be NULL. If a value is not finite,
- * saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or nothing, unless the device
- * fails. The file must have the store's parameters with their shapes, and the parts that the store has; other parts and
- * parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of another
- * optimizer, or the state was saved in the middle of a step of several micro-batches although a step of `s` has only
- * one. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it
- * lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * be in progress, because the gradients of an unfinished step are not saved. `host` may be NULL. If a parameter is not
+ * finite, saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or nothing, unless the
+ * device fails. The file must have the store's parameters with their shapes, and the parts that the store has; other
+ * parts and parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of
+ * another optimizer, or the state was saved in the middle of a step of several micro-batches although a step of `s` has
+ * only one micro-batch. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there
+ * is no file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
-/* The options of vkt_store_export. Zero is the default. */
+/* The options of vkt_store_export. A member that is 0 or NULL selects its default. */
 typedef struct vkt_export_params {
     vkt_store_part part;     /* usually VKT_PART_VALUE or VKT_PART_PUBLISHED */
     vkt_precision precision; /* VKT_PRECISION_F32, _F16 or _BF16: how elements are stored, rounded to nearest even */
@@ -327,22 +335,22 @@ typedef struct vkt_export_params {
  * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has these macros:
  *
  *     #define SKY_ELEMENTS         8192   number of elements in the blob, gaps included
- *     #define SKY_FC1_WEIGHT       4096   the parameter's first element in the blob
- *     #define SKY_FC1_WEIGHT_DIM0  64     its shape
+ *     #define SKY_FC1_WEIGHT       4096   index of the parameter's first element in the blob
+ *     #define SKY_FC1_WEIGHT_DIM0  64     shape of the parameter
  *     #define SKY_FC1_WEIGHT_DIM1  32
  *
  * Parameters begin at multiples of 64 bytes; gaps are zero. Each file is replaced as a whole, the header last.
- * VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is another one. VKT_E_STATE:
- * the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+ * VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is none of the three.
+ * VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
                                     const char *blob, const char *header);
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file that is written from now on. So a
  * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
  * mean and deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the
- * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name counts as
- * one of another run. All processes of a run attach the same texts; if not, vkt_trainer_fit returns VKT_E_STATE on all
- * ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
+ * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
+ * checkpoint of another run (VKT_E_STATE). All processes of a run must attach the same texts; else vkt_trainer_fit
+ * returns VKT_E_STATE on all ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* Reads a text that was attached to a checkpoint or weights file. vkt_text_release frees *text. VKT_E_NOT_FOUND if
  * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if it is another kind of file, VKT_E_ARG, VKT_E_NOMEM. */
@@ -351,8 +359,9 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 /* Returns the records so far, oldest first. They are valid until the next call of vkt_trainer_fit or
  * vkt_trainer_resume. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
-/* Writes the history as CSV: a line with the names of the columns, those of metrics last, then one line per epoch. If a
- * number was not measured, its field is empty. The file does not name its run. VKT_E_IO, VKT_E_NOMEM. */
+/* Writes the history as CSV: a line with the names of the columns, then one line per epoch. The columns of metrics come
+ * last. If a number was not measured, its field is empty. The name of the run is not in the file. VKT_E_IO,
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* Returns the record of the best epoch by the fit's monitor, valid as long as the records of vkt_trainer_history. NULL:
  * there is none yet. */
@@ -378,8 +387,8 @@ typedef struct vkt_lr_test {
     uint32_t n;                         /* steps with a finite loss; below VKT_LR_TEST_STEPS if the test ended early */
     double rates[VKT_LR_TEST_STEPS];    /* learning rates of the n steps, rising */
     double losses[VKT_LR_TEST_STEPS];   /* training losses of the n steps */
-    double smoothed[VKT_LR_TEST_STEPS]; /* mean of a step's loss and the losses of up to five steps on each side */
-    double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: it never falls */
+    double smoothed[VKT_LR_TEST_STEPS]; /* mean losses of each step and up to five steps on each side of it */
+    double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: there is none */
     bool stopped;                       /* callbacks->stop ended the test */
 } vkt_lr_test;
 
@@ -388,7 +397,7 @@ typedef struct vkt_lr_test {
  * lr to a thousand times this lr. The test ends early if a loss is not finite. It also ends early if the mean loss of
  * the last six steps is above 0 and more than four times the lowest mean so far. (Before the sixth step, the mean is
  * over all steps so far.) `suggested` is the rate of the step at which the smoothed loss falls fastest over the
- * logarithm of the rate. Only steps before the lowest smoothed loss count.
+ * logarithm of the rate. Only steps before the step with the lowest smoothed loss count.
  *
  * After the test, weights, moments, history and position are the same as before it. The test needs host memory for
  * copies of the weights and moments. `callbacks` may be NULL. The test does not call on_epoch. VKT_E_DIVERGED if fewer
@@ -405,13 +414,13 @@ VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, con
 
 /* Returns layers, shapes, parameters and memory as a text, which is valid as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
-VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */
+VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* number of parameters: see vkt_nn_parameters */
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* from the params, or from the checkpoint that was
                                                                 * resumed */
 /* Returns in *lines the settings and data that a checkpoint must have in common with this run. Each line is
  * "name=value": batch, optimizer, schedule and others, and hashes of the data. The trainer owns the text, which does
- * not change. The first call reads the data sets: VKT_E_NOMEM, or the error of a source. After an error *lines is
- * NULL. */
+ * not change. The first call reads the data sets, so it may fail: VKT_E_NOMEM, or the error of a source. After an error
+ * *lines is NULL. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* highest validation accuracy; NaN: none yet */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0: there is none yet */
@@ -419,25 +428,26 @@ VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's 
  * the loss and accuracy of these batches (NaN: none). `epochs`, `seconds` and `ms_per_step` are 0. */
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of the last 4096 training steps, in
-                                                               * milliseconds; NaN: none yet */
-/* Returns the median CPU time that the thread of vkt_trainer_fit spent on each of the last 4096 training steps, in
- * microseconds, without waits for the device and without callbacks. NaN: no step has been measured yet. */
+                                                               * milliseconds; NaN: none yet. Without dist.shards, a
+                                                               * micro-batch counts as a step */
+/* Returns the median CPU time of the last 4096 training steps on the thread of vkt_trainer_fit, in microseconds. Waits
+ * for the device, on_batch and on_epoch are not included. NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
-/* Returns the mean time that a training step waited for worker threads to make its rows, in microseconds. If this is
- * more than a small part of vkt_trainer_ms_per_step, the device waits for data, and more workers help. 0 if the data
- * are on the device; NaN before the first step. */
+/* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
+ * time is more than a small part of vkt_trainer_ms_per_step, more workers help. 0: the data are on the device. NaN:
+ * there is no step yet. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
-/* Returns whether the training set is streamed, by request or by need. */
+/* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
-/* Sets *out to what the exchange of gradients with other ranks has cost so far: zero without other ranks. */
+/* Sets *out to the sizes and times of the exchange of gradients so far; all 0 if steps are not split into shards. */
 VKT_API void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out);
 /* Returns the CLOCK_MONOTONIC time, in nanoseconds, at which the result of the first training step had arrived; 0: not
  * yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
-VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the trainer's store, to read or write its parameters; the
-                                                           * trainer owns it */
-VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step, or with dist the recorded run
-                                                           * of a shard; the trainer owns it */
+VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the store, to read or write the parameters; the trainer
+                                                           * owns the store */
+VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step, or with dist.shards the
+                                                           * recorded run of a shard; the trainer owns the program */
 
 /* Runs a training step (with dist.shards: one run of a shard) twice with timestamps. Writes a Chrome/Perfetto trace of
  * the kernels of the second run to `path`. The state is restored, so these runs do not count. VKT_E_STATE if the
@@ -446,21 +456,23 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* ---- ready-made progress ---- */
 
-/* A progress bar on a terminal, and one line per epoch. The bar is one line that is rewritten in place. It is always
- * shorter than the terminal's width, which is read at every redraw (from the terminal, else from COLUMNS, else it is
- * 80). No signal handler is installed. On a narrow terminal the bar shrinks from 24 to 8 columns. If this is not
- * enough, these are left out, in this order: batches a second, times, the bar, accuracy, loss, batches. There are no
- * colours. If the stream is no terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence. In a
- * locale without UTF-8 (LC_ALL, else LC_CTYPE, else LANG) all text is ASCII. */
+/* Output of the progress: one line per epoch, and on a terminal a progress line with a bar, which is rewritten in
+ * place. The progress line is always shorter than the terminal's width. Each redraw reads the width: from the terminal,
+ * else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow terminal the bar shrinks from 24
+ * to 8 columns. If this is not enough, parts of the progress line are left out, in this order: batches a second, times,
+ * the bar, accuracy, loss, batches. There are no colours. If the stream is no terminal, or TERM is "dumb" or not set,
+ * there is no progress line and no escape sequence. In a locale without UTF-8 (LC_ALL, else LC_CTYPE, else LANG) all
+ * text is ASCII. On Windows, the mode, the width and the code page of the console are used instead of these
+ * variables. */
 typedef struct vkt_progress vkt_progress;
-/* Creates a progress that writes to `stream`, which must outlive it. `host` may be NULL. VKT_E_ARG, VKT_E_NOMEM. After
- * an error *out = NULL. */
+/* Creates a progress that writes to `stream`, which must outlive the progress. `host` may be NULL. VKT_E_ARG,
+ * VKT_E_NOMEM. After an error *out = NULL. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
-/* Ends the line of an unfinished bar and frees the object. Call it after the fit. The stream stays open. */
+/* Ends an unfinished progress line, and frees the object. Call this after the fit. The stream stays open. */
 VKT_API void vkt_progress_destroy(vkt_progress **p);
-/* Lets the bar show units a second instead of batches a second, for instance "812 tok/s". `unit` is ASCII, copied, and
- * cut after 15 bytes; `per_batch` is the mean number of units of a batch, above 0. Does nothing if a pointer is NULL.
- */
+/* Lets the progress line show units a second instead of batches a second, for instance "812 tok/s". `unit` is ASCII,
+ * copied, and cut after 15 bytes; `per_batch` is the mean number of units of a batch, above 0. Does nothing if a
+ * pointer is NULL. */
 VKT_API void vkt_progress_set_unit(vkt_progress *p, const char *unit, double per_batch);
 VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 

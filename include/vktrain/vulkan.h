@@ -2,14 +2,14 @@
  * step, and sharing buffers and images. docs/embedding.md is the guide. All other functions work as on a device that
  * the library made.
  *
- * This is the only header that includes Vulkan's header. It uses only the types of Vulkan's header, so define
- * VK_NO_PROTOTYPES before it if you load Vulkan's functions yourself. vktrain.h does not include this header.
+ * This is the only header that includes Vulkan's header. vktrain.h does not include this header. This header uses only
+ * types of Vulkan. So if you load Vulkan's functions yourself, you may define VK_NO_PROTOTYPES before this header.
  *
  * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
  * queue see what the context's submission wrote. A submission does not begin with a barrier. If the library reads what
- * the application wrote, or overwrites what the application reads, the application must order the two. It uses a
- * semaphore (vkt_sync), or a barrier at the end of its own commands (vkt_program_barriers returns the stages and
- * accesses of this barrier). */
+ * the application wrote, or overwrites what the application reads, the application must order the two accesses: by a
+ * semaphore (vkt_sync), or by a barrier at the end of the application's commands (vkt_program_barriers returns the
+ * stages and accesses of this barrier). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -34,12 +34,13 @@ typedef struct vkt_vk_needs {
 /* Returns the requirements. They are static and the same on every machine. */
 VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
 /* Sets the required features in the application's own chain for VkDeviceCreateInfo.pNext. Other members do not change.
- * The chain needs VkPhysicalDeviceVulkan12Features and VkPhysicalDeviceVulkan13Features, or the structs of the single
- * features. If a required feature has no member in any struct of the chain, the result is VKT_E_ARG, and the message
- * names all such features. The required features that do have a member are set nevertheless. `host` may be NULL. */
+ * The chain needs VkPhysicalDeviceVulkan12Features and VkPhysicalDeviceVulkan13Features, or the structs of the
+ * extensions that introduced the features. If a required feature has no member in any struct of the chain, the result
+ * is VKT_E_ARG, and the message names all such features. The required features that do have a member are set
+ * nevertheless. `host` may be NULL. */
 VKT_API vkt_result vkt_vk_add_features(const vkt_host *host, void *chain);
-/* Describes a physical device in *out: out->usable says whether the library can use it. If not, out->reason says what
- * it lacks. If `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing
+/* Describes a physical device in *out. out->usable: the library can use the device; else out->reason says what the
+ * device lacks. If `get_proc_addr` is NULL, the installed loader is used. `host` may be NULL. VKT_E_ARG for a missing
  * handle, or a device of another instance; VKT_E_NO_LOADER, VKT_E_DRIVER, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                                   VkPhysicalDevice physical_device, vkt_device_info *out);
@@ -54,13 +55,13 @@ typedef struct vkt_adopt_params {
     const void *features;                    /* the chain that the device was made with: VkDeviceCreateInfo.pNext */
     const char *const *extensions;           /* extensions that the device was made with */
     uint32_t n_extensions;                   /* number of extensions */
-    VkQueue queue;                           /* its family has VK_QUEUE_COMPUTE_BIT; the library submits all its work to
-                                              * it */
+    VkQueue queue;                           /* the queue of all work of the library; its family has
+                                              * VK_QUEUE_COMPUTE_BIT */
     uint32_t queue_family;                   /* index of the queue's family */
     PFN_vkGetInstanceProcAddr get_proc_addr; /* NULL: that of the installed loader */
-    /* Called before each vkQueueSubmit2 of the library, on the thread that called the library. The two functions are
-     * needed if the application uses the queue from other threads. NULL: the application ensures in another way that
-     * calls do not overlap. */
+    /* Called before each vkQueueSubmit2 of the library, on the thread that called the library. lock_queue and
+     * unlock_queue are needed if the application uses the queue from other threads. NULL: the application ensures in
+     * another way that calls do not overlap. */
     void (*lock_queue)(void *user);
     void (*unlock_queue)(void *user);        /* called after vkQueueSubmit2; NULL if and only if lock_queue is NULL */
     void *lock_user;                         /* passed to both functions */
@@ -70,45 +71,46 @@ typedef struct vkt_adopt_params {
                                               * objects */
 } vkt_adopt_params;
 
-/* Makes a context on the application's device. Owner: the caller. Destroying the context waits for its own work and
- * leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, a missing lock function or a family
- * without compute; VKT_E_FEATURE if the physical device is not usable, or if the device was made without required
- * features, which the message names; and the errors of vkt_ctx_create. After an error *out = NULL. Threads: as
- * vkt_ctx_create. If two contexts use one queue from different threads, they need lock_queue.
+/* Makes a context on the application's device. Owner: the caller. Destroying the context waits for the context's own
+ * work, and leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, a missing lock function or a
+ * family without compute. VKT_E_FEATURE if the physical device is not usable, or if the device was made without
+ * required features; the message names these. Also the errors of vkt_ctx_create. After an error *out = NULL. Threads:
+ * see vkt_ctx_create. If two contexts use one queue from different threads, they need lock_queue.
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
  * vulkanMemoryModel and vulkanMemoryModelDeviceScope. Cooperative matrices of bf16 also need VK_KHR_shader_bfloat16 and
- * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. The variant coop2 also needs
- * VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations
- * and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel, programs in VKT_PRECISION_F16 also need
- * vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels are faster with texel buffers, but kernels
- * use texel buffers only if the device was made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
+ * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. Cooperative matrices of flexible sizes (the
+ * variant coop2) also need VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions,
+ * cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel,
+ * programs in VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels
+ * are faster with texel buffers, but kernels use texel buffers only if the device was made with shaderInt64
+ * (VkPhysicalDeviceFeatures2 in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
 /* ---- stepping, 1: submitted by the library ----------------------------------------------------------------------- */
 
-/* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. They are read before the call returns. The
- * signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be submitted later,
- * but only to another queue, and must not depend on a library call that waits for earlier runs (the comment of
- * vkt_program_run says which calls wait). NULL or a zeroed struct: no semaphores. A null semaphore, or more than
- * VKT_SYNC_MAX of them, are VKT_E_ARG; then nothing is submitted. */
+/* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. The structs are read before the call
+ * returns. The signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be
+ * submitted later, but only to another queue, and must not depend on a library call that waits for earlier runs (the
+ * comment of vkt_program_run says which calls wait). NULL or a zeroed struct: no semaphores. VKT_E_ARG: a null
+ * semaphore, or more than VKT_SYNC_MAX semaphores; then nothing is submitted. */
 typedef struct vkt_sync {
-    const VkSemaphoreSubmitInfo *waits;   /* waited for before the first command */
+    const VkSemaphoreSubmitInfo *waits;   /* the first command waits for all of these */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
     const VkSemaphoreSubmitInfo *signals; /* signalled after the last command */
     uint32_t n_signals;                   /* at most VKT_SYNC_MAX */
 } vkt_sync;
 #define VKT_SYNC_MAX 8 /* maximum number of semaphores in `waits`, and in `signals` */
 
-/* Runs a program as vkt_program_run does, between semaphores. With VKT_DEBUG >= 2 the call waits until the run is done,
- * so the signals that the run waits for must be submitted before the call. */
+/* Runs a program as vkt_program_run does, after the waits and before the signals of `sync`. With VKT_DEBUG >= 2 the
+ * call waits until the run is done, so the signals that the run waits for must be submitted before the call. */
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
                                           uint64_t *run_index);
 /* Returns the context's own timeline semaphore, and the value that it reaches when all work submitted so far is done.
  * The application's submissions may wait for it, and so may vkWaitSemaphores, in any thread. The application never
- * signals it. The semaphore does not change as long as the context exists. Threads: a call on the context. */
+ * signals it. The semaphore does not change as long as the context exists. Threads: like other calls on the context. */
 VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64_t *value);
 
 /* ---- stepping, 2: recorded into the application's command buffer ------------------------------------------------- */
@@ -118,13 +120,13 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
  * allocates nothing. `run` (NULL: zeroed) becomes part of the recording. The recording may be executed any number of
  * times, but not twice at the same time, and not at the same time as a run of the same program or store. The
  * application records barriers between executions (vkt_program_barriers). The call changes the compute pipeline,
- * descriptor set 0 and push constants of `cmd`. The application destroys the program after the command buffer's last
- * execution. Any thread may submit `cmd`, because that is no call on the context. */
+ * descriptor set 0 and push constants of `cmd`. The program must outlive the last execution of the command buffer. Any
+ * thread may submit `cmd`, because a submission is no call on the context. */
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
- * accesses of the recording's first commands. The application fills in the src members with those of its own commands,
- * or with the src members of *after if another recording of the library comes first. In *after, the src members have
- * the stages and accesses that write results. The application fills in the dst members. */
+ * accesses of the recording's first commands. The application fills in the src members: with the stages and accesses of
+ * its own commands, or with the src members of *after if another recording of the library comes first. In *after, the
+ * src members have the stages and accesses that write results. The application fills in the dst members. */
 VKT_API void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
 /* Returns the metrics of the last recorded run that was executed, as vkt_program_metrics does. The application must
  * have waited for that run. VKT_E_STATE if nothing was recorded. */
@@ -135,15 +137,15 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 /* The progress of a program between two frames. */
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
-    uint32_t slice, slices; /* next slice of the run (0: no run is in progress); number of slices of the run */
-    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. The first two runs
-                             * have no measurements; for them it is the budget */
+    uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
+    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
+                             * runs, which have no measurements, the budget of the call */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
     uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
                              * Calls with a budget of UINT64_MAX are not part of a frame */
-    uint64_t measured_budget_ns; /* budget of that frame */
-    uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If it has not changed since the
-                               * last call, measured_ns is of the same frame as after that call */
+    uint64_t measured_budget_ns; /* budget of the frame of measured_ns */
+    uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If this number has not changed
+                               * since the last call, measured_ns is of the same frame as after that call */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
@@ -155,21 +157,21 @@ typedef struct vkt_step_progress {
  *
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
- * The call never waits: if earlier submissions still have more work than one budget, or the frame before the last one
- * is not done, it submits no work, but only the semaphores of `sync`. A slice ends at a barrier if there is one within
- * a quarter of the budget. A kernel that takes longer than a whole budget is submitted in a frame without other slices.
- * Expected times follow the measured ones from frame to frame. They rise at once, and fall within about ten frames.
- * Measured times include other work on the device, and the time between two submissions. The work of
- * vkt_linear_cross_entropy depends on the labels. Its expected time is never below its time in the second run, which
- * does all of the work. So a frame may take less time than expected. A changed budget takes effect at once. The first
- * two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit. To
- * finish the run in progress, call the function with this budget until `completed` is true. If there is no memory to
- * divide the step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
+ * The call never waits: if earlier submissions still have more work than one budget, or the frame before the previous
+ * frame is not done, the call submits only the semaphores of `sync`. A slice takes about a quarter of the budget, and
+ * ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame without other
+ * slices. Expected times follow the measured times: they rise at once, and fall within about ten frames. Measured times
+ * include other work on the device, and the time between two submissions. The work of vkt_linear_cross_entropy depends
+ * on the labels. The expected time of this op is never below its time in the second run, in which the op does all of
+ * the work. So a frame may take less time than expected. A changed budget takes effect at once. The first two runs
+ * submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit. To finish the
+ * run in progress, call the function with this budget until `completed` is true. If there is no memory to divide the
+ * step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
  * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
- * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program are
- * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in its
- * store. So no other program that trains the same store may run. */
+ * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
+ * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in the
+ * program's store. So no other program that trains the same store may run. */
 VKT_API vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
                                    vkt_step_progress *out);
 
@@ -193,10 +195,10 @@ typedef struct vkt_array_adopt_params {
 } vkt_array_adopt_params;
 /* Makes an array from the application's memory, for vkt_external: as input, target or output (vkt_write). Owner: the
  * caller. Destroying the array does not touch the buffer. Whenever the library's work runs, the adopted queue's family
- * must own the buffer, unless its sharing mode is VK_SHARING_MODE_CONCURRENT. VKT_E_ARG, VKT_E_NOMEM. */
+ * must own the buffer, unless the buffer's sharing mode is VK_SHARING_MODE_CONCURRENT. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out);
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`. The
- * application submits the other half: its release before vkt_array_acquire, its acquire after vkt_array_release.
+ * application submits the other half: a release before vkt_array_acquire, an acquire after vkt_array_release.
  * `from_family` and `to_family` are a queue family of the device, VK_QUEUE_FAMILY_EXTERNAL or
  * VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
 VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync);
@@ -204,15 +206,15 @@ VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt
 
 /* Returns the buffer range of an array, for the application's shaders. Unless the array was adopted, the buffer's usage
  * is STORAGE_BUFFER, STORAGE_TEXEL_BUFFER, UNIFORM_TEXEL_BUFFER, TRANSFER_SRC and TRANSFER_DST. The range is valid
- * until the array is destroyed. The ranges of the two functions below are valid until the store or the program is
- * destroyed. */
+ * until the array is destroyed. */
 VKT_API vkt_vk_buffer vkt_array_buffer(const vkt_array *a);
-/* Returns the range of `part` of the parameter or state with number i. Its elements are in row-major order. All zero:
- * the store has no such part, or no number i. */
+/* Returns the range of `part` of the parameter or state with number i. The elements are in row-major order. The range
+ * is valid until the store is destroyed. All zero: the store has no such part, or no number i. */
 VKT_API vkt_vk_buffer vkt_store_buffer(const vkt_store *s, uint32_t i, vkt_store_part part);
 /* Returns in *out the range of a value that vkt_program_read can read, for instance of an input or a kept value
- * (vkt_keep). The elements of the range have the value's type. *layout (may be NULL) gets the value's layout. VKT_E_ARG
- * for an activation that is not kept, or a value that is stored in 16 bits. */
+ * (vkt_keep). The elements of the range have the value's type. *layout (may be NULL) gets the value's layout. The range
+ * is valid until the program is destroyed. VKT_E_ARG for an activation that is not kept, or for a value of f32 that is
+ * stored in 16 bits. */
 VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer *out, vkt_layout *layout);
 
 /* ---- sharing images ---------------------------------------------------------------------------------------------- */
@@ -223,13 +225,13 @@ typedef struct vkt_texture vkt_texture;
 /* The description of an image. All members are required, except level, layer, x and y. */
 typedef struct vkt_texture_params {
     VkImage image;           /* 2D, one sample */
-    VkFormat format;         /* one of the list below */
+    VkFormat format;         /* one of the formats that the comment of vkt_texture_adopt lists */
     VkImageUsageFlags usage; /* usage of the image. Reading needs SAMPLED or STORAGE; an image with both is read as
                               * SAMPLED. Writing needs STORAGE */
     uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
-    VkImageLayout layout;    /* layout whenever the library's work runs: GENERAL. If the image is only read, as SAMPLED,
-                              * also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
+    VkImageLayout layout;    /* layout of the image whenever the library's work runs: GENERAL. If the image is only
+                              * read, as SAMPLED, also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
                               * DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL or
                               * DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
     uint32_t x, y; /* first pixel of the rectangle in the level. The library does not know the size of the level, so the
@@ -238,23 +240,25 @@ typedef struct vkt_texture_params {
 } vkt_texture_params;
 /* Ties an image of the application to an array. Pixel (i, j) of the rectangle, with j downwards, is row j * width + i
  * of the array, seen as (height * width, C). Other pixels of the image do not change. Reading copies the first C
- * channels. If the format does not have a channel, alpha is read as 1, another channel as 0. If the array does not have
- * a channel, alpha is written as 1, another channel as 0. The call makes a view of the image; destroying the
- * vkt_texture does not touch the image. Owner: the caller.
+ * channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for another channel. Writing sets all
+ * channels of the format. If the array lacks one of them, the image gets 1 for alpha, and 0 for another channel. The
+ * call makes a view of the image; destroying the vkt_texture does not touch the image. Owner: the caller.
  *
- * Formats that are read and written: R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32_SFLOAT and R32G32B32A32_SFLOAT, as
- * SAMPLED or STORAGE. If the device's VkFormatProperties3 has STORAGE_READ_WITHOUT_FORMAT and
- * STORAGE_WRITE_WITHOUT_FORMAT, also as STORAGE: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2),
- * A2R10G10B10_UNORM_PACK32, B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT and R32G32_SFLOAT; reading
- * these as SAMPLED does not need the two features. The following formats can only be read, as SAMPLED: R8G8B8A8_SRGB
- * and B8G8R8A8_SRGB, whose numbers become linear; depth (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT,
- * D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
+ * These formats can be read as SAMPLED or STORAGE, and written as STORAGE, on every device: R8G8B8A8_UNORM,
+ * R16G16B16A16_SFLOAT, R32_SFLOAT, R32G32B32A32_SFLOAT.
  *
- * Reading is exact, except for sRGB numbers, whose error the device decides, and subnormal numbers of f32, which a
- * device may read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In
- * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
- * 0. In all float formats NaN stays NaN, infinities stay infinite (in a format without a sign, -inf becomes 0), and
- * finite numbers above the largest one become this number or infinity.
+ * These formats can be read as SAMPLED: B8G8R8A8_UNORM, A2B10G10R10_UNORM_PACK32 (RGB10A2), A2R10G10B10_UNORM_PACK32,
+ * B10G11R11_UFLOAT_PACK32 (R11G11B10F), R16_SFLOAT, R16G16_SFLOAT, R32G32_SFLOAT. Reading them as STORAGE needs
+ * STORAGE_READ_WITHOUT_FORMAT in the device's VkFormatProperties3, and writing them needs STORAGE_WRITE_WITHOUT_FORMAT.
+ *
+ * These formats can only be read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose numbers become linear; the depth
+ * (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
+ *
+ * Reading is exact, with two exceptions. For sRGB numbers, the error depends on the device. Subnormal numbers of f32
+ * may be read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In UNORM,
+ * numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become 0. In
+ * all float formats NaN stays NaN, infinities stay infinite (in a format without a sign, -inf becomes 0), and finite
+ * numbers above the largest one become this number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
  * the compute stage. Before the library writes the image, the application's accesses must be finished before
@@ -264,8 +268,8 @@ typedef struct vkt_texture_params {
 VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
 VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies; call it after the last execution of
                                                     * recorded copies */
-/* Copy the image to the array (read), or the array to the image (write). The copy is submitted between the semaphores
- * of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
+/* Copy the image to the array (read), or the array to the image (write). The copy is submitted after the waits and
+ * before the signals of `sync` (NULL: none). VKT_E_STATE if usage, format or layout do not allow the copy. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
@@ -288,14 +292,15 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
                                             vkt_step_progress *out);
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`, as
  * vkt_array_acquire and vkt_array_release do for buffers. The barrier covers all aspects of the texture's level and
- * layer. It also changes the layout. Acquiring changes `from_layout` to vkt_texture_params.layout; releasing changes
- * vkt_texture_params.layout to `to_layout`. The barrier of the application's half has the same two layouts and the same
- * two families. The application submits its half before vkt_texture_acquire, which then waits for it through `sync`. Or
- * it submits its half after vkt_texture_release; this half then waits for a semaphore that `sync` signals. With the
- * adopted queue's own family there is no other half: then the call only changes the layout, after all earlier work on
- * the queue. If several textures share a level and layer, transfer only one of them. An image with the sharing mode
- * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for another family than those of vkt_array_acquire, or a
- * `to_layout` that is UNDEFINED or PREINITIALIZED. */
+ * layer. The barrier also changes the layout. Acquiring changes `from_layout` to vkt_texture_params.layout; releasing
+ * changes vkt_texture_params.layout to `to_layout`. The barrier of the application's half has the same two layouts and
+ * the same two families. The application submits its release before vkt_texture_acquire, which waits for this release
+ * through `sync`. After vkt_texture_release, the application submits its acquire, which waits for a semaphore that
+ * `sync` signals. With the adopted queue's own family there is no other half, and the call only changes the layout:
+ * vkt_texture_acquire after all earlier work on the queue, vkt_texture_release after all earlier compute work on the
+ * queue. If several textures share a level and layer, transfer only one of them. An image with the sharing mode
+ * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for a family that vkt_array_acquire refuses, or a `to_layout`
+ * that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
                                        const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout,

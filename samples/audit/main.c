@@ -1,5 +1,5 @@
 /* audit/main.c - vkt-audit. It runs each op of some networks, or every op of the library, on a device, and compares the
- * results with double precision. */
+ * results with those of the CPU in double precision. */
 #include "audit/audit.h"
 
 #include "common/message.h"

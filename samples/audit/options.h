@@ -6,14 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The strings are in argv. NULL means that the option is not given. For `json` see output_path. */
+/* The strings point into argv. A pointer is NULL if its option is not given. `json` comes from output_path
+ * (common/outputs.h). */
 typedef struct audit_options {
     const char *device, *json;
-    const regex_t *filter; /* for names of ops; NULL: all */
+    const regex_t *filter; /* with `all`: pattern for the names of the ops; NULL: every op */
     char **networks;       /* names of networks */
     int n_networks;
     bool all;       /* every op at random shapes */
-    uint64_t seeds; /* number of cases of each op */
+    uint64_t seeds; /* with `all`: number of cases of each op */
     uint64_t seed;
     double effort; /* approximate time of the reference for a case, in seconds; 0: the library's default */
     bool quiet;    /* print only errors and totals */

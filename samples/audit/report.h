@@ -11,7 +11,7 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    /* `runs` has an object for each network, and one for --all. `entries` is the array in the last object. */
+    /* `runs` has an object for each network, and one for --all. `entries` is an array in the last object of `runs`. */
     json_t *runs, *entries;
 } audit_report;
 

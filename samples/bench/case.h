@@ -2,10 +2,10 @@
  *
  *   conv2d (128,32,13,13)b (64,32,5,5) - pad=2,2      # a comment
  *
- * A line has an op of ops.def, its inputs in order, and the members of its attributes (ir/attrs.h) that do not have
- * their default. An input is a shape. A 'b' behind the shape means the layout batch last. '-' means an optional input
- * that is absent. '+' before a shape means numbers in [0.001, 1) instead of [-1, 1). u32<N or u8<N before a shape means
- * integers below N. */
+ * A line has the name of an op (ops.def), the op's inputs in order, and those members of the op's attributes
+ * (ir/attrs.h) that differ from their defaults. An input is a shape. '-' means that an optional input is absent. A 'b'
+ * behind the shape means the layout batch last. '+' before a shape means numbers in [0.001, 1) instead of [-1, 1).
+ * u32<N or u8<N before a shape means integers below N. f16 before a shape means 16-bit floating-point numbers. */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 

@@ -79,7 +79,7 @@ static vkt_result write_all(bench *b, int *slower)
     return VKT_OK;
 }
 
-/* Tests whether the output files can be written. main() calls it before the measurements. */
+/* Tests, before the measurements, whether the output files can be written. */
 static vkt_result try_outputs(const bench *b)
 {
     const char *const paths[] = { b->o->json, b->o->csv, b->o->plot };

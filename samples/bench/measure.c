@@ -5,9 +5,8 @@
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
-/* The samples of a measurement. Each sample is a time in ns. The measurement ends after min_ns if there are at least
- * LEAST samples. If there are fewer, it ends after 20 * min_ns, but not before the first sample. It also ends when
- * there are MOST samples. */
+/* The samples of a measurement. Each sample is a time in ns. The measurement ends when min_ns have passed and there are
+ * LEAST samples. With 1 to LEAST - 1 samples it ends after 20 * min_ns. With MOST samples it always ends. */
 typedef struct collection {
     double list[MOST];
     size_t n;

@@ -11,20 +11,20 @@ typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
     vkt_run run;
-    const bool *timed; /* by node number: the nodes whose dispatches count for GPU time; NULL: all */
+    const bool *timed; /* [node number]: the node's dispatches count for GPU time; NULL: all dispatches count */
     uint64_t min_ns;   /* approximate time to measure by each of the two clocks, after the warm-up */
 } bench_job;
 
 /* Measures a program. Times are in ns. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if
- * the program has no timestamps. wall: from submission to the end, one run at a time. */
+ * the program has no timestamps. wall: the time from the submission of a run to its end; runs do not overlap. */
 vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall);
 /* Measures runs back to back, as in training. wall: ns per run. *host_ns: the host's time per run in vkt_program_run,
  * without the waits inside this call. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
 /* Returns the number of copies whose data together exceed twice the size of the caches. One copy has `bytes` bytes of
- * data. The result is at most 16, and the data need at most a third of the memory that is left below the memory cap.
- * But the result is at least 1. */
+ * data. The result is at most 16. The copies together need at most a third of the memory that is left below the memory
+ * cap, unless the result is 1. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

@@ -11,7 +11,7 @@
 #include "abi/abi.h"
 #include "abi/bench.abi.h"
 
-/* ---- op descriptors for the two kernels ---- */
+/* ---- op descriptors of the kernels BENCH_FMA and BENCH_COPY ---- */
 
 typedef struct fma_attr {
     uint32_t lanes, groups, rounds, sums;
@@ -73,8 +73,9 @@ static const vkt_op copy_op = {
 
 /* ---- programs of these ops ---- */
 
-/* Limits of the measured time per clock. MIN_NS: the ceilings must be accurate, because all other results are compared
- * with them. MAX_NS: the ceilings must not take long, because every run of vkt-bench measures them. */
+/* Limits of bench_job.min_ns, the time to measure by each clock. MIN_NS: the ceilings must be accurate, because all
+ * other results are compared with them. MAX_NS: the ceilings must not take long, because every run of vkt-bench
+ * measures them. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 
@@ -126,8 +127,8 @@ static bool wanted(const bench *b, const bench_result *r)
 
 /* ---- ceilings ---- */
 
-/* Returns the rate of the fastest sample, per second; 0 if there is no time. A ceiling is the best rate, because other
- * work only makes a machine slower. */
+/* Returns the rate of the fastest sample, per second; 0 if no time was measured. A ceiling is the best rate, because
+ * other programs on the machine can only make a sample slower. */
 static double best_rate(double amount, const bench_result *r)
 {
     const bench_stat *t = bench_time(r);
@@ -149,8 +150,9 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
     return status;
 }
 
-/* Measures the rate with several numbers of sums per lane (`sums`) and uses the best rate. Each multiply-add waits for
- * the one before it in the same sum, so few sums do not hide the latency. Many sums do not fit into registers. */
+/* Measures the rate of multiply-adds with 1 to 8 sums per lane (`sums`) and uses the best rate. A multiply-add waits
+ * for the previous multiply-add of the same sum, so few sums do not hide the latency. Many sums may not fit into the
+ * registers. */
 static vkt_result fma_ceiling(bench *b)
 {
     static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };
@@ -171,8 +173,8 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* Measures a kernel that copies 32 MiB. Several programs run in rotation (bench_copies). Each program has its own data,
- * and all data together exceed the caches. */
+/* Measures a kernel that copies 32 MiB. Copies of the program run in rotation, each with its own data. bench_copies
+ * chooses their number, so that all data together exceed the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };
@@ -214,7 +216,7 @@ vkt_result bench_run_roofline(bench *b)
 enum { MANY = 256 };
 
 /* Measures the wall time of a program of n dispatches, each of which copies 64 numbers. `chained`: each dispatch copies
- * the result of the dispatch before. Otherwise all of them copy the same source. */
+ * the result of the previous dispatch. Otherwise all dispatches copy the same source. */
 static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
 {
     rig t;
@@ -295,7 +297,7 @@ static vkt_result transfers(bench *b)
     return report(b, &down);
 }
 
-/* ---- start from nothing ---- */
+/* ---- pipeline creation and first step ---- */
 
 /* Creates another context on the same device. */
 static vkt_result open_again(const bench *b, bool cache, vkt_ctx **out)

@@ -4,11 +4,11 @@
 
 #include "bench/ops.h"
 
-/* Measures the two ceilings: multiply-adds from registers, and a copy of more memory than the caches hold. Sets
- * b->results.roof. If the filter accepts its name, a ceiling is also a result. */
+/* Measures the two ceilings of the roofline: the rate of multiply-adds in registers, and the rate of a copy of more
+ * memory than the caches hold. Sets b->results.roof. A ceiling is also a result, if the filter accepts its name. */
 vkt_result bench_run_roofline(bench *b);
-/* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step, if the filter accepts
- * their names. */
+/* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step. Leaves out those whose
+ * names the filter does not accept. */
 vkt_result bench_run_micro(bench *b);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct bench_net {
     bool large; /* the network belongs to --sizes large, not to --sizes net; its check has fewer steps */
 } bench_net;
 
-/* The last entry has no name. */
+/* The name of the last entry is NULL. */
 extern const bench_net bench_nets[];
 
 /* A recorded training step with all its objects and random weights. Classifiers gather their batch on the device, from
@@ -34,7 +34,8 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
-/* Makes only the graph and the arrays that it reads. The caller calls bench_step_destroy, also after an error. */
+/* Makes only the graph, and the arrays that the graph reads. The caller calls bench_step_destroy, also after an error.
+ */
 vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
 /* Makes the whole step. The caller calls bench_step_destroy, also after an error. `profile`: the program has
  * timestamps. */

@@ -13,7 +13,7 @@
 
 enum { MAX_PHASES = 1 + VKT_MAX_IN };
 
-/* ---- phases: forward, and gradients in groups that the same nodes compute ---- */
+/* ---- phases ---- */
 
 static void phase_name(bench_phase *p)
 {
@@ -69,7 +69,7 @@ typedef struct experiment {
     bench_job job;
 } experiment;
 
-/* Returns whether the list has the word. Single spaces separate its words. */
+/* Returns whether `word` is in `list`. Single spaces separate the words of `list`. */
 static bool is_listed(const char *list, const char *word)
 {
     const size_t n = strlen(word);
@@ -90,8 +90,8 @@ static void describe_kernels(const experiment *x, bench_result *r)
     }
 }
 
-/* Writes the names of the variants that the timed nodes use to r->variant, each name once. *taken: the set of these
- * variants. *usable: the set of all variants that the nodes could use. */
+/* Finds the variants that the timed nodes use. Writes their names to r->variant, each name once. *taken: the set of
+ * these variants. *usable: the set of all variants that the nodes could use. */
 static void describe_picks(const experiment *x, bench_result *r, uint64_t *usable, uint64_t *taken)
 {
     const vkt_emit *e = &x->job.programs[0]->lowered;
@@ -143,7 +143,7 @@ static void count_cost(const experiment *x, bench_result *r)
     }
 }
 
-/* Verifies, measures and reports a phase, if the filter accepts its name. x->job.programs[0] must exist. */
+/* Verifies, measures and reports a phase, if the filter accepts the result's name. x->job.programs[0] must exist. */
 static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
 {
     char name[320];

@@ -7,12 +7,13 @@
 #include "bench/results.h"
 #include "gpu/gpu.h"
 
-/* The options of a run and its results. */
+/* One run of vkt-bench. */
 typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* done: number of results so far; failed: wrong results and cases that could not run */
+    uint32_t done, failed; /* done: number of results so far; failed: number of wrong results and of experiments that
+                            * could not run */
 } bench;
 
 /* Returns whether --filter accepts the name. */
@@ -22,7 +23,7 @@ vkt_result bench_report(bench *b, const bench_result *r);
 /* Prints the name of the next experiment on stderr if stderr is a terminal. */
 void bench_progress(const bench *b, const char *name);
 
-/* Runs all cases of the sizes or shapes in the options. If a case cannot run, it counts as failed, and the next case
+/* Runs all cases that --sizes or --shapes selects. If a case cannot run, the case counts as failed, and the next case
  * follows. A lost device, a lack of memory or a line that is not valid ends the run. */
 vkt_result bench_run_ops(bench *b);
 

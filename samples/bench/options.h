@@ -11,12 +11,13 @@
 
 typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
 
-/* The strings are in argv. NULL means that the option is not given. For `json` and `csv` see output_path. */
+/* The strings point into argv. A pointer is NULL if its option is not given. `json` and `csv` come from output_path
+ * (common/outputs.h). */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
-    const regex_t *filter; /* for names of experiments; NULL: all */
+    const regex_t *filter; /* pattern for the names of experiments; NULL: every experiment */
     bench_sizes sizes;
-    uint64_t min_ns;         /* approximate time to measure, per clock and experiment */
+    uint64_t min_ns;         /* approximate time to measure an experiment by each of the two clocks (GPU, host) */
     uint64_t variant;        /* 1 << v: measure only variant v; 0: measure the preferred variants, then each other
                               * variant */
     vkt_precision precision; /* precision of steps */

@@ -84,7 +84,7 @@ static void draw_roof(cairo_t *cr, const chart *c)
     vkt_figure_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
-/* Draws a point. `series` is the index of its op among the ops with points, and selects the point's color and form. */
+/* Draws a point. `series`, the index of the point's op among the ops with points, selects the color and the form. */
 static void draw_point(cairo_t *cr, double x, double y, size_t series, bool hollow)
 {
     const vkt_rgb color = vkt_series_color[series % VKT_SERIES_COLORS];

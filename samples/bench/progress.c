@@ -1,4 +1,4 @@
-/* bench/progress.c - selects experiments, prints the name of the current one, and collects results. */
+/* bench/progress.c - selects experiments, prints the name of the current experiment, and collects results. */
 #include <stdio.h>
 #include <unistd.h>
 

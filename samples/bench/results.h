@@ -13,7 +13,7 @@ typedef enum bench_check {
     BENCH_UNCHECKED = 0,   /* there is no number to check */
     BENCH_CHECKED,         /* equal to the double reference within the op's tolerance */
     BENCH_CHECKED_REDUCED, /* a smaller case was checked; the reference of this case would take too long */
-    BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second training from the same start gives the same bits */
+    BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second training from the same start has the same losses */
     BENCH_WRONG            /* the check failed, so the result has no time */
 } bench_check;
 
@@ -23,22 +23,22 @@ typedef struct bench_result {
     char phase[40];    /* "forward", "d0" (gradient of input 0), "d1+d2"; a step: "train" */
     char shape[160];   /* inputs and attributes */
     char variant[64];  /* the op's variants, for instance "packed+tile"; "": none. A step: its precision, "" for f32 */
-    bool preferred;    /* the engine uses the variant by default */
+    bool preferred;    /* the engine chose the variants: the experiment forced none */
     char kernels[128]; /* names of the kernels, for instance "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
     bench_stat gpu, wall; /* in ns; of a step: ns per step */
     bench_check check;
-    double excess; /* the worst element's error, divided by the allowed error */
+    double excess; /* largest error of an element, divided by the allowed error */
     uint64_t working_bytes;
-    uint32_t copies; /* number of programs that run in rotation, so that each one finds cold caches */
+    uint32_t copies; /* number of copies of the program. They run in rotation, so that each copy finds cold caches */
     double host_ns;  /* a step: the host's time in the call that submits the step, without waiting */
-    /* For a step: the bytes of the activations in the memory plan, and the largest number of bytes that are live at
-     * once. */
+    /* Only for a step. packed_bytes: the size of the activations in the memory plan. lower_bound_bytes: the largest
+     * number of bytes that are live at once. */
     uint64_t packed_bytes, lower_bound_bytes;
     bench_change change; /* the change since the file of --compare; ratio 0: there is no older result */
 } bench_result;
 
-/* The ceilings of this device, measured in this run; 0: not measured. */
+/* The largest rates of this device, measured in this run; 0: not measured. */
 typedef struct bench_roofline {
     double flops_per_s, bytes_per_s;
 } bench_roofline;
@@ -51,15 +51,15 @@ typedef struct bench_results {
 
 /* Writes the name to buf, for instance "conv2d d0 (128,32,13,13)b ... [tile]". Returns buf. */
 const char *bench_name(const bench_result *r, char buf[320]);
-/* Appends a copy. Returns false if there is no memory. */
+/* Appends a copy of *r. Returns false if there is no memory. */
 bool bench_add(bench_results *all, const bench_result *r);
 void bench_results_free(bench_results *all);
 
-/* Returns whether a node only changes the shape of its input. Such a node costs nothing. */
+/* Returns whether a node only changes the shape of its input. Such a node has no dispatch. */
 bool bench_is_free(const vkt_node *n);
 
-/* Returns the time from which rates are computed: the GPU time. It is the wall time for steps, and for results without
- * a GPU time. */
+/* Returns the time from which rates are computed: the wall time for steps and for results without a GPU time, else the
+ * GPU time. */
 const bench_stat *bench_time(const bench_result *r);
 double bench_flops_per_s(const bench_result *r); /* 0: no operations, or no time */
 double bench_bytes_per_s(const bench_result *r);

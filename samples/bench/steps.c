@@ -36,8 +36,8 @@ static double mean(const float *x, int n)
     return sum / n;
 }
 
-/* Checks the training. The batch is the same in every step, so its loss must fall, also with dropout. A second training
- * from the same start must give the same bits. */
+/* Checks the training. The batch is the same in every step, so the loss must fall, also with dropout. A second training
+ * from the same start must have the same losses, bit by bit. */
 static vkt_result check_training(const bench *b, const bench_net *net, bench_result *r)
 {
     float first[FEW_STEPS], second[FEW_STEPS];

@@ -8,8 +8,7 @@
 
 enum { BAR = 10, WIDEST_SHAPE = 58, NOISY = 25 };
 
-/* Writes x with three digits in one of the units. Each unit is 1000 times the unit before; the first unit is for x
- * below 1000. */
+/* Writes x with three digits in one of the units. x is in units[0]. Each unit is 1000 times the previous unit. */
 static const char *scaled(double x, const char *const *units, size_t n, char buf[16])
 {
     size_t u = 0;
@@ -113,7 +112,8 @@ static void print_marks(const layout *l, const bench_result *r)
     fprintf(l->out, " %s%s%s", check, noisy && *check ? ", " : "", noisy ? "noisy" : "");
 }
 
-/* Prints a line of an op. Leaves out shape and phase if they are the same as in the line before. */
+/* Prints the line of an op's result. `before` is the result of the previous line. If its case is the same, leaves out
+ * the shape; if its phase is the same too, leaves out the phase. */
 static void print_op(const layout *l, const bench_result *r, const bench_result *before)
 {
     const bool same_case = before && strcmp(before->op, r->op) == 0 && strcmp(before->shape, r->shape) == 0;

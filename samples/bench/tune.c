@@ -10,8 +10,8 @@
 #include "kernel/tuning.h"
 #include "ops/product/blocks.h"
 
-/* A variant replaces the preferred one only if its time is below this fraction of the preferred one's time. Otherwise
- * noise would decide. */
+/* A variant replaces the preferred variant only if its time is below this fraction of the preferred variant's time. A
+ * smaller difference may be noise. */
 #define WORTH 0.97
 
 /* The nodes of a network that have the same key (vkt_picked.key) and can use the same variants. One variant is chosen
@@ -22,8 +22,8 @@ typedef struct choice {
     uint32_t nodes; /* number of these nodes in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* the tile that gave ns[]; all 0: the device's own tile, or no tile */
-    double now;                 /* the sum in the step that is being measured; the step uses `variant` and `used` */
+    vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile that was forced for the time ns[]; all 0: none was forced */
+    double now;                 /* the sum in the step being measured, whose nodes use `variant` and the tile `used` */
     vkt_variant variant;
     vkt_tile used;
 } choice;
@@ -87,8 +87,8 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* Returns the choice that has the key of *p and can use the variant of *p. NULL: there is no such choice. (A node that
- * uses another tile may have other usable variants.) */
+/* Returns the choice that has the key of *p and can use the variant of *p. NULL: there is no such choice. p->usable may
+ * differ from the choice's set, because a forced tile may change which variants a node can use. */
 static choice *find_measured(tuning *t, const vkt_picked *p)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -96,8 +96,8 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Moves the times of the measured step from `now` to `ns`. If `tile` is not all 0, a time counts only if the nodes have
- * used this tile. If the variant already has a time, the new time must also be below WORTH times the old time. */
+/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, each time counts. Otherwise a time
+ * counts only if the nodes used this tile, and if it is below WORTH times the old time of the variant (if any). */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -112,9 +112,9 @@ static void take_times(tuning *t, vkt_tile tile)
     }
 }
 
-/* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. With a
- * variant, nodes use it if they can, and only choices that have this variant get a time. With 0, nodes use the variants
- * that they prefer, and the nodes of each choice are counted. Nodes use `tile` if they can (all 0: their own tiles). */
+/* Measures a step and adds the times of its nodes to the choices. `force`: a set of one variant. Nodes use this variant
+ * if they can, and only choices with this variant get a time. force = 0: nodes use the variants that they prefer, and
+ * the nodes of each choice are counted. `tile`: nodes use this tile if they can; all 0: their own tiles. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;
@@ -193,8 +193,8 @@ static vkt_result keep(tuning *t)
     return r;
 }
 
-/* Measures all tiles of the variants that have several tiles. Skips devices without the trait shared_pays: CPU devices
- * need seconds to compile each kernel of these variants. */
+/* Measures all tiles of the variants that have several tiles. Does nothing on devices without the trait shared_pays
+ * (CPU devices), which need seconds to compile each kernel of these variants. */
 static vkt_result time_tiles(tuning *t, const bench_net *net)
 {
     static const vkt_variant variants[] = { VKT_V_SHARED, VKT_V_SPLIT_K, VKT_V_COOP, VKT_V_COOP2 };

@@ -1,4 +1,4 @@
-/* bench/tune.h - finds the best variants for each node of a network, and keeps them for later programs. */
+/* bench/tune.h - finds the best variants for the nodes of a network, and writes them to the tuning file. */
 #ifndef BENCH_TUNE_H
 #define BENCH_TUNE_H
 
@@ -6,8 +6,8 @@
 #include "bench/ops.h"
 
 /* Measures the step of the network b->o->tune ("all": each network of --sizes net) with each usable variant of its
- * nodes, and adds the best variants to this device's tuning file (kernel/tuning.h). VKT_E_NOT_FOUND: there is no such
- * network. VKT_E_UNSUPPORTED: the device has no timestamps. */
+ * nodes. Adds the best variants to this device's tuning file (kernel/tuning.h), which later programs read.
+ * VKT_E_NOT_FOUND: there is no such network. VKT_E_UNSUPPORTED: the device has no timestamps. */
 vkt_result bench_tune(bench *b);
 
 /* Measures the GPU time of each node of a step, in ns, and adds it to node_ns[node]. */

@@ -1,4 +1,4 @@
-/* bench/verify.h - compares a phase of a case on the device with its double reference. */
+/* bench/verify.h - compares one phase of a case (forward, or gradients) with a reference in double precision. */
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
@@ -19,8 +19,9 @@ typedef struct bench_verify_params {
     uint64_t force; /* set of the variants that are forced; 0: none */
 } bench_verify_params;
 
-/* Sets r->check and r->excess. A case whose reference would take too long is halved until it is small enough. Wrong
- * numbers are logged. Returns an error if the case could not run. */
+/* Sets r->check and r->excess. If the reference would take too long, the function checks a smaller case: it halves the
+ * largest dimensions until the case is small enough. Wrong numbers are logged. Returns an error if the case could not
+ * run. */
 vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params *v, bench_result *r);
 
 #endif

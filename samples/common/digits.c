@@ -134,8 +134,8 @@ static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void 
         snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
 }
 
-/* Searches the first n samples, and prints up to SHOWN of them. If `right` is true, it prints samples with a right
- * prediction, otherwise samples with a wrong one. Returns false if there is no memory. */
+/* Searches the first n samples. Prints up to SHOWN samples with a right prediction if `right` is true, otherwise up to
+ * SHOWN samples with a wrong prediction. Returns false if there is no memory. */
 static bool print_some(const vkt_dataset *d, const uint32_t *guesses, uint32_t n, bool right, const char *title)
 {
     uint32_t chw[3], shown = 0;

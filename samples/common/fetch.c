@@ -11,8 +11,8 @@
 
 enum { PATH_ROOM = 1024 };
 
-/* Runs a program and drops its output. Its standard input is `input`, which is far smaller than a pipe's buffer.
- * Returns true if its exit status is 0. */
+/* Runs a program with `input` as standard input, and drops its output. `input` must fit into a pipe's buffer, because
+ * the function writes all of it before it starts the program. Returns true if the exit status is 0. */
 static bool run(const char *const *argv, const char *input)
 {
     int in[2];

@@ -7,7 +7,7 @@
 enum { DATA_PATH = 1024 };
 
 /* Tries the paths $VKT_DATA/<name> (if the variable is not empty), data/<name> and ../shared/data/<name> in this order.
- * Writes the first one that `is_it` accepts to `room` and returns `room`. Returns NULL if it accepts none. */
+ * Copies the first path for which `is_it` returns true to `room`, and returns `room`. Returns NULL if there is none. */
 const char *find_data(const char *name, bool (*is_it)(const char *path), char room[DATA_PATH]);
 
 #endif

@@ -48,8 +48,8 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* The state of hold(), which holds back errors while open_classes opens a folder. The state is static, because the data
- * set still calls hold() after that. */
+/* The state of hold(). While open_classes opens a folder, `holds` is true: hold() keeps the last error in `line` and
+ * does not log it. The state is static, because the data set also calls hold() after open_classes has returned. */
 static struct held {
     vkt_host to;
     bool holds;

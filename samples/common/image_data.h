@@ -19,9 +19,9 @@ typedef struct image_data {
 
 extern const char image_data_help[]; /* the help text of --data */
 /* Opens a folder. Each part of the data set (train, valid, test) is a table such as train.csv, with lines path,label;
- * or it is a folder such as train/, with one folder per class. If only test is there, it becomes the training set. If
- * neither train nor test is there, the folder itself has one folder per class. If valid is not there, a fifth of the
- * training samples becomes the validation set.
+ * or it is a folder such as train/, with one folder per class. If train is missing, test becomes the training set. If
+ * both are missing, the folder itself must have one folder per class. If valid is missing, a fifth of the training
+ * samples becomes the validation set.
  *
  * Without `folder`, opens the first of $VKT_DATA/<name>, data/<name> and ../shared/data/<name> that has a train.csv or
  * test.csv. If there is none, generates images of forms in two colours and says so on stderr. On failure there is

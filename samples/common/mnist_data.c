@@ -23,8 +23,8 @@ static const fetch_file files[] = {
 static const char *const mirrors[] = { "https://ossci-datasets.s3.amazonaws.com/mnist",
                                        "https://storage.googleapis.com/cvdf-datasets/mnist" };
 
-/* Downloads the files. Returns false if that fails. If $VKT_MNIST_MIRROR is set, its value is the only mirror. If the
- * value is empty, there is no mirror, and nothing is downloaded. Tests set this variable. */
+/* Downloads the files. Returns false if that fails. If $VKT_MNIST_MIRROR is set, its value is the only mirror. If its
+ * value is empty, nothing is downloaded. Tests set this variable. */
 static bool download(const char *folder, FILE *notes)
 {
     const char *own = getenv("VKT_MNIST_MIRROR");
@@ -67,8 +67,8 @@ static bool has_images(const char *folder)
     return found;
 }
 
-/* Opens the first folder that has the files. VKT_E_NOT_FOUND: there is none. Logs an error for a folder that has only
- * some of the files. */
+/* Opens the first folder that has the files. VKT_E_NOT_FOUND: there is none. Logs an error for a folder that has
+ * training images but lacks other files. */
 static vkt_result look_around(const vkt_host *host, mnist_data *d)
 {
     char from_env[400] = "";

@@ -43,11 +43,11 @@ typedef enum scope {
     PREDICT  /* samples with train_cli.predict */
 } scope;
 
-/* The type of the member of train_options that an option sets. It selects how the option's value is read. */
+/* The type of the member of train_options that an option sets. The type selects how the option's value is read. */
 typedef enum kind {
-    OTHER = 0, /* on_option has a case for it */
+    OTHER = 0, /* on_option has a case for the option */
     TEXT,      /* const char * */
-    FLAG,      /* bool: true */
+    FLAG,      /* bool, which the option sets to true */
     COUNT,     /* uint32_t, `bound` or more */
     COUNT64,   /* uint64_t, `bound` or more */
     POSITIVE,  /* float above 0 */
@@ -279,7 +279,7 @@ typedef struct parse {
     const train_cli *cli;
 } parse;
 
-/* Writes the default optimizer in parentheses. If it has no name in `optimizers`, writes "sgd" and its settings. */
+/* Writes the default optimizer in parentheses: its name in `optimizers`, or if it has none, "sgd" and its settings. */
 static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 {
     const char *name = NULL;
@@ -373,13 +373,13 @@ static void finish_options(parse *p, struct argp_state *state)
     if (o->micro_batches) o->optimizer.micro_batches = o->micro_batches;
 }
 
-/* Returns the key of row i: its own, or OPT_ROW + i. 0 for a title. */
+/* Returns the key of row i: 0 for a title, else the key in the table, or OPT_ROW + i if this key is 0. */
 static int key_of(size_t i)
 {
     return table[i].key || !table[i].name ? table[i].key : OPT_ROW + (int)i;
 }
 
-/* Reads the value of an option into its member. Returns false for an option of kind OTHER. */
+/* Reads the value of an option into the member that the option sets. Returns false for an option of kind OTHER. */
 static bool read_value(const option_row *x, train_options *o, const char *text, struct argp_state *state)
 {
     void *at = (char *)o + x->at;

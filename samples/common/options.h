@@ -6,7 +6,7 @@
 
 #include "vktrain/train.h"
 
-/* The strings are in argv. NULL means that the option is not given. */
+/* The strings point into argv. A pointer is NULL if its option is not given. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;
@@ -16,7 +16,7 @@ typedef struct train_options {
     float weight_decay, clip_norm; /* for any optimizer; 0: not given */
     uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* session_trainer sets the total of cosine and one-cycle */
+    vkt_schedule schedule;         /* session_trainer sets `total`, the number of steps of cosine and one-cycle */
     uint32_t warmup;               /* for any schedule, in its unit (steps or epochs); 0: not given */
     bool recompute;
     vkt_precision precision;
@@ -29,12 +29,12 @@ typedef struct train_options {
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
-    vkt_wire messages;     /* the form of gradients between ranks */
-    const char *run;       /* a folder; session_begin puts all output files without a given path into it */
+    vkt_wire messages;     /* the number format of gradients that ranks exchange */
+    const char *run;       /* a folder for the output files for which no path is given (session_begin) */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
-    const char *find_lr; /* the file of the figure of a learning rate test; NULL: no test */
+    const char *find_lr; /* a learning rate test draws its figure to this file; NULL: no test */
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
@@ -55,19 +55,19 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* names of the arguments in --help; they go to train_options.files. NULL: no arguments */
+    const char *arguments;   /* names of arguments in --help; NULL: none. The arguments go to train_options.files */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;
 } train_cli;
 
-/* Reads the command line into *o. On entry *o has the defaults, which --help shows. Prints a message and exits with
- * status 2 if an option is wrong, with 0 after --help and --version. */
+/* Reads the command line into *o. On entry *o has the defaults, which --help shows. If an option is wrong, prints a
+ * message and exits with status 2. Exits with status 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
-/* Return the number in `text`, which is the value of an option. The number must be from `least` to `most`. If it is
- * not, or if `text` is not a number, each function prints a message and ends the program with status 2. */
+/* Return the number in `text`, which is the value of an option. If `text` is not a number from `least` to `most`, each
+ * function prints a message and ends the program with status 2. */
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
 double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 

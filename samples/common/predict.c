@@ -80,7 +80,7 @@ vkt_result predict_bytes(predict_list *l, const char *path, char **bytes, size_t
     return *bytes ? VKT_OK : predict_fail(l, VKT_E_IO, "%s", why);
 }
 
-/* ---- texts from files and command lines, on a terminal ---- */
+/* ---- messages without control characters ---- */
 
 /* Prints a text, with '?' instead of control characters (those of ASCII, and U+0080 to U+009F). */
 static void put_plain(FILE *out, const char *text)
@@ -141,7 +141,7 @@ typedef struct answer {
     double probability[TOP];
 } answer;
 
-/* Returns the likeliest classes by the softmax of logits z (K). */
+/* Returns the likeliest classes by the softmax of the logits z (classes). */
 static answer answer_of(const float *z, uint32_t classes)
 {
     answer a;

@@ -1,8 +1,8 @@
 /* common/predict.h - --predict FILE...: predicts files with a trained network, without training or a data set.
  *
- * A sample provides its network and a reader of files. predict_files runs both and prints the predictions, one line
- * per data sample. With --json it also writes them as JSON (docs/predict.schema.json). It prints an error for a file
- * that cannot be read, and skips the file. */
+ * A sample program provides its network and a reader of files. predict_files reads the files, runs the network and
+ * prints the predictions, one line per data sample. With --json it also writes the predictions as JSON
+ * (docs/predict.schema.json). If a file cannot be read, predict_files prints an error and skips the file. */
 #ifndef SAMPLE_PREDICT_H
 #define SAMPLE_PREDICT_H
 
@@ -17,8 +17,8 @@ typedef struct predict_kind {
     vkt_row_type type;      /* type of the samples; the card has their shape */
     vkt_forward_fn forward; /* the network */
     void *model;            /* the user pointer of `forward` */
-    /* Adds the samples of `path` to the list. If it fails, it reports the error by predict_fail, or a function of the
-     * library logs the error to predict_host. Then all samples of the file are dropped. */
+    /* Adds the samples of `path` to the list. Reports an error by predict_fail, or passes predict_host to a function of
+     * the library, which logs the error. After an error, all samples of the file are dropped. */
     vkt_result (*read)(void *reader, predict_list *list, const char *path);
     void *reader; /* the first argument of `read` */
     /* For networks without classes: an output y is printed as deviation * y + mean. If deviation is 0, y is printed as
@@ -42,8 +42,8 @@ vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const vkt_host *predict_host(const predict_list *list); /* an error logged to this host becomes the file's error */
-/* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. VKT_E_IO, also
- * for more than 512 MiB. */
+/* Reads the whole file, or standard input for "-". The caller frees *bytes, which has *n bytes and a NUL behind them.
+ * VKT_E_IO, also for more than 512 MiB. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);
 
 #endif

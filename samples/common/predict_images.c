@@ -40,7 +40,7 @@ double image_ground(const vkt_dataset *d)
 typedef struct image_reader {
     const vkt_card *card;
     vkt_image_params images;
-    double ground; /* NaN: no image is inverted */
+    double ground; /* see predict_images; NaN: no image is inverted */
 } image_reader;
 
 /* ---- IDX ---- */

@@ -8,7 +8,7 @@
 typedef struct text_reader {
     vkt_vocab *vocab;             /* not owned */
     vkt_sequence_params sequence; /* `maxlen` is the number of ids of a sample. Samples have the type VKT_ROW_U32 */
-    bool lines;                   /* each line of a file is a text; otherwise the whole file is. "-" always has lines */
+    bool lines;                   /* true, or the path is "-": each line is a text. false: the whole file is a text */
 } text_reader;
 
 /* Is a function for predict_kind.read. `reader` is a text_reader. Texts without a word are skipped. */

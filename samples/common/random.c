@@ -18,8 +18,8 @@ float random_unit(uint64_t *state)
     return (float)(next(state) >> 40) * 0x1p-24f;
 }
 
-/* Computes one number of a pair and drops the other one. The method is that of Box & Muller, "A note on the generation
- * of random normal deviates" (1958). */
+/* Uses the method of Box & Muller, "A note on the generation of random normal deviates" (1958). Does not compute the
+ * second number of each pair. */
 double random_normal(uint64_t *state)
 {
     const double u = (double)(next(state) >> 11) * 0x1p-53, v = (double)(next(state) >> 11) * 0x1p-53;

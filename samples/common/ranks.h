@@ -10,8 +10,8 @@
 typedef struct ranks {
     vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, from the second device on */
     uint32_t n_more;
-    double timeout_seconds; /* set by the sample before session_begin: with --mpi, a rank that keeps another one waiting
-                             * for longer has failed; 0: that of vkt_mpi_open */
+    double timeout_seconds; /* with --mpi: a rank that keeps another rank waiting for longer than this has failed; 0:
+                             * the default of vkt_mpi_open. The sample sets this member before session_begin */
     struct vkt_mpi *mpi;    /* NULL: no --mpi */
     vkt_transport transport;
 } ranks;
@@ -19,11 +19,12 @@ typedef struct ranks {
 /* Connects to the other processes of --mpi. A rank above 0 then prints only errors of its own, and *o keeps no option
  * that prints or writes results. Returns false after a message. Without --mpi it does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
-/* Returns the device of this process's context: that of --device, or the first one of --devices. With --mpi, the ranks
- * use the devices of --devices in turn. `room` is memory for the result. */
+/* Returns the device for the context of this process: the value of --device, or the first device of --devices. With
+ * --mpi and n devices in --devices, each rank gets the device with the index rank % n. `room` is memory for the result.
+ */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
-/* Creates the other contexts of --devices, if there is no --mpi. VKT_E_ARG: there are too many devices. Other errors
- * are those of vkt_ctx_create_wide. Call ranks_close also after an error. */
+/* Without --mpi, creates the contexts of --devices from the second device on. VKT_E_ARG: there are too many devices.
+ * Other errors are those of vkt_ctx_create_wide. Call ranks_close also after an error. */
 vkt_result ranks_open(ranks *r, const train_options *o, const vkt_host *host);
 /* Sets dist, more_devices and n_more_devices of *p. *r must outlive the trainer. */
 void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
@@ -31,22 +32,22 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
 uint32_t ranks_count(const ranks *r);
 /* Returns the number of shards of a batch; 1: a step is not split. */
 uint32_t ranks_shards(const ranks *r, const train_options *o);
-/* Returns the batch of a trainer whose training set has `rows` samples: that of --batch, or less if there are fewer
- * samples. With shards it is a multiple of them; 0: there are fewer samples than shards. */
+/* Returns the batch of a trainer whose training set has `rows` samples: the value of --batch, but at most the largest
+ * multiple of the number of shards that is not above `rows`. 0: there are fewer samples than shards. */
 uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns the number of samples of a step of this trainer on all ranks together, at least 1. With shards, this is the
- * batch times --micro-batches; without shards, it is the batch. */
+ * batch times --micro-batches. Without shards, each micro-batch counts as a step, so this is the batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
-/* Waits until all processes have called it. Returns VKT_E_PEER if a rank has failed. */
+/* Waits until all processes have called this function. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
-/* With --mpi, changes timeout_seconds; 0: that of vkt_mpi_open. All ranks call it at the same point. */
+/* Changes timeout_seconds; 0: the default of vkt_mpi_open. With --mpi, all ranks make this call at the same point. */
 void ranks_wait(ranks *r, double timeout_seconds);
-/* With --mpi, tells the other ranks that this one has failed, so that they do not wait for it. A second call does
+/* With --mpi, reports to the other ranks that this rank has failed, so that no rank waits for it. A second call does
  * nothing. */
 void ranks_fail(const ranks *r, vkt_result why);
-/* As ranks_fail, for a signal; `why` is its name. */
+/* Does the same as ranks_fail, for a signal that came before the first step. `why` is the name of the signal. */
 void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);

@@ -6,9 +6,9 @@
 
 #include "common/session.h"
 
-/* Writes the file of --json as docs/train.schema.json describes it, completely or not at all. It has the facts of the
- * run (command line, versions, device, data, settings), its epochs and results, then the members of s->more. A number
- * that was not measured is null. Returns false, with a message, if this fails. */
+/* Writes the report of a run to the file of --json (docs/train.schema.json), completely or not at all. The report has
+ * the facts of the run (command line, versions, device, data, settings), the epochs, the results and the members of
+ * s->more. A number that was not measured is null. Returns false, with a message, if this fails. */
 bool write_report(const session *s, vkt_trainer *t);
 
 /* Writes the results of a run to the file of --json, for samples or options that do not write a report. The file has

@@ -9,7 +9,7 @@
 extern const char schedules_help[]; /* the forms that schedule_parse reads, for --help */
 
 /* Reads "cosine", "step=30", "multi-step=30,60,80", "exponential=0.95", ... Returns false if the text has no such form.
- * The result of "cosine" and "one-cycle" has the total 0, which session_trainer replaces. */
+ * "cosine" and "one-cycle" give the total 0; session_trainer sets the total. */
 bool schedule_parse(const char *text, vkt_schedule *out);
 
 #endif

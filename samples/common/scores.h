@@ -5,14 +5,14 @@
 #include "common/session.h"
 
 /* Computes the scores for --report and --confusion, with the trainer's weights. Prints the table of --report, also
- * under --quiet. Writes the matrix, and adds "scores" to s->more, for --json. `set` is the name of d, "test" or
- * "validation". Returns VKT_OK at once if neither option is given or d is NULL. */
+ * under --quiet. Writes the confusion matrix to the file of --confusion. Adds "scores" to s->more, for --json. `set` is
+ * the name of d, "test" or "validation". Returns VKT_OK at once if neither option is given or d is NULL. */
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);
 
-/* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` has the numbers, with
- * commas or blanks between them, or the path of a file of such numbers, or it is "balanced". "balanced" means samples /
- * (classes * samples of the class), as in scikit-learn, and 0 for a class without samples. Errors are
- * VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
+/* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is one of three: numbers
+ * with commas or blanks between them, the path of a file with such numbers, or "balanced". With "balanced", the weight
+ * of a class is samples / (classes * samples of the class), as in scikit-learn, and 0 for a class without samples.
+ * Errors are VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out);
 
 #endif

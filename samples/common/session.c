@@ -95,9 +95,10 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-/* Opens the folder of --run. Sets --checkpoint to a path in the folder. Sets --save, --history, --plot and --json to
- * paths in the folder, too, if they are not given. If the folder has a checkpoint, sets --resume to it and drops
- * --load. VKT_E_STATE: --resume names another file than this checkpoint. Other errors are those of vkt_run_dir_open. */
+/* Opens the folder of --run. Sets --checkpoint to a path in the folder. Each of --save, --history, --plot and --json
+ * that is not given gets a path in the folder, too. If the folder has a checkpoint, sets --resume to this checkpoint
+ * and drops --load. VKT_E_STATE: --resume names another file than this checkpoint. The other errors are those of
+ * vkt_run_dir_open. */
 static vkt_result open_folder(session *s, int argc, char **argv)
 {
     train_options *o = &s->o;
@@ -114,7 +115,7 @@ static vkt_result open_folder(session *s, int argc, char **argv)
         at += snprintf(title + at, sizeof title - (size_t)at, "%s%s", i ? " " : "", argv[i]);
     const vkt_result r = vkt_run_dir_open(&host, o->run, title, &s->folder);
     if (r != VKT_OK) return r;
-    vkt_run_dir_omit(s->folder, VKT_RUN_RESULTS); /* report.c writes more than the trainer's results */
+    vkt_run_dir_omit(s->folder, VKT_RUN_RESULTS); /* write_report writes this file, with more members */
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (*files[i].option)
             vkt_run_dir_omit(s->folder, files[i].file);
@@ -139,8 +140,7 @@ static const char *own_file(const session *s, const char *path, vkt_run_file fil
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
 }
 
-/* Opens the folder of --run on rank 0. After that, the other ranks make the checkpoint's path from the folder's name.
- */
+/* Opens the folder of --run on rank 0. Then the other ranks make the path of the checkpoint from the folder's name. */
 static vkt_result open_run(session *s, int argc, char **argv)
 {
     static char checkpoint[4096];
@@ -168,7 +168,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     s->argv = argv;
     s->test_loss = s->test_accuracy = NAN;
 
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* keeps lines and messages in their order, also in a file */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file, the lines of stdout and stderr keep their order */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
@@ -179,7 +179,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) {
-        ranks_fail(&s->ranks, VKT_E_IO); /* of files, because the options were read before */
+        ranks_fail(&s->ranks, VKT_E_IO); /* a check of files failed: open_run reports its own errors */
         ranks_leave(&s->ranks, status);
         exit(status);
     }
@@ -198,7 +198,7 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
-/* Suggests vkt-bench --tune if the device is a GPU without a tuning file. Only the user starts that measurement. */
+/* Suggests vkt-bench --tune if the device is a GPU without a tuning file. Never starts this measurement. */
 static void offer_tuning(const session *s)
 {
     vkt_device_limits limits;
@@ -263,7 +263,7 @@ void session_print_memory(const session *s)
     say(s, "memory  %.1f MiB of device memory at the peak\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-/* Prints the best epoch and the value of the monitor. */
+/* Prints the best epoch and its value of the monitored number. */
 static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
     const vkt_epoch_record *r = vkt_trainer_best(t);
@@ -283,7 +283,7 @@ static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
     say(s, "\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
 }
 
-/* Prints the cost of the exchange of gradients per step. */
+/* Prints the bytes and the time that a step needs to exchange gradients. */
 static void print_exchange(const session *s, const vkt_trainer *t)
 {
     vkt_dist_stats d = { 0 };
@@ -308,8 +308,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     session_print_memory(s);
 }
 
-/* Returns whether, after a signal or an error, the folder of --run has the best weights. Then the weights of the last
- * step do not replace them. */
+/* Returns true if a signal or an error ended the run, and the fit wrote the weights of the best epoch to the folder of
+ * --run. Then write_files does not replace these weights by those of the last step. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
@@ -364,7 +364,7 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
         char *options = options_text(s, t);
         r = options ? vkt_run_dir_fit(s->folder, t, &p, options) : VKT_E_NOMEM;
         free(options);
-        /* Before the fit, the trainer cannot tell the other ranks. */
+        /* If the error came before the fit, the trainer has not reported it to the other ranks. */
         if (r != VKT_OK && r != VKT_E_CHECKPOINT && !vkt_trainer_first_step_ns(t)) ranks_fail(&s->ranks, r);
     } else {
         r = vkt_trainer_fit(t, &p);
@@ -391,8 +391,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* Saves the weights of the best epoch, or of the last step if a signal or an error ended the run. Saves nothing if the
- * run ended in another way without a best epoch: then no epoch had a finite loss. */
+/* After a signal or an error, saves the weights of the last step. Otherwise saves the weights of the best epoch, or
+ * nothing if no epoch had a finite loss. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
@@ -429,9 +429,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of this schedule. For
- * cosine and one-cycle of --schedule, `total` is the number of steps in all epochs, less the warm-up, but at least
- * 1. */
+/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of this schedule. If
+ * --schedule is cosine or one-cycle, `total` becomes the steps of all epochs minus the warm-up, but at least 1. */
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;
@@ -485,7 +484,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
     if (failed && !vkt_trainer_first_step_ns(t)) return r; /* no step was made, so older files are kept */
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
-    /* After an error the trainer has the weights of the last step. */
+    /* After an error the trainer has the weights of the last step, not those of the best epoch. */
     const bool has_best = vkt_trainer_best_epoch(t) && !failed;
     s->error = r;
     s->failed = failed ? r : VKT_OK;
@@ -507,7 +506,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    /* Here --seed is possible only with --run, because --resume refuses it. */
+    /* --seed is given, so --run is given, too: the options --seed and --resume exclude each other. */
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
         complain("--seed: the run of %s has the seed %llu, got %llu: leave it out, or name another folder", path,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);

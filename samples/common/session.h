@@ -14,7 +14,7 @@
 #include "common/ranks.h"
 #include "vktrain/run_dir.h"
 
-/* The data of a run, for --json. */
+/* The data of a run. */
 typedef struct session_data {
     const char *source;                           /* a path, or the name of data without a path */
     bool made_up;                                 /* the data are generated */
@@ -22,19 +22,19 @@ typedef struct session_data {
 } session_data;
 
 typedef struct session {
-    train_options o; /* the sample's defaults at first */
+    train_options o; /* the sample's defaults; from session_begin on, the options */
     int argc;
     char **argv;
     session_data data;               /* set by the sample, before it trains */
     vkt_result error;                /* the result of the fit, for --json */
-    vkt_result failed;               /* as `error`, but VKT_OK instead of VKT_E_DIVERGED and VKT_E_CHECKPOINT */
+    vkt_result failed;               /* equals `error`, but is VKT_OK for VKT_E_DIVERGED and VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
     vkt_run_dir *folder; /* the folder of --run; NULL: none */
     bool in_folder;      /* the fit writes its files to `folder` */
     vkt_ctx *ctx;
-    ranks ranks;               /* the other ranks of data parallel training */
+    ranks ranks;               /* the ranks of data parallel training */
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
     json_t *more;              /* NULL, or more members of --json; session_end frees it */
@@ -42,28 +42,28 @@ typedef struct session {
      * NULL: none. It may measure, print and set `more`. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user;       /* a pointer that only the sample uses */
-    const char *unit; /* unit of the progress bar, which has `per_batch` units for a batch; NULL: batches */
-    double per_batch;
+    const char *unit; /* unit of the speed in the progress bar, per second; NULL: batches */
+    double per_batch; /* mean number of units in a batch; used only with `unit` */
 } session;
 
 /* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input
  * files can be read and the output files written. Ends the program with status 2 if an option is wrong, with 1 if
- * something fails, and with 0 after --help, --version and --list-devices. From then on a signal ends the run in an
- * orderly way. */
+ * something fails, and with 0 after --help, --version and --list-devices. After session_begin, the first signal only
+ * asks the run to end: see stop.h. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
  * a message, if this fails. */
 bool session_open(session *s);
 uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, like start_ns */
-void session_print_memory(const session *s); /* unless --quiet: prints the largest amount of device memory */
+void session_print_memory(const session *s); /* prints the peak of device memory, unless --quiet */
 /* Copies *data to s->data. Unless --quiet is given, prints a line: source, number of training and validation samples,
  * shape of a sample, number of classes. */
 void session_set_data(session *s, const session_data *data);
 /* Creates a trainer with the parameters *p. The options replace batch, optimizer, lr, seed, stream, recompute,
  * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup
  * change the schedule. --find-lr removes validation and metrics. The other members are the sample's. Loads the weights
- * of --load. Afterwards the sample attaches the texts that identify its data. *t must be NULL before the call. The
- * caller destroys *t, also after an error. */
+ * of --load. After this call, the sample attaches its texts to *t (vkt_trainer_attach). *t must be NULL before the
+ * call. The caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
  * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so
@@ -76,15 +76,15 @@ vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_
 /* Calls vkt_trainer_fit with `p` (vkt_run_dir_fit if s->in_folder), and shows the progress unless --quiet is given. A
  * signal ends the fit. The callbacks of `p` are not called. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
-/* Prints the outcome of a fit that ended with `r`, and writes the files. It tries each file, even after another one
- * failed. After an error before the first step, it only returns `r`. Returns the first error. `resumable`: the fit
- * wrote checkpoints. */
+/* Prints the outcome of a fit that ended with `r`, and writes the files. If one file fails, still writes the other
+ * files. Returns the first error. After an error before the first step, only returns `r`. `resumable`: the fit had a
+ * path for checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
-/* Returns whether a signal came, or whether the learning rate test of --find-lr has begun. Then the sample prints no
- * predictions. */
+/* Returns whether a signal came, or whether the learning rate test of --find-lr has begun. If so, the sample prints
+ * no predictions. */
 bool session_interrupted(void);
-/* Destroys the contexts, closes the folder of --run and disconnects from the other processes. Prints the result if it
- * is an error without a message. Returns the program's exit status: 0, 1, or 128 + signal. */
+/* Destroys the contexts, closes the folder of --run and disconnects from the other processes. If `r` is an error and no
+ * message was printed before, prints the meaning of `r`. Returns the program's exit status: 0, 1, or 128 + signal. */
 int session_end(session *s, vkt_result r);
 
 #endif

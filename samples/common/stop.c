@@ -19,7 +19,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;
-static struct timespec first; /* only the handler writes it, before `came`; it blocks the three signals */
+static struct timespec first; /* time of the first signal; the handler writes it, before `came` */
 
 static void on_signal(int number)
 {
@@ -90,7 +90,7 @@ static void print_quoted(FILE *to, const char *text)
 
 void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint)
 {
-    static const char *const dropped[] = { "resume", "load", "seed" }; /* the checkpoint has them */
+    static const char *const dropped[] = { "resume", "load", "seed" }; /* the checkpoint has weights and seed */
     print_quoted(to, argv[0]);
     for (int i = 1; i < argc; i++) {
         bool drop = false, alone = false;

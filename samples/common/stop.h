@@ -4,8 +4,9 @@
 
 #include <stdio.h>
 
-/* Installs the handlers. From then on the first SIGINT, SIGTERM or SIGHUP is only noted. A second one, a quarter of a
- * second later or more, ends the program at once. An ignored SIGHUP stays ignored (nohup). */
+/* Installs the handlers. After that, the first SIGINT, SIGTERM or SIGHUP is only recorded. A second signal ends the
+ * program at once, if it comes more than a quarter of a second after the first one. An ignored SIGHUP stays ignored
+ * (nohup). */
 void stop_begin(void);
 int stop_signal(void);                    /* the first signal; 0: none */
 const char *stop_name(int signal_number); /* for instance "SIGTERM"; "?": the number is not one of the three */

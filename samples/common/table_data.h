@@ -1,4 +1,4 @@
-/* common/table_data.h - converts a CSV file to two data sets: training rows and validation rows. */
+/* common/table_data.h - converts a CSV file to two data sets, for training and for validation. */
 #ifndef SAMPLE_TABLE_DATA_H
 #define SAMPLE_TABLE_DATA_H
 
@@ -19,7 +19,7 @@ typedef struct table_data {
     const char *source;
     vkt_columns *columns;
     vkt_dataset *train, *check;
-    uint32_t rows, without_target; /* rows in the file; rows that are left out because their target is missing */
+    uint32_t rows, without_target; /* rows of the file; without_target: those left out, as they have no target */
 } table_data;
 
 /* Opens the file. The separator is a comma, a semicolon, a '|' or a tab: the one that gives the most columns. On
@@ -34,10 +34,11 @@ vkt_result table_read(const vkt_host *host, const char *path, const char *text, 
 
 /* Attaches the columns to the trainer, so that its weights files and checkpoints have them. */
 vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
-/* Reads the columns that table_attach attached to weights or a checkpoint. Their target must be `target`, if that is
- * not NULL. */
+/* Reads the columns that table_attach attached to weights or a checkpoint. If `target` is not NULL, their target column
+ * must have this name; if it has another name, returns VKT_E_ARG. */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);
-/* Prints for each column in one line how it is used. Prints `most_values` as the value of --most-values. */
+/* Prints a line for each column: how it is used. If a column has more than `most_values` different texts, its line also
+ * names the option --most-values. */
 void table_print(const vkt_columns *c, uint32_t most_values);
 
 #endif

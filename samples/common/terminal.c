@@ -52,8 +52,9 @@ static size_t field_length(const char *s, size_t n)
 }
 
 /* Prints a line that is too wide. Gaps of three blanks or more become two blanks, except the gap behind a label. A
- * label and its gap have LABEL columns together. A field that fits into one line is not broken, except behind a label.
- * A line without blanks is cut if it begins with '-' (a horizontal line), otherwise it is not changed. */
+ * label and its gap have LABEL columns together. The field behind a label is broken between words, where the line ends.
+ * Another field is broken only if it is too wide for a line of its own. A line without blanks is cut if it begins with
+ * '-' (a horizontal line), otherwise it is not changed. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Returns the number of columns of the terminal `out`; 0 if `out` is not a terminal. If the terminal does not know its
- * size, returns the value of the variable COLUMNS, otherwise 80. */
+/* Returns the number of columns of the terminal `out`; 0 if `out` is not a terminal. If the terminal does not report
+ * its size, returns the value of the variable COLUMNS, otherwise 80. */
 uint32_t terminal_columns(FILE *out);
 /* Returns whether text may have characters beyond ASCII: the locale of the environment (LC_ALL, otherwise LC_CTYPE,
  * otherwise LANG) uses UTF-8. */

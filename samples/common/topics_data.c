@@ -96,7 +96,7 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
     return r;
 }
 
-/* Generates texts. Says so on stderr, also under --quiet, because the results say nothing about Reuters. */
+/* Generates texts. Prints a remark on stderr, also under --quiet, because the results say nothing about Reuters. */
 static vkt_result make_up(const vkt_host *host, topics_data *d)
 {
     remark("the Reuters corpus was not found: training on generated news");

@@ -1,5 +1,4 @@
-/* common/topics_data.h - opens the Reuters corpus, or another corpus of texts with topics: its vocabulary and
- * sequences. */
+/* common/topics_data.h - reads a corpus of texts with topics, for instance Reuters: texts, vocabulary, sequences. */
 #ifndef SAMPLE_TOPICS_DATA_H
 #define SAMPLE_TOPICS_DATA_H
 
@@ -16,10 +15,10 @@ typedef struct topics_data {
 } topics_data;
 
 /* Opens `folder`, which must have the files train.tsv and test.tsv (plain, or .gz), with lines label<TAB>text. If the
- * folder has classes.txt, it lists the labels in the order of their numbers. If `folder` is NULL, opens the first of
- * $VKT_DATA/reuters46-keras, data/reuters46-keras and ../shared/data/reuters46-keras that has the two files. If none
- * has them, generates texts and says so on stderr. `length`: number of ids of a sample. On failure (with a message on
- * stderr) there is nothing to free. */
+ * folder has a file classes.txt, this file lists the labels in the order of the class numbers. If `folder` is NULL,
+ * opens the first of $VKT_DATA/reuters46-keras, data/reuters46-keras and ../shared/data/reuters46-keras that has the
+ * two files. If no folder has them, generates texts and prints a remark on stderr. `length`: number of ids of a sample.
+ * On failure (with a message on stderr) there is nothing to free. */
 vkt_result topics_data_open(const vkt_host *host, const char *folder, uint32_t length, topics_data *out);
 void topics_data_close(topics_data *d);
 

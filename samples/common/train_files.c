@@ -77,7 +77,7 @@ static bool is_weights_file(const char *option, const char *path)
     const vkt_host host = { .log = keep, .log_user = line, .log_level = VKT_LOG_ERROR };
     const vkt_result r = vkt_read_attachment(&host, path, "data", &text);
     vkt_text_release(&text);
-    /* VKT_E_NOT_FOUND: the file is a weights file that does not have the attachment "data". */
+    /* If the file exists, VKT_E_NOT_FOUND means that it is a weights file without the attachment "data". */
     if (r == VKT_OK || (r == VKT_E_NOT_FOUND && access(path, F_OK) == 0)) return true;
     complain("--%s: %s", option, line);
     return false;

@@ -11,8 +11,8 @@
         "version", 'V', 0, 0, "print the version and end", -1 \
     }
 
-/* Prints the help for -h, or the version for --version, and ends the program with status 0. ARGP_ERR_UNKNOWN for
- * another key. */
+/* Prints the help for -h, or the version for --version, and ends the program with status 0. Returns
+ * ARGP_ERR_UNKNOWN for another key. */
 error_t version_option(int key, struct argp_state *state);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct canvas {
     bool window; /* the image is presented afterwards */
 } canvas;
 
-/* Creates an R8G8B8A8_UNORM image of this size to draw on, if there is no window. Destroy it also after an error. */
+/* Creates an R8G8B8A8_UNORM image, to draw on without a window. Destroy *out also after an error. */
 vkt_result sheet_create(const device *d, VkExtent2D extent, gpu_image *out);
 canvas canvas_of_sheet(const gpu_image *sheet);
 
@@ -31,8 +31,8 @@ void canvas_end(const device *d, VkCommandBuffer cmd, const canvas *to, const bu
 
 /* Creates a buffer for the copy of a canvas. Destroy it also after an error. */
 vkt_result canvas_copy_create(const device *d, const canvas *of, buffer *copy);
-/* Writes a copy as a PNG file. Call it after the frame of the copy is done. Changes the copy to the order R, G, B,
- * A. */
+/* Writes a copy as a PNG file. The frame that makes the copy must be done. Changes the pixels of the copy to the order
+ * R, G, B, A. */
 vkt_result canvas_copy_write(const canvas *of, const buffer *copy, const char *path);
 
 #endif

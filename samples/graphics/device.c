@@ -70,7 +70,7 @@ static vkt_result make_instance(const device_params *p, device *d)
 
 /* ---- the choice of device and queue ---- */
 
-/* Returns the queue family that draws, computes and, for a window, presents. UINT32_MAX: none. */
+/* Returns the index of the first queue family that can draw, compute and, for a window, present. UINT32_MAX: none. */
 static uint32_t find_family(const device *d, const device_params *p, VkPhysicalDevice physical)
 {
     VkQueueFamilyProperties families[MAX_FAMILIES];
@@ -174,7 +174,7 @@ static vkt_result make_device(const vkt_host *host, device *d)
         (VkPhysicalDeviceFeatures2){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &d->features11 };
     VkPhysicalDeviceFeatures offered;
     d->vk.GetPhysicalDeviceFeatures(d->physical, &offered);
-    d->features.features.shaderInt64 = offered.shaderInt64; /* recommended on CPU devices */
+    d->features.features.shaderInt64 = offered.shaderInt64; /* the library's kernels need it for speed on CPU devices */
     TRY(vkt_vk_add_features(host, &d->features));
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                             .queueFamilyIndex = d->family,

@@ -10,7 +10,7 @@ enum { DEVICE_MAX_EXTENSIONS = 8 };
 
 typedef struct device_params {
     const char *program;                   /* name of the program, for the driver */
-    const char *name;                      /* the value of --device; NULL: the best one */
+    const char *name;                      /* the value of --device; NULL: the best device */
     const char *const *surface_extensions; /* instance extensions for a window; NULL: no window */
     uint32_t n_surface_extensions;
     /* Returns whether queues of this family can present images to a window. NULL: no window. */
@@ -37,9 +37,9 @@ typedef struct device {
     uint32_t n_extensions;
 } device;
 
-/* Opens *d. Never copy *d: it has the feature structs that the chain in d->features points to. Close *d also after an
- * error. VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are
- * those of vkt_vk_examine and vkt_vk_add_features. */
+/* Opens *d. Never copy *d: the chain of d->features points to members of *d. Close *d also after an error.
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are those of
+ * vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */

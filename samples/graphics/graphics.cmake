@@ -7,8 +7,8 @@ target_include_directories(vkt_sample_graphics PUBLIC ${VKT_VULKAN_INCLUDE})
 target_link_libraries(vkt_sample_graphics PUBLIC vkt_sample_common PkgConfig::GLFW PkgConfig::CAIRO ${CMAKE_DL_LIBS} m
   PRIVATE vkt_options)
 
-# vkt_graphics_program(name shader..): builds vkt-<name> from <name>/*.c. The header shaders.h has the compiled shaders of
-# <name>/shaders, and graphics/whole.vert.
+# vkt_graphics_program(name shader..): builds vkt-<name> from <name>/*.c. The generated header shaders.h has the SPIR-V
+# of these shaders (files of <name>/shaders), and of graphics/whole.vert.
 function(vkt_graphics_program name)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${name})

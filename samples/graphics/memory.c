@@ -1,5 +1,4 @@
-/* graphics/memory.c - buffers and images: see device.h. Each has its own memory, because there are only a few of them.
- */
+/* graphics/memory.c - buffers and images: see device.h. They are few, so each has an allocation of its own. */
 #include <stdio.h>
 
 #include "common/message.h"

@@ -18,7 +18,7 @@ typedef struct drawing_params {
     VkPipelineLayout layout;
     VkFormat format; /* the format of the image to draw on */
     shader_code vertex, fragment;
-    uint32_t constants[DRAWING_CONSTANTS]; /* specialization constants of the fragment shader, from 0 on */
+    uint32_t constants[DRAWING_CONSTANTS]; /* specialization constants 0 to 3 of the fragment shader */
 } drawing_params;
 /* Makes a pipeline that draws triangles without vertex buffers. Viewport and scissor are dynamic. Owner: the caller. */
 vkt_result drawing_create(const drawing_params *p, VkPipeline *out);

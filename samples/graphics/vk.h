@@ -1,4 +1,4 @@
-/* graphics/vk.h - a table of the Vulkan functions that the samples call. They do not link libvulkan. Members are
+/* graphics/vk.h - a table of the Vulkan functions that the samples call. The samples do not link libvulkan. Members are
  * named without the prefix "vk", for instance vk->CmdDraw(cmd, 3, 1, 0, 0). */
 #ifndef GRAPHICS_VK_H
 #define GRAPHICS_VK_H
@@ -50,8 +50,8 @@ typedef struct vk_table {
 #undef GRAPHICS_VK_MEMBER
 } vk_table;
 
-/* Fill in the table: the global functions, those of an instance, and those of a device. Each returns false, with a
- * message on stderr, if the driver lacks one of its functions. Functions of extensions may be missing. */
+/* Load functions into the table: the global ones, those of an instance, or those of a device. Return false, with a
+ * message on stderr, if the driver lacks one of these functions. Functions of extensions may be missing. */
 bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get);
 bool vk_load_instance(vk_table *vk, VkInstance instance);
 bool vk_load_device(vk_table *vk, VkDevice device);

@@ -154,8 +154,8 @@ static vkt_result list_images(window *w)
     return VKT_OK;
 }
 
-/* Returns the surface's extent. If the surface leaves it open (Wayland), returns the window's extent, within the
- * surface's limits. */
+/* Returns the surface's extent. If the surface has none of its own (Wayland), returns the window's extent, within
+ * the surface's limits. */
 static VkExtent2D choose_extent(const window *w, const VkSurfaceCapabilitiesKHR *c)
 {
     if (c->currentExtent.width != UINT32_MAX) return c->currentExtent;

@@ -31,7 +31,7 @@ typedef struct window {
     uint32_t n_keys; /* number of keys since the last window_keys */
 } window;
 
-/* Starts GLFW. Returns false, with a message on stderr, if there is no screen or Vulkan cannot draw into its windows.
+/* Starts GLFW. Returns false, with a message on stderr, if there is no screen, or if Vulkan cannot draw into windows.
  * Call it before device_open, which needs the instance extensions and window_can_present. */
 bool window_system_begin(const char *const **extensions, uint32_t *n);
 void window_system_end(void);
@@ -48,7 +48,7 @@ void window_sleep(void); /* waits for an event */
 uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 
-/* Makes the swapchain again, in the window's present size. The device must be idle, and the window must not be
+/* Makes the swapchain again, with the window's current size. The device must be idle, and the window must not be
  * minimised. */
 vkt_result window_renew(window *w);
 /* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if the swapchain

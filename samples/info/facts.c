@@ -40,7 +40,7 @@ static vkt_result find_files(info_facts *f)
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f)
 {
     VKT_TRY(vkt_ctx_create_wide(&(vkt_ctx_params){ .device = o->device }, host, &f->ctx));
-    /* The context may have wider vectors than the list shows (vkt_ctx_create_wide). */
+    /* vkt_ctx_create_wide may open lavapipe with larger subgroups than the list shows. */
     const vkt_device_info *used = vkt_ctx_device(f->ctx);
     for (uint32_t i = 0; i < f->n_devices; i++)
         if (f->devices[i].index == used->index) f->devices[i] = *used;

@@ -10,14 +10,14 @@
  * and chosen variant. */
 typedef struct info_choice {
     const char *op;
-    char text[160];  /* inputs and attributes, as in a shapes file */
+    char text[160];  /* inputs and attributes, in the form of bench/case.h */
     uint64_t usable; /* the set of usable variants */
     vkt_variant taken;
     bool tuned;     /* the tuning file chose it */
     uint32_t times; /* number of nodes */
 } info_choice;
 
-/* A network's training step, or a case forward and backward. */
+/* The nodes of a network's training step, or of one op with given shapes (a case), forward and backward. */
 typedef struct info_work {
     const char *name, *what; /* not owned; `what` is "" for a case */
     info_choice *choices;
@@ -44,7 +44,7 @@ typedef struct info_facts {
     size_t n_works;
 } info_facts;
 
-/* Finds only the devices. The caller calls info_free, also after an error of this function or of info_find_facts. */
+/* Finds only the devices. Call info_free also after an error of this function or of info_find_facts. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
 /* Finds all other facts, after info_find_devices. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither
  * a network nor a valid case. Other errors are those of the library. */

@@ -25,7 +25,7 @@ static table table_make(int columns, unsigned right)
     return (table){ NULL, 0, columns, right, false };
 }
 
-/* Allocates the row that begins. */
+/* Allocates memory for one more row, and clears it. */
 static void grow(table *t)
 {
     void *more = t->no_memory ? NULL : realloc(t->cells, (t->rows + 1) * sizeof *t->cells);

@@ -12,7 +12,7 @@
 
 /* ---- choices of a graph ---- */
 
-/* Describes inputs and attributes of a node, without the step state. */
+/* Writes the inputs and attributes of a node as text. The step state, an input behind those of the op, is left out. */
 static void describe(const vkt_node *n, char text[160])
 {
     vkt_case c = { .n_in = VKT_MIN(n->n_in, n->op->max_in) };

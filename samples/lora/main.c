@@ -22,8 +22,8 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
-/* With --mpi, the other ranks wait while rank 0 validates and answers before the training, and while it writes the
- * files after it. In between they wait as long as those of other samples. */
+/* With --mpi, the other ranks wait while rank 0 validates and answers before the training, and while rank 0 writes
+ * files after the training. During the training, the timeout is that of vkt_mpi_open. */
 static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
@@ -31,10 +31,10 @@ typedef struct work {
     session *s;
     lora_options *o;
     model m;
-    rows rows, checked; /* of --data and of --validation */
+    rows rows, checked; /* rows: of --data; checked: of --validation */
     vkt_dataset *train, *check;
     double first_loss; /* of the validation set before the training; NaN: not measured */
-    bool fitting;      /* the fit has begun: from now on the trainer tells the other ranks about errors */
+    bool fitting;      /* the fit has begun: from now on, session_fit reports errors to the other ranks */
 } work;
 
 /* ---- the data ---- */
@@ -68,7 +68,8 @@ static vkt_result read_data(work *w, const char *name, rows *out)
     return VKT_OK;
 }
 
-/* Makes the two data sets: rows before the last examples of --data, and these examples or the file of --validation. */
+/* Makes the data sets. With --validation, all examples of --data are for training. Otherwise the last
+ * --validation-examples are for validation, and the examples before them for training. */
 static vkt_result make_sets(work *w)
 {
     const vkt_host *h = &w->s->host;
@@ -109,7 +110,7 @@ static vkt_schedule schedule(const session *s, uint32_t n)
                            .min_lr = (double)o->lr / 10 };
 }
 
-/* Prints what the training has changed, and adds it to --json. */
+/* Prints the validation loss before and after the training, and the speed. Adds these and other numbers to --json. */
 static vkt_result finish(session *s, vkt_trainer *t)
 {
     const work *w = s->user;
@@ -142,7 +143,7 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
     return talk_answer(w->s, &w->m, o, store, &q);
 }
 
-/* Returns whether this rank validates before the training: it prints or writes the result. */
+/* Returns whether this rank validates before the training. A rank that neither prints nor writes results does not. */
 static bool validates_first(const work *w)
 {
     const train_options *o = &w->s->o;
@@ -202,7 +203,7 @@ static vkt_result use(work *w, vkt_store *store)
     return w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
 }
 
-/* Makes the averaged weights of --ema the adapters. The training has ended, so the others are not needed any more. */
+/* Replaces the weights of the adapters by the averages of --ema. After the training, only the averages are needed. */
 static vkt_result take_averages(vkt_store *store)
 {
     float *x = malloc(vkt_store_elements(store) * sizeof *x);
@@ -215,8 +216,8 @@ static vkt_result take_averages(vkt_store *store)
     return r;
 }
 
-/* Returns whether a fit has made the weights of the trainer, as --save needs it: also if a signal or an error ended it,
- * but not if no epoch had a finite loss, or if the weights were lost with the device. */
+/* Returns whether the trainer has trained weights that can be saved. A signal or an error may have ended the training.
+ * Returns false if no epoch had a finite loss, or if the weights were lost with the device. */
 static bool has_trained(const session *s, const vkt_trainer *t)
 {
     uint32_t epochs;
@@ -225,8 +226,9 @@ static bool has_trained(const session *s, const vkt_trainer *t)
     return s->error != VKT_E_DIVERGED || vkt_trainer_best_epoch(t);
 }
 
-/* Writes the adapter, whatever follows. Then uses it, unless a signal or an error has ended the run. `r`: the result of
- * the training and its other files. The processes of --mpi part before, so that no rank waits for answers and chats. */
+/* Writes the adapter. Then uses the adapter, unless a signal or an error has ended the run. `r` is the result of the
+ * training and of its other files. Before the use, disconnects the processes of --mpi, so that no rank waits for
+ * answers and chats. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
     session *s = w->s;
@@ -239,8 +241,8 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
     return r == VKT_OK ? saved : r;
 }
 
-/* Sets --shards for several ranks if it is not given: the largest power of two that divides the batch, at most 8. If
- * this is less than the number of ranks, the trainer's default stays. */
+/* Sets --shards, if there are several ranks and the option is not given, to the largest power of two up to 8 that
+ * divides the batch. If this is less than the number of ranks, the trainer's default stays. */
 static void choose_shards(session *s)
 {
     const uint32_t count = ranks_count(&s->ranks);
@@ -249,7 +251,7 @@ static void choose_shards(session *s)
     if (count > 1 && !s->o.shards && shards >= count) s->o.shards = shards;
 }
 
-/* Computes the rows of a batch of the trainer, of which each shard has the same number. */
+/* Computes the number of rows in a batch of the trainer. All shards of the batch have the same number of rows. */
 static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
 {
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), want = s->o.batch;
@@ -263,8 +265,8 @@ static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
     return *batch ? VKT_OK : VKT_E_ARG;
 }
 
-/* Plans a step. With several ranks, the trainer's program validates on a part of the rows; the validation before the
- * training is on one rank and has a program and rows of its own. */
+/* Plans the memory of a step. With several ranks, the trainer has a program that validates on a part of the rows. The
+ * validation before the training runs on one rank, so it has another program and another copy of the rows. */
 static vkt_result plan(work *w, uint32_t batch)
 {
     const session *s = w->s;

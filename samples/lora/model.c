@@ -42,7 +42,7 @@ static vkt_result read_form(model *m)
     return VKT_OK;
 }
 
-/* Returns whether --adapter names a folder, which is one of PEFT. A file is one of GGUF. */
+/* Returns whether --adapter names a folder. A folder is an adapter of PEFT, a file is an adapter in a GGUF file. */
 static bool is_folder(const char *path)
 {
     struct stat is;
@@ -118,7 +118,7 @@ void model_close(model *m)
     vkt_gguf_destroy(&m->gguf);
 }
 
-/* Computes FNV-1a of names and data: at most PART bytes at the start and at the end of each tensor. */
+/* Computes the FNV-1a hash of the names of all tensors, and of at most PART bytes at each end of their data. */
 void model_identity(const model *m, char out[160])
 {
     enum { PART = 4096 };
@@ -208,7 +208,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 {
     const vkt_store_part part = VKT_PART_VALUE;
     const char *base = m->config ? vkt_peft_config_base(m->config) : "";
-    /* The name in a GGUF file is neither a folder nor a name at Hugging Face. */
+    /* base_model must be a folder or a name at Hugging Face. The model's name in the GGUF file is neither. */
     const vkt_peft_params p = { .lora = m->lora, .base_model = *base ? base : NULL };
     if (!o->save_adapter && !o->save_gguf && !o->merge) return VKT_OK;
     if (!store) {
@@ -227,7 +227,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 
 /* ---- the plan ---- */
 
-/* The input of build_step. */
+/* What build_step gets as its user pointer. */
 typedef struct step {
     const session *s;
     const model *m;
@@ -259,7 +259,8 @@ static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_g
     TRY(build_loss(&m, batch, true, g, &loss));
     TRY(vkt_backward(g, loss));
     vkt_optimizer optimizer = of->s->o.optimizer;
-    if (ranks_shards(&of->s->ranks, &of->s->o) > 1) optimizer.micro_batches = 1; /* sums_bytes counts all sums */
+    /* With shards, sums_bytes counts the sums of micro-batches. */
+    if (ranks_shards(&of->s->ranks, &of->s->o) > 1) optimizer.micro_batches = 1;
     TRY(vkt_update(g, &optimizer));
     return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
 }
@@ -279,8 +280,9 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
-/* Returns the bytes of the sums of gradients in a step with shards: that of all shards, one for each level of the tree
- * of this rank's shards, and one of micro-batches. 0: there are no shards, or the step cannot be planned. */
+/* Returns the bytes of all sums of gradients in a step with shards: one sum of all shards, one for each level of the
+ * tree that adds this rank's shards, and with micro-batches one more. Returns 0 if there are no shards, or if the step
+ * cannot be planned. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -317,11 +319,11 @@ static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sum
         mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
-/* Prints what would fit instead of a step that does not. */
+/* The step does not fit. Prints options with which a step fits or needs less memory. */
 static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
 {
     const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1, shards = ranks_shards(&s->ranks, &s->o);
-    const uint64_t rows = (uint64_t)p->batch * micro; /* of a shard in a step */
+    const uint64_t rows = (uint64_t)p->batch * micro; /* of one shard in a step */
     if (found->batch) {
         uint64_t parts = (rows + found->batch - 1) / found->batch;
         while (rows % parts) parts++;
@@ -342,14 +344,14 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
     again.recompute = program.recompute = true;
     q.user = &(step){ s, &again };
     q.program = &program;
-    q.max_bytes = UINT64_MAX; /* so there is no search */
+    q.max_bytes = UINT64_MAX; /* any size fits, so there is no search */
     if (vkt_find_sizes(s->ctx, &q, &less) == VKT_OK && less.planned)
         complain("--recompute needs %.1f MiB", mib(less.need_bytes));
 }
 
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with)
 {
-    enum { LEAST_VALIDATED = 128 }; /* with shards, the trainer validates on so many rows at once, or on a batch */
+    enum { LEAST_VALIDATED = 128 }; /* with shards, the validation runs on at most max(this, rows of a shard) rows */
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
     const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;

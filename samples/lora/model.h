@@ -20,11 +20,11 @@ typedef struct model {
 } model;
 
 /* Finds a file: `path` itself, or the first one of $VKT_DATA/<path>, data/<path> and ../shared/data/<path>. Returns
- * `path` if there is none. `room` may have the result. */
+ * `path` if no such file exists. The result may be in `room`. */
 const char *find_file(const char *path, char room[1024]);
 
-/* Opens the file, makes the tokenizer, reads the options of --adapter, and copies the weights to the device. Prints a
- * line, unless --quiet. */
+/* Opens the file, makes the tokenizer, reads the rank, alpha and targets of --adapter, and copies the weights to the
+ * devices. Prints a line, unless --quiet. */
 vkt_result model_open(const session *s, const lora_options *o, model *m);
 void model_close(model *m); /* call it after programs and trainers are destroyed */
 /* Writes a text that identifies the weights of the base model. */
@@ -39,21 +39,22 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
 /* Makes a store with the adapter of --adapter, or *out = NULL without one. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
-/* Finds out whether the files of --save-adapter, --save-gguf and --merge can be written, and makes the folder. */
+/* Makes the folder of --save-adapter. Tests whether the output files of vkt-lora can be written. */
 vkt_result model_try_outputs(const session *s, const lora_options *o);
-/* Writes these files. */
+/* Writes the files of --save-adapter, --save-gguf and --merge. VKT_E_ARG: one is wanted, but `store` is NULL. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
 /* Describes what is in the memory of a device at the same time as a training step. */
 typedef struct beside {
-    uint32_t checked;    /* rows on which the program validates; 0: none */
-    uint32_t validators; /* number of these programs that exist at the same time */
+    uint32_t checked;    /* rows on which the trainer validates; 0: none */
+    uint32_t validators; /* number of programs that validate */
     uint64_t data;       /* bytes of the data sets */
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
- * of the shards. VKT_E_MEMORY_CAP: all this needs more than --memory-limit or the device has, or the device cannot run
- * the step; the message says which batch or context would fit. VKT_E_UNSUPPORTED: the device cannot run the step, and
- * none fits. */
+ * of the shards. VKT_E_MEMORY_CAP: the step and `with` need more memory than --memory-limit allows or the device has.
+ * Also VKT_E_MEMORY_CAP: the device cannot run the step, but a smaller batch or context fits. Messages name the batch
+ * or context that fits, if there is one. VKT_E_UNSUPPORTED: the device cannot run the step, and no smaller batch or
+ * context fits. */
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct reader {
     uint32_t line;
     const rows_params *p;
     rows *out;
-    vkt_tokens list; /* of the current example */
+    vkt_tokens list; /* tokens of the current example */
 } reader;
 
 static bool no_memory(void)
@@ -46,8 +46,8 @@ static size_t mark_of(const char *text, size_t n)
 
 /* ---- rows ---- */
 
-/* Appends a row for ids[0 .. n), n >= 1. Label t counts if token t + 1 exists and its mark is set (NULL: all are). Only
- * the first `T + 1` ids are used. Drops the row if no label counts, and sets *counts to false. */
+/* Appends a row for ids[0 .. n), n >= 1. Only the first T + 1 ids are used. Label t counts if token t + 1 exists and
+ * marks[t + 1] is set (`marks` NULL: all are set). If no label counts, drops the row and sets *counts to false. */
 static bool add_row(rows *out, const rows_params *p, const uint32_t *ids, const uint8_t *marks, size_t n,
                     uint32_t example, bool *counts)
 {
@@ -79,7 +79,7 @@ static bool add_row(rows *out, const rows_params *p, const uint32_t *ids, const 
 
 /* ---- one line of JSON ---- */
 
-/* Returns the text of a member, which must have no NUL because a chat's messages are C strings; NULL: it is none. */
+/* Returns the text of a member. NULL: the member is no text, or the text has a NUL, so it is no C string. */
 static const char *text_of(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
@@ -135,7 +135,7 @@ static bool encode_answer(reader *r, const json_t *object)
     return encode_chat(r, chat, 2) && keep_prompt(r->out, question, false);
 }
 
-/* Encodes a prompt and its completion apart, so that no token has bytes of both. */
+/* Encodes a prompt and its completion separately, so that no token has bytes of both. */
 static bool encode_completion(reader *r, const json_t *object)
 {
     const vkt_tokenizer *t = r->p->tokenizer;
@@ -277,8 +277,8 @@ static int first_character(FILE *f)
     return first;
 }
 
-/* Reads a regular file, or JSON lines from standard input. The first character that is no blank says what is in a file.
- */
+/* Reads a regular file, or JSON lines from standard input. A file has JSON lines if its name does not end in .txt, and
+ * its first character that is no blank is '{'. */
 static bool read_any(reader *r)
 {
     struct stat st;

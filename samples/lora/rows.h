@@ -1,17 +1,18 @@
 /* lora/rows.h - texts and chats of a file as rows of token ids, for training a language model.
  *
  * A row has 2 T numbers for a context of T tokens: T ids, then T labels. The label of a token is the id of the token
- * after it, or IGNORED if it does not count. Ids behind the end of a text are those of the tokenizer's pad or eos.
+ * after it, or IGNORED if the label does not count. Behind the end of a text, all ids are the tokenizer's pad,
+ * otherwise its eos, otherwise 0.
  *
- * A file is either JSON lines, each of them one object of one of these forms (or an empty line):
+ * A file has JSON lines or plain text. A JSON line is empty or has an object of one of these forms:
  *
  *   {"messages": [{"role": "user", "content": "..."}, ...]}   a chat in the model's form
  *   {"question": "...", "answer": "..."}                       a chat of a user and an assistant
- *   {"prompt": "...", "completion": "..."}                     a text, and how it goes on, up to eos
+ *   {"prompt": "...", "completion": "..."}                     a text and its continuation, which ends with eos
  *
- * or plain text, which becomes consecutive rows of T tokens. JSON lines are recognized by their first character, a '{'.
- * A file whose name ends in .txt is always plain text, and one in .json or .jsonl always JSON lines. A byte order mark
- * in front of the text is skipped. */
+ * Plain text becomes consecutive rows of T tokens. A file has JSON lines if its first character that is no blank is
+ * '{'. But a file whose name ends in .txt always has plain text, and a file whose name ends in .json or .jsonl must
+ * have JSON lines. A byte order mark in front of the text is skipped. */
 #ifndef LORA_ROWS_H
 #define LORA_ROWS_H
 
@@ -31,29 +32,29 @@ typedef struct rows_params {
 typedef struct rows {
     uint32_t *ids;         /* (n, 2 T) */
     uint32_t *examples;    /* (n): the number of the row's example, from 1 */
-    uint32_t n, room;      /* rows, and for how many there is memory */
-    uint32_t n_examples;   /* lines of JSON; of a plain text: rows */
+    uint32_t n, room;      /* n: number of rows; room: number of rows for which there is memory */
+    uint32_t n_examples;   /* number of JSON objects; for plain text, number of rows */
     uint64_t tokens;       /* tokens of all rows, without padding */
     uint64_t counted;      /* labels that count */
     uint32_t cut;          /* examples that were longer than the context, and lost their end */
     uint32_t left_out;     /* examples without a label that counts, for instance because the prompt fills the context */
-    uint32_t chats, texts; /* JSON lines that are a chat, and that are a prompt and a completion; of plain text: 0 */
-    char *prompt;          /* the question or prompt of the last line, for a sample answer; NULL: none */
-    bool prompt_is_text;   /* it is a prompt, not a message of a chat */
+    uint32_t chats, texts; /* chats: JSON lines with a chat; texts: the other JSON lines; both are 0 for plain text */
+    char *prompt;          /* the last question or prompt of the file, for a sample answer; NULL: none */
+    bool prompt_is_text;   /* `prompt` is a text to continue, not a message of a chat */
 } rows;
 
-/* Reads a file ("-": JSON lines from standard input) one line at a time. Returns false, with a message on stderr that
- * has file and line, if it cannot be read, if a line is wrong, or if there is no row. Call rows_free in any case. */
+/* Reads a file, or for "-" JSON lines from standard input. Returns false, with a message on stderr, if the file cannot
+ * be read, if a line is wrong (the message has its number), or if there is no row. Call rows_free in any case. */
 bool rows_read(const char *path, const rows_params *p, rows *out);
 void rows_free(rows *r);
-/* Makes a data set of the rows from `first` on, `n` of them. */
+/* Makes a data set of the rows [first, first + n). */
 vkt_result rows_dataset(const vkt_host *host, const rows *r, uint32_t context, uint32_t first, uint32_t n,
                         vkt_dataset **out);
 /* Returns the first row of the last `examples` (at most n_examples) examples. The rows before it are for training. */
 uint32_t rows_split(const rows *r, uint32_t examples);
 
 /* Makes the windows of vkt-lora --perplexity from the ids of a text: consecutive windows of T tokens, in which every
- * token but the first counts. The last window may be shorter; one of a single token is left out. */
+ * token but the first counts. The last window may be shorter. If it has only one token, it is left out. */
 bool rows_windows(const uint32_t *ids, size_t n, const rows_params *p, rows *out);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct talker {
     uint32_t *text; /* the ids that the generator has */
     size_t n_text;
     char *answer;   /* the last answer */
-    size_t n, room; /* bytes of it, without the NUL */
+    size_t n, room; /* n: bytes of `answer`, without the NUL; room: allocated bytes */
     char *piece;    /* room for one token */
     size_t piece_room;
 } talker;
@@ -50,7 +50,8 @@ static void talker_close(talker *t)
 
 /* ---- output ---- */
 
-/* Prints a text, safe for a terminal: what a model writes may have any bytes. Line ends and tabs stay. */
+/* Prints a text. The text of a model may have control characters, so vkt_printable replaces them, except line ends and
+ * tabs. */
 static void put(const char *text)
 {
     char part[256], shown[1024];
@@ -97,8 +98,8 @@ static bool ends(const talker *t, uint32_t id)
     return false;
 }
 
-/* Feeds what the generator lacks of `all`, which has fewer ids than the context. If the generator's text is not the
- * beginning of `all`, starts again. */
+/* Feeds the generator those ids of `all` that its text lacks. If its text is not the beginning of `all`, or already has
+ * all ids, resets the generator and feeds all ids. `all` must have fewer ids than the context. */
 static vkt_result feed(talker *t, const vkt_tokens *all)
 {
     size_t same = 0;
@@ -114,7 +115,7 @@ static vkt_result feed(talker *t, const vkt_tokens *all)
     return r;
 }
 
-/* Writes the answer to `all` token by token, to stdout and to t->answer. */
+/* Generates the answer to the text `all`. Writes each token of the answer to stdout and to t->answer. */
 static vkt_result answer(talker *t, const vkt_tokens *all)
 {
     vkt_token_stream stream = { .skip_special = true };
@@ -211,8 +212,8 @@ static void chat_remove(chat *c, size_t i)
     memmove(c->messages + i, c->messages + i + 1, (--c->n - i) * sizeof *c->messages);
 }
 
-/* Encodes the chat. As long as it leaves no room for an answer, removes the oldest question and its answer. VKT_E_ARG:
- * the last message does not fit, even alone behind the system's message; nothing is removed then. */
+/* Encodes the chat. As long as the ids leave no room for an answer, removes the oldest question and its answer.
+ * VKT_E_ARG: the last message does not fit, even alone behind the system's message; nothing is removed then. */
 static vkt_result encode_chat(const talker *t, chat *c, vkt_tokens *out)
 {
     const size_t first = strcmp(c->messages[0].role, "system") == 0;

@@ -6,21 +6,25 @@
 
 /* A question for a single answer. */
 typedef struct question {
-    const char *title; /* what is printed above it */
+    const char *title; /* printed above the question */
     const char *text;
-    bool is_text;    /* it is the start of a text, not a message of a chat */
-    bool is_of_data; /* if it fills the context, a remark says so, and there is no answer. Otherwise VKT_E_ARG */
-    bool may_lack;   /* if memory is lacking, a remark says so, and there is no answer. Otherwise it is an error */
+    bool is_text; /* the model continues `text`; false: `text` is a message of a chat, and the model answers it */
+    /* The question comes from the data. If it is too long for the context, a remark replaces the answer. If is_of_data
+     * is false, a question that is too long is VKT_E_ARG. */
+    bool is_of_data;
+    bool may_lack; /* if there is too little device memory, a remark replaces the answer; false: this is an error */
 } question;
 
-/* Returns VKT_OK after a remark that there is no `what`, if r is an error of device memory. Otherwise returns r. */
+/* If r says that the device has too little memory, prints a remark that there is no `what`, and returns VKT_OK.
+ * Otherwise returns r. */
 vkt_result talk_without(const char *what, vkt_result r);
 
-/* Prints the question and the model's answer, with tokens a second. `store` has the adapters; NULL: none. */
+/* Prints the question, the model's answer, and its speed in tokens a second. `store` has the adapters (NULL: the model
+ * answers without adapters). */
 vkt_result talk_answer(const session *s, const model *m, const lora_options *o, vkt_store *store, const question *q);
 /* Reads questions from standard input, one a line, and prints the answers, until an empty line, the end of the input or
- * a signal. If the chat no longer fits into the context, its oldest messages are forgotten. A message that does not fit
- * alone is refused, and the chat goes on without it. */
+ * a signal. If the chat no longer fits into the context, its oldest messages are forgotten. A message that is too long
+ * for the context even alone is refused, and the chat goes on without it. `store` is as for talk_answer. */
 vkt_result talk_chat(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
 #endif

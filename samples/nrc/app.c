@@ -25,16 +25,16 @@ typedef struct app {
     renderer r;
     learner l;
     gpu_image sheet; /* the image to draw on if there is no window */
-    uint64_t camera; /* number of the frame whose camera is used */
-    uint64_t traced; /* number of frames with random paths */
+    uint64_t camera; /* frame number from which the camera's position is computed */
+    uint64_t traced; /* number of frames that were traced */
     bool stopped;    /* the camera does not move */
-    bool inferred;   /* the window shows the library's inference, not the fragment shader's */
+    bool inferred;   /* in the window the library evaluates the network; false: the fragment shader does */
     bool quit;
     times frame_times, measured_times;
     uint64_t frame_start_ns;
 } app;
 
-/* ---- from start to end ---- */
+/* ---- opening and closing ---- */
 
 static vkt_result open_device(app *a)
 {
@@ -93,13 +93,13 @@ static void close_app(app *a)
 
 /* ---- the parts of a frame ---- */
 
-/* Records the random paths of the next frame, seen by the camera of frame number a->camera. */
+/* Records the path tracing of the next frame. The camera has the position of frame number a->camera. */
 static void trace_next(app *a, const frame *now)
 {
     renderer_trace(&a->r, now->cmd, a->camera, a->traced++, a->s->o.seed);
 }
 
-/* Records a drawing of views side by side, each a part of the canvas. */
+/* Records the drawing of n views side by side on the canvas. */
 static void draw_views(const app *a, const frame *now, const canvas *to, const render_view *views, uint32_t n)
 {
     const uint32_t width = to->extent.width / n;
@@ -185,7 +185,7 @@ static int largest_difference(const app *a, const buffer *copy, uint32_t view, u
 
 typedef struct result {
     double noisy, network; /* PSNR in dB, compared with the reference */
-    int difference;        /* largest difference between the two ways of inference, in steps of 1/255 */
+    int difference;        /* largest difference between library and fragment shader, in steps of 1/255 */
 } result;
 
 static vkt_result report(app *a, const result *r)

@@ -9,10 +9,10 @@ typedef struct nrc_options {
     uint32_t headless;      /* number of frames of a run without a screen; 0: run in a window */
     uint32_t frames;        /* number of frames after which the window closes; 0: no limit */
     uint32_t width, height; /* pixels of a view */
-    uint32_t reference;     /* paths for each pixel of the reference, which a run without a screen computes */
+    uint32_t reference;     /* paths for each pixel of the reference image; only a run without a screen computes it */
     double budget_ms;       /* device time of training per frame */
     float lr;
-    bool library; /* the window shows the library's inference at first, not the fragment shader's */
+    bool library; /* in the window the library evaluates the network at first; false: the fragment shader does */
 } nrc_options;
 
 vkt_result nrc_run(session *s, const nrc_options *o);

@@ -9,7 +9,7 @@
 #include "common/message.h"
 #include "vktrain/train.h"
 
-static const double averaging = 0.98; /* weight of the old average in the published average of the parameters */
+static const double averaging = 0.98; /* published = averaging * published + (1 - averaging) * parameters */
 
 /* ---- the data ---- */
 
@@ -154,8 +154,8 @@ void learn_destroy(learner *l)
 
 /* ---- what the shader reads ---- */
 
-/* Sets *at to the index of a parameter's first float. Index 0 is the first float of the range `first`, which is the
- * range of the first parameter. */
+/* Sets *at to the index of a parameter's first float in the published parameters. Index 0 is the first float of the
+ * buffer range `first`. */
 static vkt_result find(const learner *l, const char *name, const vkt_vk_buffer *first, uint32_t *at)
 {
     uint32_t i;

@@ -8,21 +8,22 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 8 }; /* steps of a round; each step reads an eighth of the pixels */
+enum { LEARN_STEPS = 8 }; /* steps of a round. A round trains on all pixels of a frame, a step on an eighth of them */
 
 typedef struct learn_params {
     uint64_t seed;
     float lr;
 } learn_params;
 
-/* A graph, with its builder and its external values. It must outlive the programs made from it. */
+/* A graph, with its builder and its external values. The graph must outlive the programs made from it. */
 typedef struct learn_graph {
     vkt_graph *g;
     vkt_builder *b;
     vkt_tensor position, normal, light, order;
 } learn_graph;
 
-/* The columns of the data: an array for each image that the library reads or writes, with a row for each pixel. */
+/* The columns of the data. Each column is an array (pixels, 3): the library's copy of an image that it reads or
+ * writes. */
 typedef enum learn_column { LEARN_POSITION, LEARN_NORMAL, LEARN_LIGHT, LEARN_INFERRED, LEARN_COLUMNS } learn_column;
 
 typedef struct learner {
@@ -37,7 +38,7 @@ typedef struct learner {
     uint64_t steps;           /* number of steps that were submitted completely */
     uint32_t in_round;        /* number of steps of the round in progress that were submitted completely */
     bool has_images;          /* the arrays have the images of the round in progress */
-    uint64_t measured_frames; /* vkt_step_progress.measured_frames of the last call */
+    uint64_t measured_frames; /* vkt_step_progress.measured_frames after the last call of vkt_step_budget */
 } learner;
 
 /* Creates all objects of a learner. Destroy it before the context, also after an error. */
@@ -50,8 +51,9 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS],
 
 /* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
-/* Submits as many slices of rounds as fit into the budget, and at most the rest of one round. *measured_ns is the
- * measured time of the slices of an earlier frame; 0: no new measured time has arrived. */
+/* Submits slices, which are parts of steps, until the budget is used up or the round is complete. The next call
+ * continues there. *measured_ns becomes the measured time of the slices of an earlier frame; 0: no new measured time
+ * has arrived. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
 /* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);

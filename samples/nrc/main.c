@@ -1,8 +1,8 @@
-/* nrc/main.c - vkt-nrc: a path tracer that takes one random path for each pixel, and a network that learns the light of
- * the scene from these noisy images while they are drawn (a neural irradiance cache). The network is a hash grid in
- * three dimensions and a small MLP. It computes the light at a position with a normal. (Müller, Rousselle, Novák &
- * Keller, "Real-time Neural Radiance Caching for Path Tracing", SIGGRAPH 2021; in this sample no path ends in the
- * network, and the image shows the network's light at the first surface.)
+/* nrc/main.c - vkt-nrc: a path tracer, and a network that learns the light of the scene at the same time (a neural
+ * irradiance cache). The path tracer computes one random path for each pixel. The network learns from these noisy
+ * images. It has a hash grid in three dimensions and a small MLP, and computes light from a position and a normal.
+ * (Müller, Rousselle, Novák & Keller, "Real-time Neural Radiance Caching for Path Tracing", SIGGRAPH 2021. In the
+ * paper, paths end in the network. In this sample none does: the image shows the network's light at the first surface.)
  *
  *   graphics/   the parts of any application that draws with Vulkan
  *   gbuffer     the images of the scene on the device

@@ -53,10 +53,12 @@ static void push(const renderer *r, VkCommandBuffer cmd, const void *data, size_
                                  (uint32_t)bytes, data);
 }
 
-/* Places the camera. It swings from side to side, slowly. */
+/* Sets the camera of frame number `camera`. The camera swings slowly from side to side. */
 static void place_camera(uint64_t camera, trace_push *t)
 {
-    const float turn = 0.02f * (float)(camera % 62832); /* an angle; it starts again from 0 after 400 pi */
+    /* An angle in radians. After 62832 frames it is about 400 pi and restarts at 0. The sine and the cosine below have
+     * no jump there. */
+    const float turn = 0.02f * (float)(camera % 62832);
     t->eye[0] = 0.65f + 0.3f * sinf(turn);
     t->eye[1] = 0.52f + 0.1f * cosf(0.7f * turn);
     t->eye[2] = 0.02f;

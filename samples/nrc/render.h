@@ -1,4 +1,4 @@
-/* nrc/render.h - traces paths into the images, and draws what the images or the network show. */
+/* nrc/render.h - traces paths into the images, and draws the light of the images or of the network. */
 #ifndef NRC_RENDER_H
 #define NRC_RENDER_H
 
@@ -10,8 +10,8 @@
  * evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* The push constants of network.frag: for each parameter the index of its first float in the bound buffer. The table of
- * the hash grid comes first, then weight and bias of each layer. */
+/* The push constants of network.frag: for each parameter the index of its first float in the bound buffer. `table` is
+ * the table of the hash grid. `parameter` has the weight and the bias of layer 0, then of layers 1 and 2. */
 typedef struct network_at {
     uint32_t table, parameter[6];
 } network_at;

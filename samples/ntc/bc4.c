@@ -10,7 +10,7 @@ enum { UNITS = BC4_STEPS / 255 }; /* a step of a bound, in units of 1 / BC4_STEP
 typedef struct candidate {
     int first, second; /* the bounds */
     uint8_t code[16];
-    uint64_t error; /* sum of squares; UINT64_MAX: the block is not allowed */
+    uint64_t error; /* sum of squared differences; UINT64_MAX: the block is not allowed */
 } candidate;
 
 uint32_t bc4_rescale(uint32_t x, uint32_t from, uint32_t to)
@@ -36,9 +36,9 @@ static void values_of(int first, int second, uint16_t values[8])
     values[7] = BC4_STEPS;
 }
 
-/* Computes the best codes and the error for two bounds. A block is not allowed if no number gets the code of one of the
- * bounds. (Otherwise the decoded numbers would not have both bounds, and bc4_encode could not find the same block
- * again.) */
+/* Computes the best codes and the error for the bounds of *c. `levels`: see bc4_encode. If the bounds differ, the block
+ * is allowed only if each bound is the value of at least one number. Only then do the decoded numbers contain both
+ * bounds, so that bc4_encode finds the same block again. */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];
@@ -61,14 +61,15 @@ static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
     if (c->first != c->second && !(used[0] && used[1])) c->error = UINT64_MAX;
 }
 
-/* Returns whether a block may have these bounds. `six`: first <= second, so the block has codes for 0 and 1. Then 0 and
- * 255 are no useful bounds. */
+/* Returns whether a block may have these bounds. `six`: first <= second, so the block has the two bounds, four values
+ * between them, and the extra values 0 and 1. Bounds of 0 or 255 would only repeat the extra values. */
 static bool fits(int first, int second, bool six)
 {
     return six ? first >= 1 && first <= second && second <= 254 : second >= 0 && second < first && first <= 255;
 }
 
-/* Moves the bounds in shorter and shorter steps as long as the error becomes smaller. */
+/* Moves the bounds as long as the error becomes smaller: first in steps of 8 / 255, then in steps of 4, 2 and 1 / 255.
+ */
 static void improve(const uint16_t cells[16], uint32_t levels, candidate *best)
 {
     const bool six = best->first <= best->second;
@@ -94,8 +95,8 @@ static int bound_of(uint32_t units)
 
 /* Finds a block with a small error. The first search is for blocks with six values between the bounds. It starts with
  * the largest and the smallest number as bounds. The second search is for blocks with four values between the bounds.
- * Its start ignores numbers that are 0 or 1. The third candidate has two equal bounds, in the middle: it is always
- * allowed, also if the numbers are so similar that no other block is. */
+ * Its start ignores numbers that are 0 or 1 after rounding to 8 bits. The third candidate has two equal bounds, in the
+ * middle. It is always allowed. It is needed if the numbers are so similar that no other block is allowed. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

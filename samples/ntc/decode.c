@@ -4,15 +4,15 @@
 
 #include "ntc/set.h"
 
-/* Along one axis: the cells before and after the centre of a block, and the distance of this centre from the first
- * cell, in cells. */
+/* The position of the centre of a block between two cells, along one axis. */
 typedef struct between {
-    uint32_t first, second;
-    float fraction;
+    uint32_t first, second; /* the cells before and after this centre */
+    float fraction;         /* distance of this centre from the centre of the cell before it, in cells */
 } between;
 
-/* `scale` is in blocks. The centre of block x is (x + 1/2) / scale - 1/2 cells from the centre of the first cell. A
- * cell outside the grid is replaced by the nearest cell inside. */
+/* Returns the position of block x between the cells of a grid. A cell has `scale` blocks along the axis. The centre of
+ * block x is (x + 1/2) / scale - 1/2 cells behind the centre of cell 0. A cell outside the grid is replaced by the
+ * nearest cell inside. */
 static between find(uint32_t x, uint32_t scale, uint32_t cells)
 {
     const uint32_t at = 2 * x + 1 + scale, next = at / (2 * scale);
@@ -49,7 +49,8 @@ static void read_inputs(const ntc_set *s, uint32_t x, uint32_t y, float *in)
     in[2] = in[0] * in[1];
 }
 
-/* Returns the weights with each matrix transposed to (inputs, outputs), for loops over outputs. */
+/* Returns a copy of the weights with each matrix transposed to (inputs, outputs), so that loops over outputs read
+ * neighbouring numbers. NULL: no memory. The caller frees the copy. */
 static float *transposed(const ntc_set *s)
 {
     float *w = malloc(ntc_weights(s) * sizeof *w);

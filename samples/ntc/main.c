@@ -1,13 +1,15 @@
-/* ntc/main.c - vkt-ntc: a neural compressor of textures. The textures of a material are compressed together: grids of
- * trainable latents, a few bits each, and a small network that computes all channels of 2 x 2 texels from the latents
- * around them. (Vaidyanathan et al., "Random-Access Neural Compression of Material Textures", SIGGRAPH 2023.)
+/* ntc/main.c - vkt-ntc: a neural compressor of textures. All textures of a material are compressed together. The result
+ * is grids of trained latents with a few bits each, and a small network. The network computes all channels of 2 x 2
+ * texels from the latents around these texels. (Vaidyanathan et al., "Random-Access Neural Compression of Material
+ * Textures", SIGGRAPH 2023.)
  *
  *   set        the compressed set and its file
  *   bc4        BC4 blocks, encoded and decoded
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
- *   plan       chooses the grids for a number of bits
- *   train      uses the library: trains latents and network; train_bc4: replaces latents by those of BC4 blocks
+ *   plan       chooses the grids for a size of the file
+ *   train      uses the library: trains latents and network
+ *   train_bc4  replaces latents by those that BC4 blocks can store
  *   dds        writes latents as block-compressed textures
  *   job, pack  the commands `pack` and `unpack`
  *   render     draws textures, decoded in a fragment shader
@@ -105,7 +107,7 @@ static const struct {
     { "view", 1, NTC_MAX_TEXTURES, ntc_view },
 };
 
-/* Returns the number of the command, or -1 after a message. */
+/* Returns the index of the command in `commands`. If the command line is wrong, prints a message and returns -1. */
 static int command_of(const train_options *t, const ntc_options *o)
 {
     for (int i = 0; t->n_files && i < (int)(sizeof commands / sizeof *commands); i++) {

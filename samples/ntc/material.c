@@ -19,7 +19,7 @@ static bool is_gray(const rgba_image *p)
     return true;
 }
 
-/* Copies a path's name without folder and extension. A longer name is cut. */
+/* Copies the file name of a path, without folder and extension. At most NTC_NAME - 1 bytes of the name are copied. */
 static void name_of(const char *path, char name[NTC_NAME])
 {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path, *dot = strrchr(from, '.');

@@ -6,7 +6,7 @@
 
 typedef struct ntc_options {
     const char *output; /* a file, or a folder for `unpack` */
-    const char *grids;  /* NULL: chosen from bppc */
+    const char *grids;  /* text of --grids; NULL: the grids are chosen for `bppc` */
     bool dds;           /* unpack: also write the latents as block-compressed textures */
     bool bc4;           /* pack: the latents are numbers that BC4 blocks can store */
     const char *checkpoint, *resume;

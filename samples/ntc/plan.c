@@ -7,7 +7,7 @@
 #include "common/message.h"
 
 /* A way to divide the bits between grids. With u units, a grid has share * u features. u is the largest multiple of 1/4
- * that fits. The bits that are left are used for more features of the last grid. */
+ * for which the file is small enough. The bits that are left are used for more features of the last grid. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;
@@ -17,8 +17,8 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
-/* The first profile with bppc <= most is used. If images have few channels, not even 1/4 unit of it may fit. Then the
- * profile before it is used. The profile with most = 0 is used only in this case. */
+/* The search begins with the first profile with bppc <= most. If the file is too large even with 1/4 unit, the previous
+ * profile is tried. This happens if images have few channels. The profile with most = 0 is used only in this case. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
     { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },

@@ -13,7 +13,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-SIDE, TILE, OUTPUTS, HIDDEN = 128, 64, 28, 32  # sides in blocks; an output for each texel of a block and channel
+SIDE, TILE, OUTPUTS, HIDDEN = 128, 64, 28, 32  # SIDE and TILE count blocks; 28 outputs: 4 texels of a block x 7 channels
 FINE, COARSE = ((1, 4), (2, 2)), (3, 4)  # features and bits of each grid
 
 

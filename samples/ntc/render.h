@@ -1,4 +1,4 @@
-/* ntc/render.h - draws a set: original, decoded in the fragment shader, and error. */
+/* ntc/render.h - draws a texture of a set: the original, the texture that the fragment shader decodes, or the error. */
 #ifndef NTC_RENDER_H
 #define NTC_RENDER_H
 
@@ -7,11 +7,11 @@
 #include "ntc/shaders/ntc.h"
 #include "vktrain/vulkan.h"
 
-/* The floats of a set in a buffer of the device. */
+/* The latents and weights of a set, as floats in a buffer of the device. Float 0 is at buffer.offset_bytes. */
 typedef struct parameters {
     vkt_vk_buffer buffer;
-    uint32_t grids[NTC_MAX_GRIDS]; /* first float of each grid, counted from buffer.offset_bytes */
-    uint32_t weight[NTC_LAYERS], bias[NTC_LAYERS];
+    uint32_t grids[NTC_MAX_GRIDS];                 /* index of the first float of each grid */
+    uint32_t weight[NTC_LAYERS], bias[NTC_LAYERS]; /* index of the first float of each layer's weight and bias */
 } parameters;
 
 typedef struct renderer {
@@ -32,7 +32,7 @@ vkt_result parameters_upload(const device *d, const ntc_set *s, buffer *to, para
 vkt_result renderer_create(const device *d, const ntc_set *s, const uint8_t *original, const parameters *p,
                            VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
-/* Records a drawing of texture i. `view`: NTC_VIEW_ORIGINAL, NTC_VIEW_DECODED or NTC_VIEW_ERROR. */
+/* Records the drawing of texture i. `view` is NTC_VIEW_ORIGINAL, NTC_VIEW_DECODED or NTC_VIEW_ERROR. */
 void renderer_draw(const renderer *r, VkCommandBuffer cmd, const ntc_set *s, uint32_t view, uint32_t i, rect to);
 
 #endif

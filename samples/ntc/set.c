@@ -1,6 +1,7 @@
-/* ntc/set.c - sizes and memory of a set, and its file. The file has 32-bit words, the lowest byte first:
- *   "VTC2", number of bytes, CRC-32 of all bytes behind it
- *   width, height, textures, grids, hidden
+/* ntc/set.c - sizes and memory of a set, and its file. All numbers of the file have the lowest byte first. The numbers
+ * before the weights are 32-bit words:
+ *   "VTC2", number of bytes of the file, CRC-32 of all bytes behind the CRC-32
+ *   width, height, number of textures, number of grids, hidden
  *   for each texture: channels, name (28 bytes, ends with 0)
  *   for each grid: scale, features, bits, corners
  *   weights as 16-bit floats
@@ -89,7 +90,7 @@ uint64_t ntc_bytes(const ntc_set *s)
     return n;
 }
 
-/* Returns NULL, or the reason why the members cannot be those of a set. */
+/* Returns the reason why the members of *s are not valid. NULL: they are valid. */
 static const char *fault_of(const ntc_set *s)
 {
     uint32_t channels = 0;
@@ -159,7 +160,7 @@ static uint16_t half_bits(float x)
     const double a = fmin(fabs((double)x), 65504);
     if (!(a >= 0x1p-24 / 2)) return sign;
     int e = 0;
-    frexp(a, &e); /* a = m 2^e with m in [1/2, 1) */
+    frexp(a, &e); /* a = f 2^e with f in [1/2, 1) */
     if (e < -13) e = -13;
     const unsigned m = (unsigned)nearbyint(ldexp(a, 11 - e));   /* 1024 .. 2048, less if subnormal */
     return (uint16_t)(sign | (m + ((unsigned)(e + 13) << 10))); /* the leading bit of m adds 1 to the exponent */
@@ -206,7 +207,7 @@ static uint32_t get(cursor *c, int bytes)
     return x;
 }
 
-/* Puts or gets the BC4 blocks of a grid. */
+/* Writes the BC4 blocks of a grid to the file's bytes. `get_them`: reads the blocks from the file's bytes. */
 static void code_blocks(cursor *c, const ntc_grid *g, bool get_them)
 {
     for (uint32_t f = 0; f < g->features; f++, c->p += bc4_bytes(g->height, g->width)) {
@@ -280,7 +281,8 @@ static vkt_result damaged(const char *path, const char *why)
     return VKT_E_FORMAT;
 }
 
-/* Sets the members that the first part of a file has. Returns NULL, or the reason why they are wrong. */
+/* Sets the members of *s that are stored before the weights. Returns the reason why they are wrong. NULL: they are
+ * valid. */
 static const char *parse_head(cursor *c, size_t n, ntc_set *s)
 {
     s->width = get(c, 4);

@@ -9,7 +9,7 @@ enum {
     NTC_MAX_TEXTURES = 8,
     NTC_MAX_GRIDS = 3,
     NTC_MAX_INPUTS = 128, /* inputs of the network; equal to VKT_MLP_MAX_WIDTH */
-    NTC_POSITION = 3,     /* inputs for the position of a block inside a cell: see ntc_place_scale */
+    NTC_POSITION = 3,     /* inputs for the position of a block between the cells of a grid: see ntc_place_scale */
     NTC_LAYERS = 3,
     NTC_MAX_SIDE = 8192,
     NTC_NAME = 28
@@ -19,9 +19,9 @@ enum {
  * [0,1] with 2^bits levels. If `bits` is 0, the grid's latents are decoded from BC4 blocks (bc4.h). */
 typedef struct ntc_grid {
     uint32_t scale, features, bits;
-    bool corners;           /* the network gets the four cells around a block, else their weighted mean */
-    uint32_t height, width; /* cells */
-    uint16_t *levels;       /* (features, height, width) */
+    bool corners;           /* the network gets the four cells around a block; false: it gets their weighted mean */
+    uint32_t height, width; /* in cells */
+    uint16_t *levels;       /* (features, height, width): the latents, from 0 to ntc_steps() */
 } ntc_grid;
 
 typedef struct ntc_texture {
@@ -34,7 +34,7 @@ typedef struct ntc_set {
     uint32_t n_textures, n_grids, hidden;
     ntc_texture textures[NTC_MAX_TEXTURES];
     ntc_grid grids[NTC_MAX_GRIDS];
-    float *weights; /* for each layer: weight (outputs, inputs), then bias; all are exact in 16 bits */
+    float *weights; /* for each layer: weight (outputs, inputs), then bias; a 16-bit float can store each of them */
 } ntc_set;
 
 /* A layer of the network. `weight` and `bias` are the indices of its first weight and bias in ntc_set.weights. */
@@ -44,11 +44,12 @@ typedef struct ntc_layer {
 } ntc_layer;
 
 uint32_t ntc_inputs(const ntc_set *s);  /* returns the number of inputs of the network */
-uint32_t ntc_outputs(const ntc_set *s); /* returns the number of outputs; order: (y * NTC_BLOCK + x) * channels + c */
+uint32_t ntc_outputs(const ntc_set *s); /* returns the number of outputs of the network. Channel c of texel (x,y) of a
+                                         * block is output (y * NTC_BLOCK + x) * channels + c */
 uint32_t ntc_blocks(uint32_t texels);   /* returns the number of blocks along a side; the last block may reach beyond
                                          * the side */
-/* Returns `scale` of the grid in whose cells the network gets the position of a block. This is the coarsest grid with
- * corners, or the first grid if no grid has corners. */
+/* The network gets the position of a block between the centres of the cells of one grid. Returns `scale` of this grid.
+ * It is the coarsest grid with corners, or the first grid if no grid has corners. */
 uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */
@@ -66,12 +67,13 @@ void ntc_free(ntc_set *s);
 float ntc_half(float x);
 
 vkt_result ntc_write(const ntc_set *s, const char *path);
-/* Reads a file. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: it has another format, or is damaged; all with a message. Free
- * the set also after an error. */
+/* Reads a file. VKT_E_FORMAT: the file has another format, or is damaged. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM.
+ * Errors other than VKT_E_NOMEM have a message. Free the set also after an error. */
 vkt_result ntc_read(const char *path, ntc_set *s);
 
-/* Writes the texels of block (x,y) to `out`, as bytes. Channel c of the texel in row i and column j of the images is
- * out[(i * width + j) * channels + c]. Texels outside the images are left out. */
+/* Writes the texels of block (x,y) to `out`, as bytes. `block` has the outputs of the network. Channel c of the texel
+ * in row i and column j of the images is out[(i * width + j) * channels + c]. Texels outside the images are left
+ * out. */
 void ntc_put_block(const ntc_set *s, const float *block, uint32_t x, uint32_t y, uint8_t *out);
 
 /* Decodes all texels to `out`, in the order of ntc_put_block. VKT_E_NOMEM. */

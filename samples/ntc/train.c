@@ -10,8 +10,8 @@
 #include "ntc/train_bc4.h"
 #include "vktrain/train.h"
 
-static const float network_factor = 0.3f; /* learning rate of the network, compared with that of the latents */
-static const double frozen = 0.05;        /* share of the steps, at the end, that train only the network */
+static const float network_factor = 0.3f; /* learning rate of the network, divided by that of the latents */
+static const double frozen = 0.05;        /* share of the steps that train only the network: the last ones */
 
 /* ---- the data ---- */
 
@@ -49,7 +49,8 @@ static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
     return r;
 }
 
-/* Returns the position of block x inside its cell along an axis, from -1 to 1. */
+/* Returns the position of block x between two cells along an axis: -1 at the centre of one, 1 at the centre of the
+ * next. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
@@ -216,8 +217,8 @@ static uint32_t phase_of(const ntc_trainer *t, uint64_t step)
     return (double)step >= (1 - t->p.rounded) * (double)t->p.steps ? NTC_ROUNDED : NTC_NOISE;
 }
 
-/* Returns the learning rate of a step. It falls to 2 % along half a period of a cosine. While the latents are frozen,
- * it falls from 20 % to 0.4 % along a line. */
+/* Returns the learning rate of a step. It falls from p.lr to 2 % of p.lr along half a period of a cosine. While the
+ * latents are frozen, it falls from 20 % to 0.4 % of p.lr along a line. */
 static float rate_of(const ntc_trainer *t, uint64_t step)
 {
     const double first = first_frozen(t), done = (double)step / first;
@@ -225,7 +226,8 @@ static float rate_of(const ntc_trainer *t, uint64_t step)
     return (float)(t->p.lr * 0.2 * (1 - 0.98 * ((double)step - first) / ((double)t->p.steps - first)));
 }
 
-/* Sets the first block of a tile. The last tiles of a row or column end at the edge of the image. */
+/* Sets `origin` to the row and the column of a tile's first block. The last tile of a row or column of tiles is moved
+ * back if it would end beyond the image. */
 static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
 {
     const uint32_t most[2] = { ntc_blocks(t->set->height) - t->p.tile[0], ntc_blocks(t->set->width) - t->p.tile[1] };
@@ -235,7 +237,7 @@ static void tile_origin(const ntc_trainer *t, uint32_t tile, uint32_t origin[2])
         if (origin[i] > most[i]) origin[i] = most[i];
 }
 
-/* Sets `origin` to the first block of the tile of a step. Each pass over all tiles has its own order. */
+/* Sets `origin` for the tile of a step, as tile_origin does. Each pass over all tiles has its own order. */
 static void place_tile(ntc_trainer *t, uint64_t step, uint32_t origin[2])
 {
     const uint64_t pass = step / t->tiles;
@@ -254,7 +256,7 @@ static vkt_result write_tile(ntc_trainer *t)
     return vkt_array_write(t->origin, 0, origin, sizeof origin);
 }
 
-/* Encodes the latents of grids of BC4 blocks, and replaces them by the decoded blocks. */
+/* Encodes the latents of all grids with bits = 0 as BC4 blocks, and replaces the latents by the decoded blocks. */
 static vkt_result encode_blocks(ntc_trainer *t)
 {
     char name[24];

@@ -5,8 +5,8 @@
 #include "ntc/set.h"
 #include "vktrain/graph.h"
 
-/* Encodes the parameter `name` of the store, the latents of a grid, as BC4 blocks, and replaces it by the decoded
- * blocks. A second call changes nothing. VKT_E_NOMEM, VKT_E_NOT_FOUND, or the errors of the store. */
+/* Encodes the latents of a grid as BC4 blocks, and replaces them by the decoded blocks. The latents are the parameter
+ * `name` of the store. A second call changes nothing. VKT_E_NOMEM, VKT_E_NOT_FOUND, or the errors of the store. */
 vkt_result ntc_encode_latents(vkt_store *store, const char *name, const ntc_grid *g);
 
 #endif

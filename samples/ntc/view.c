@@ -28,10 +28,10 @@ typedef struct app {
     buffer uploaded; /* latents and weights of a file */
     gpu_image sheet; /* the image to draw on if there is no window */
     uint32_t texture;
-    double psnr; /* in dB, of the last measured step or of the file; NaN: not known */
+    double psnr; /* in dB: of the last measured step, or of the result without a screen; NaN: not known */
 } app;
 
-/* ---- from start to end ---- */
+/* ---- opening and closing ---- */
 
 static vkt_result open_device(app *a)
 {
@@ -55,7 +55,7 @@ static vkt_result open_file(app *a)
     return a->job.texels ? ntc_decode(set, a->job.texels) : VKT_E_NOMEM;
 }
 
-/* Finds the ranges of all parameters in the library's buffer. */
+/* Finds the range of all parameters in the library's buffer, and the first float of each parameter. */
 static vkt_result parameters_find(const ntc_trainer *t, parameters *p)
 {
     const uint32_t n = vkt_store_count(t->store);
@@ -128,8 +128,8 @@ static void close_app(app *a)
 
 /* ---- drawing ---- */
 
-/* Records a barrier. `before`: between the library's steps and the drawing. Otherwise: between the drawing and the next
- * steps. */
+/* Records a barrier. If `before`, it is between the library's steps and the drawing. Otherwise it is between the
+ * drawing and the next steps. */
 static void barrier(const app *a, VkCommandBuffer cmd, bool before)
 {
     const VkPipelineStageFlags2 train = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
@@ -143,7 +143,7 @@ static void barrier(const app *a, VkCommandBuffer cmd, bool before)
     memory_barrier(&a->d, cmd, &b);
 }
 
-/* Records a drawing of original, decoded texture and error side by side. */
+/* Records the drawing of the original, the decoded texture and the error, side by side. */
 static void draw_views(const app *a, const frame *now, const canvas *to, uint32_t texture)
 {
     const uint32_t width = to->extent.width / VIEWS;
@@ -170,7 +170,7 @@ static vkt_result draw_sheet(app *a, uint32_t texture, const buffer *copy)
     return VKT_OK;
 }
 
-/* Returns the largest difference of the drawn texture from texels of the set, in steps of 1/255. */
+/* Returns the largest difference between `texels` and the decoded texture in the drawing `copy`, in steps of 1/255. */
 static int difference(const app *a, const buffer *copy, uint32_t texture, const uint8_t *texels)
 {
     const ntc_set *s = &a->job.set;
@@ -205,7 +205,8 @@ static vkt_result report(app *a, int of_decoder, int of_library)
     return write_results(a->s, o) ? VKT_OK : VKT_E_IO;
 }
 
-/* Compares the drawing of each texture with `decoded` and `inferred`, which the function fills. */
+/* Compares the drawing of each texture with the texels from the CPU and, if the program trains, with those from the
+ * library. `decoded` and `inferred` are memory for these texels. */
 static vkt_result compare(app *a, buffer *copy, uint8_t *decoded, uint8_t *inferred)
 {
     ntc_set *set = &a->job.set;
@@ -218,7 +219,7 @@ static vkt_result compare(app *a, buffer *copy, uint8_t *decoded, uint8_t *infer
     TRY(ntc_decode(set, decoded));
     if (!a->from_file) a->psnr = material_psnr(set, a->job.texels, decoded, 0, set->channels);
     TRY(canvas_copy_create(&a->d, &sheet, copy));
-    for (uint32_t i = set->n_textures; i-- > 0;) { /* the screenshot shows the first texture */
+    for (uint32_t i = set->n_textures; i-- > 0;) { /* texture 0 is drawn last, so the screenshot shows it */
         TRY(draw_sheet(a, i, copy));
         const int d = difference(a, copy, i, decoded), l = a->from_file ? 0 : difference(a, copy, i, inferred);
         if (d > of_decoder) of_decoder = d;

@@ -9,11 +9,10 @@
 #define BATCH 64
 #define GPUS_PER_SERVER 4
 
-/* NCCL's own model of its ring (see docs/scaling.md): microseconds of a message over PCIe and over the network, and a
- * factor for large buffers. */
-#define NCCL_PCI_US 5.7
-#define NCCL_NETWORK_US 9.6
-#define NCCL_LARGE 1.9
+/* Numbers of NCCL's own model of its ring: see docs/scaling.md. */
+#define NCCL_PCI_US 5.7     /* microseconds of a message over PCIe */
+#define NCCL_NETWORK_US 9.6 /* microseconds of a message over the network */
+#define NCCL_LARGE 1.9      /* factor for these times if the buffers are large */
 
 static const uint32_t clusters[HOROVOD_CLUSTERS] = { 512, 128, 16 };
 
@@ -38,7 +37,7 @@ scaling_network horovod_network(void)
 }
 
 /* Fills in the times of *p, and one bucket per layer, from the last layer to the first. The backward pass of each layer
- * has twice the products of its forward pass. The update takes no time. Returns the number of parameters. */
+ * has twice the multiplications of its forward pass. The update takes no time. Returns the number of parameters. */
 static double profile_of(const layers *l, double images_per_s, scaling_profile *p)
 {
     const double alone = 1e3 * BATCH / images_per_s;

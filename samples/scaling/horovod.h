@@ -14,11 +14,12 @@ typedef struct horovod_case {
     double published, model; /* efficiencies */
 } horovod_case;
 
-/* Returns Horovod's network in the form of the model. The bandwidth is the only fitted number. */
+/* Returns the connection of Horovod's ranks. The bandwidth is the only fitted number. */
 scaling_network horovod_network(void);
-/* Compares the efficiency of one network in one cluster. Cluster 0 has 512 ranks; the bandwidth was fitted to the three
- * networks in this cluster. If net->fuse_bytes is 0, buckets are filled up to the size of Horovod's fusion buffer. Else
- * each layer is a bucket, and an exchange has all buckets that are ready, up to net->fuse_bytes. */
+/* Returns the published and the predicted efficiency of one neural network in one cluster. Cluster 0 has 512 ranks. The
+ * bandwidth was fitted to the three neural networks in this cluster. If net->fuse_bytes is 0, buckets are filled up to
+ * the size of Horovod's fusion buffer. Else each layer is a bucket, and an exchange has all buckets that are ready, up
+ * to net->fuse_bytes. */
 horovod_case horovod_compare(const scaling_network *net, size_t network, size_t cluster);
 
 #endif

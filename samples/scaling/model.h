@@ -36,7 +36,7 @@ typedef struct scaling_network {
 
 typedef struct scaling_step {
     double step_ms;
-    double exposed_ms; /* time of the exchanges after the end of the backward pass, in which the ranks only wait */
+    double exposed_ms; /* time after the end of the backward pass in which the ranks only wait for exchanges */
     double efficiency; /* time of one rank alone / step_ms */
     size_t exchanges;
 } scaling_step;

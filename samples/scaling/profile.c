@@ -7,7 +7,7 @@
 
 #include "common/message.h"
 
-/* Reads member `key`, which must be a number and not negative. Returns false, with a message, if it is not. */
+/* Reads member `key`. If it is not a number or is negative, prints a message and returns false. */
 static bool number(const json_t *o, const char *path, const char *key, double *x)
 {
     const json_t *member = json_object_get(o, key);

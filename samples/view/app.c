@@ -38,11 +38,12 @@ typedef struct app {
     double budget_ms;
     request request;
     times frame_times, training_times, measured_times;
-    times host_times, cpu_times; /* wall time and this thread's CPU time in a frame's library calls */
+    /* Time of a frame's training calls. host_times: wall time. cpu_times: CPU time of this thread. */
+    times host_times, cpu_times;
     uint64_t frame_start_ns;
 } app;
 
-/* ---- from start to end ---- */
+/* ---- opening and closing ---- */
 
 static vkt_result open_device(app *a)
 {
@@ -130,8 +131,9 @@ static vkt_result run_request(app *a)
     }
 }
 
-/* Collects losses, does what a key requested, and submits this frame's slices of steps. During a pause it submits only
- * slices that finish a step for a request. With --recorded it submits no slices: record_training records a step. */
+/* Collects losses, runs the action that a key requested, and submits this frame's slices, which are parts of steps. An
+ * action waits until no step is partly done. Until then, slices only finish this step. During a pause, no other slices
+ * are submitted. With --recorded, the function submits no slices: record_training records a step. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0, measured_ns = 0;
@@ -294,7 +296,7 @@ static vkt_result renew(app *a)
 }
 
 typedef struct host_clock {
-    uint64_t wall_ns, cpu_ns; /* wall time; CPU time of this thread */
+    uint64_t wall_ns, cpu_ns; /* cpu_ns: CPU time of this thread */
 } host_clock;
 
 static host_clock host_now(void)

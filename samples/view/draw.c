@@ -58,7 +58,8 @@ static vkt_result make_sampler(renderer *a)
     return VKT_OK;
 }
 
-/* Makes the pipeline layout and the descriptor set. The set has both textures, the levels and the parameters. */
+/* Makes the pipeline layout and the descriptor set. The set has the textures of the target and the panel, the level
+ * table and the parameters. */
 static vkt_result make_set(renderer *a)
 {
     const vk_table *vk = &a->d->vk;
@@ -107,7 +108,8 @@ static void put_image(const renderer *a, uint32_t which, VkImageView view)
     a->d->vk.UpdateDescriptorSets(a->d->handle, 1, &write, 0, NULL);
 }
 
-/* Writes the level table, and binds the range of the library's buffer that has all parameters. */
+/* Writes and binds the level table. Also binds a range of the library's buffer, from the start of the first parameter
+ * to the end of the last one. */
 static vkt_result put_network(renderer *a, const renderer_params *p)
 {
     struct {
@@ -117,7 +119,7 @@ static vkt_result put_network(renderer *a, const renderer_params *p)
     VkDescriptorBufferInfo floats = { p->parameters[0].buffer, p->parameters[0].offset_bytes };
     VkDeviceSize end = 0;
     for (uint32_t i = 0; i < VIEW_N_PARAMETERS; i++) {
-        const vkt_vk_buffer *b = &p->parameters[i]; /* all are in one buffer */
+        const vkt_vk_buffer *b = &p->parameters[i]; /* all parameters are in one buffer */
         if (b->offset_bytes < floats.offset) floats.offset = b->offset_bytes;
         if (b->offset_bytes + b->bytes > end) end = b->offset_bytes + b->bytes;
     }

@@ -11,18 +11,19 @@
 typedef struct arrangement {
     rect target, network, panel;
 } arrangement;
-/* Arranges the target `p` and the network's image side by side. They are as large as possible and keep the target's
- * proportions. */
+/* Puts the target `p` and the network's image side by side above the panel. Both images are as large as possible and
+ * keep the proportions of the target. */
 arrangement arrange(VkExtent2D frame, const rgba_image *p);
-/* Returns the size of a frame in which the images have the target's size. It is at least as wide as the panel needs. */
+/* Returns the size of a frame that shows both images in the target's size. The frame is at least as wide as the panel
+ * needs. */
 VkExtent2D natural_frame(const rgba_image *p);
 
 typedef struct renderer {
     const device *d;
     const rgba_image *p;
     gpu_image panel;
-    buffer upload[FRAMES_IN_FLIGHT]; /* pixels of the panel, by slot of the frame */
-    buffer levels;                   /* levels of the hash grid */
+    buffer upload[FRAMES_IN_FLIGHT]; /* pixels of the panel, one buffer for each frame slot */
+    buffer levels;                   /* the level table: see VIEW_LEVEL_TABLE in network.h */
     VkSampler sampler;
     VkDescriptorSetLayout set_layout;
     VkDescriptorPool pool;
@@ -31,7 +32,7 @@ typedef struct renderer {
     VkPipeline draws_target, draws_panel, draws_network;
 } renderer;
 
-/* Parameters of renderer_create. The renderer does not own the objects to which they point: these must outlive it. */
+/* Parameters of renderer_create. The renderer does not own these objects, and they must outlive the renderer. */
 typedef struct renderer_params {
     const device *d;
     const rgba_image *target;
@@ -45,7 +46,8 @@ vkt_result renderer_create(const renderer_params *p, renderer *a);
 void renderer_destroy(renderer *a); /* the device must be idle */
 /* Sets the width of the panel. The device must be idle. */
 vkt_result renderer_set_width(renderer *a, uint32_t width);
-/* Records a frame up to canvas_end. a->upload[f->slot] must have the pixels of this frame's panel. */
+/* Records a frame. The caller calls canvas_end afterwards. a->upload[f->slot] must have the pixels of this frame's
+ * panel. */
 void renderer_record(renderer *a, const frame *f, const canvas *to);
 
 #endif

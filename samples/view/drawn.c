@@ -48,7 +48,7 @@ static bool letter(double u, double v)
     return bit < LETTER_WIDTH && (rows[column / (LETTER_WIDTH + 1)][row] >> (LETTER_WIDTH - 1 - bit) & 1);
 }
 
-/* Returns whether (x,y) is in a box. *u and *v are its position in the box, in [0,1). */
+/* Returns whether (x,y) is in a box. Then (*u,*v) is the position of the point in the box, in [0,1). */
 static bool in_box(double x, double y, double left, double top, double width, double height, double *u, double *v)
 {
     *u = (x - left) / width, *v = (y - top) / height;

@@ -5,7 +5,7 @@
 #include "graphics/rgba_image.h"
 
 /* Generates the sample's own image: gradients, a shaded ball, edges at odd angles, stripes that become finer, small
- * letters. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
+ * text. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
 vkt_result rgba_image_draw(uint32_t side, rgba_image *out);
 
 #endif

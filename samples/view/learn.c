@@ -12,9 +12,9 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,   /* limit for the pixels of one run of the program `check` */
-    AHEAD = 3,         /* if the losses of more steps than this are not known, learn_step waits for the oldest loss */
-    MAX_PASSES = 8,    /* passes over all pixels, each in its own order; then the orders repeat */
-    MAX_ROWS = 1 << 24 /* limit for the rows of all passes together; a single pass may have more */
+    AHEAD = 3,         /* number of losses that may be unknown. With more, learn_step waits for the oldest one */
+    MAX_PASSES = 8,    /* limit for the passes over all pixels in `order`. After the last one, the first one repeats */
+    MAX_ROWS = 1 << 24 /* limit for the elements of `order`. A single pass may have more elements */
 };
 
 /* ---- the data: a sample for each pixel ---- */
@@ -40,7 +40,7 @@ static vkt_result make_positions(learner *l)
     return r;
 }
 
-/* Makes the array of colours. The device reads them from the image that the frame shows. */
+/* Makes the array of colours. The device fills it from the target image, which the frames also show. */
 static vkt_result make_colours(learner *l)
 {
     TRY(make_array(l, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS), NULL, &l->colours));
@@ -80,8 +80,8 @@ static vkt_result make_data(learner *l)
 
 /* ---- the network ---- */
 
-/* Returns a hash grid. Its coarsest level has 16 cells along each axis. Its finest level has as many as the longer side
- * of the image has pixels, but at least 16. */
+/* Returns a hash grid. The coarsest level has 16 cells along each axis. At the finest level, the number of cells along
+ * each axis is the number of pixels along the longer side of the image, but at least 16. */
 static vkt_hash_grid_params grid_of(const learn_params *p)
 {
     const double finest = p->width > p->height ? p->width : p->height, coarsest = 16;
@@ -124,8 +124,8 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions
     return vkt_mlp(g, features, layers, 3);
 }
 
-/* Builds a graph up to its loss, which is the mean squared error of `batch` pixels. The input `order` has n sample
- * numbers and selects the pixels. */
+/* Builds a graph up to its loss, which is the mean squared error of `batch` pixels. The external value `order` has n
+ * pixel numbers and selects the pixels. */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
     const vkt_host host = vkt_ctx_host(l->ctx);
@@ -154,7 +154,7 @@ static vkt_result make_step(learner *l)
     TRY(begin_graph(l, l->p.batch, l->passes * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
-    TRY(vkt_publish(l->train.g, 0)); /* drawing reads parameters of whole steps, also while a step is split */
+    TRY(vkt_publish(l->train.g, 0)); /* a frame can show the last whole step while another step is partly done */
     vkt_report(l->train.g, loss, (vkt_tensor){ 0 });
     TRY(vkt_store_create(l->ctx, l->train.g, &l->store));
     for (uint32_t i = 0; i < (l->p.recorded ? FRAMES_IN_FLIGHT : 1); i++)
@@ -244,8 +244,8 @@ static vkt_result await_run(learner *l)
     return VKT_OK;
 }
 
-/* Returns the parameters of the next run. Its batch follows the previous one in the passes. After the last whole batch,
- * the first one is next. */
+/* Returns the parameters of the next run. The run uses the next batch of `order`. After the last whole batch, the first
+ * batch is next. */
 static vkt_run run_of(const learner *l)
 {
     const uint64_t batches = (uint64_t)l->passes * l->pixels / l->p.batch;
@@ -343,7 +343,7 @@ vkt_result learn_psnr(learner *l, double *psnr)
 
 /* ---- parameters ---- */
 
-/* Begins a new training with the parameters as they are: clears Adam's moments and clock, and the losses. */
+/* Begins a new training without a change of the parameters: clears Adam's moments and clock, and the losses. */
 static vkt_result forget_training(learner *l)
 {
     float *zeros = calloc(vkt_store_elements(l->store), sizeof *zeros);

@@ -39,7 +39,7 @@ static void frame(cairo_t *c, box b, const char *title)
     cairo_fill(c);
 }
 
-/* ---- curves: from the first step to the last one ---- */
+/* ---- curves over all steps of a training ---- */
 
 static double decibels(double mse)
 {
@@ -92,7 +92,7 @@ static void draw_loss(cairo_t *c, box b, const panel_state *s)
     draw_curve(c, b, s->loss, logarithm, -4.8, -0.8);
 }
 
-/* ---- times of the last frames: one bar for each frame, the newest on the right; the scale is 0 to 50 ms ---- */
+/* ---- bars: one for each of the last frames, the newest on the right. The scale is 0 to 50 ms ---- */
 
 static void draw_bars(cairo_t *c, box b, const times *t)
 {

@@ -10,10 +10,11 @@ enum { PANEL_HEIGHT = 136 };
 typedef struct panel_state {
     const char *device;
     uint64_t steps;
-    const curve *loss;                                /* mean squared error of the steps */
-    double psnr;                                      /* in dB, of the last steps */
-    const times *frames, *training, *measured, *host; /* times of whole frames, of training on the device as expected
-                                                       * and as measured, and of library calls on the host */
+    const curve *loss; /* mean squared error of the steps */
+    double psnr;       /* in dB, of the last steps */
+    /* Times of frames. `frames` has the times of whole frames. `training` has the expected times of the training on the
+     * device, and `measured` the measured ones. `host` has the wall times of the calls that train, on the host. */
+    const times *frames, *training, *measured, *host;
     double budget_ms; /* limit for the training in a frame; 0: each frame trains one whole step */
     bool paused;
 } panel_state;

@@ -1,8 +1,8 @@
 # generate.awk - writes vktrain.glsl or vktrain.hlsl from vktrain.shader: awk -v to=glsl -f generate.awk vktrain.shader
 #
-# `cmake --build build --target inline_shaders` calls it. Lines between @glsl or @hlsl and the next line that begins
-# with @ go into the file of that language alone. The table `word` replaces words. A backslash at the end of a macro's
-# line is moved to the macro's common column.
+# `cmake --build build --target inline_shaders` calls this script. Lines between @glsl or @hlsl and the next line that
+# begins with @ go only into the file of that language. The table `word` replaces words. The backslashes at the ends of
+# a macro's lines are aligned in one column.
 BEGIN {
     if (to == "hlsl") {
         for (n = 2; n <= 4; n++) {
@@ -36,7 +36,7 @@ function translate(line,    out, name) {
     return out line
 }
 
-# Prints the collected lines of a macro, and `last`, the line that ends it.
+# Prints the collected lines of a macro with their backslashes, then `last`, a line without a backslash.
 function flush(last,    i, most) {
     most = 0
     for (i = 1; i <= waiting; i++) if (length(macro[i]) > most) most = length(macro[i])

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 """Writes engine/data/unicode_tables.h:  pip install tokenizers==0.23.3; python3 scripts/unicode/make_tables.py
 
-The tables say what Hugging Face's `tokenizers` knows of Unicode, so that our token ids are equal to its ids. Its parts
-have different versions: regular expressions have Unicode 16, Digits has Unicode 17, the normalizer NFC has Unicode 9.
-The script asks the library about each character. Decompositions and combining classes themselves are from Python's
-unicodedata; those that the library does not know are left out."""
+The tables have the Unicode data of Hugging Face's `tokenizers`, so that our token ids equal the ids of that library.
+Parts of the library have different versions of Unicode: regular expressions 16, Digits 17, the normalizer NFC 9. The
+script tests each character with the library. The values of decompositions and combining classes are from Python's
+unicodedata. Decompositions and combining classes that the library does not use are left out."""
 import os
 import unicodedata
 from tokenizers import Regex, normalizers, pre_tokenizers, __version__
 
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
-OLDEST = "14.0.0"  # Debian 12's PCRE2 has this version of Unicode; Python 3.11 has it, too
+OLDEST = "14.0.0"  # the version of Unicode in Debian 12's PCRE2 and in Python 3.11
 nfc = normalizers.NFC().normalize_str
 
 
 def members(pattern):
-    """The characters that a regular expression of one character matches."""
+    """Returns the characters that match `pattern`, a regular expression for one character."""
     split = pre_tokenizers.Split(Regex(pattern), "removed")
     others = set()
     for i in range(0, len(CHARACTERS), 4096):
@@ -44,7 +44,7 @@ def ranges(characters):
 
 
 def define(name, characters):
-    """A macro with the ranges for a class of PCRE2."""
+    """Returns the definition of a macro with the ranges of `characters`, for a character class of PCRE2."""
     parts = ["\\\\x{%x}" % a + ("-\\\\x{%x}" % b if b > a else "") for a, b in ranges(characters)]
     lines, line = [], ""
     for part in parts:
@@ -76,7 +76,7 @@ def main():
         decomposed = unicodedata.normalize("NFD", chr(c))
         composes = nfc(decomposed) == chr(c)
         if not composes and nfc(chr(c)) == chr(c):
-            continue  # the library does not know it
+            continue  # the library does not use this decomposition
         assert nfc(chr(c)) == unicodedata.normalize("NFC", chr(c))
         decompositions.append(c << 42 | first << 21 | second)
         if composes:

@@ -1,11 +1,12 @@
 /* attention.abi.h - softmax(scale * q k^T) v for each head. A token of a head has d4 vec4s. The heads of a token are
- * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s, in y
- * and dy heads * d4. The number h of a head counts over all samples. In q, token t of head h starts at vec4
- * (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and v, kv_heads replaces
- * `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. */
+ * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s in q, k
+ * and v, and heads * d4 vec4s in y and dy. Heads are numbered over all samples. In q, token t of head number h starts at
+ * vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and v, kv_heads
+ * replaces `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. */
 VKT_PUSH(vkt_attention_push,
-         VKT_U32(units) /* tiles of this dispatch, over all heads of q; attention_dkv.comp: of k and v */
-         VKT_U32(rows) VKT_U32(others) /* queries and keys of a head; attention_dkv.comp: keys and queries */
+         VKT_U32(units) /* tiles of this dispatch, over all heads of q. In attention_dkv.comp: over all heads of k and v */
+         VKT_U32(rows)   /* queries of a head. In attention_dkv.comp: keys */
+         VKT_U32(others) /* keys of a head. In attention_dkv.comp: queries */
          VKT_U32(heads) VKT_U32(kv_heads)
          VKT_U32(group) /* heads of q that read the same head of k and v */
          VKT_U32(d4) VKT_U32(ld)
@@ -34,13 +35,13 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPECS       3
 #define ATTENTION_ROTATED   16u /* in subgroups of this size, weights move from lane to lane: lib/attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of sums of a lane */
+#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the number of vec4s of sums in a lane */
 /* Kernels for GPUs (lib/attention_shared.glsl). A work group has ROWS / OWN * ATTENTION_SHARED_LANES_N(D4) lanes. */
 #define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
-#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4; if d4 is above 16: 4 or 2 */
+#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4. It may be 2 if d4 is above 16 */
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
 #define ATTENTION_SHARED_SPEC_OWN    4 /* rows of a lane: 4 or 2 */
 #define ATTENTION_SHARED_SPECS       5
 #define ATTENTION_MAX_SPECS          5
-#define ATTENTION_COOP_PAD 2u /* f16vec4s of padding of a row in shared memory */
+#define ATTENTION_COOP_PAD 2u /* f16vec4s of padding behind each row in shared memory */
 #define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* lanes that share a row; a tile has 4 times as many columns */

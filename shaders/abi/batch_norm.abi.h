@@ -4,8 +4,8 @@
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
-         VKT_U32(per_block) VKT_U32(blocks) /* vec4s of a block; blocks of a channel */
-         VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* first vec4 of channel `first` in each binding */
+         VKT_U32(per_block) VKT_U32(blocks) /* per_block: vec4s of a block. blocks: blocks of a channel */
+         VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* index of the first vec4 of channel `first` in each binding */
          VKT_U32(all_channels) VKT_F32(eps)
          VKT_U32(unbiased) VKT_F32(momentum)) /* for the running statistics, as in running_stats.abi.h */
 #define BATCH_NORM_X     0
@@ -16,7 +16,7 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_BETA  5 /* f32 (C) */
 #define BATCH_NORM_Y     6 /* y, or dx */
 #define BATCH_NORM_DY    7
-#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2. Backward: sums of dy, dy * xhat */
+#define BATCH_NORM_PART  8 /* vec4 (blocks, all_channels): count, mean, sum of (x - mean)^2. Backward: sum dy, sum dy * xhat */
 #define BATCH_NORM_DGAMMA 9
 #define BATCH_NORM_DBETA 10
 #define BATCH_NORM_RUNNING_MEAN 9 /* f32 (C): forward only, read and written */
@@ -28,6 +28,6 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_SPEC_BETA  2
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
 #define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */
-#define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts only where BATCH_NORM_MASK is above zero */
-#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, and the work group that normalises it also computes its sums */
+#define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts only where BATCH_NORM_MASK is above zero or NaN */
+#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block. The block's work group also computes the sums of the channel */
 #define BATCH_NORM_SPEC_RUNNING 6 /* 1: the running statistics are updated */

@@ -1,9 +1,9 @@
 /* broadcast.abi.h - y = f(a, b, c) with operands that repeat along some dimensions of y. f is a function of
  * functions.abi.h, or y is a copy of a. A row runs along y's fastest dimension: it has `run` elements, padded to
  * `pitch`. a5, b5 and c5 are the operands' strides along a row. A row number is converted to coordinates of
- * BROADCAST_SPEC_DIMS dimensions, slow to fast. Their sizes are d1..d4 (the slowest size is not needed), and the
- * operands' strides along them are a0..a4, b0..b4 and c0..c4. Strides are in elements. A stride is 0 where an operand
- * repeats. */
+ * BROADCAST_SPEC_DIMS dimensions, slow to fast. d1..d4 are the sizes of these dimensions (the size of the slowest one is
+ * not needed). a0..a4, b0..b4 and c0..c4 are the operands' strides along these dimensions. Strides are in elements. A
+ * stride is 0 where an operand repeats. */
 VKT_PUSH(vkt_broadcast_push,
          VKT_U32(rows) VKT_U32(run) VKT_U32(pitch)
          VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4)
@@ -15,8 +15,8 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
 #define BROADCAST_SPEC_DIMS     1 /* number of dimensions that a row number is converted to, 0 to 5 */
-/* Above 0: a work group processes pieces of rows, with so many iterations per piece. 0: it processes a share of all
- * elements. */
+/* Above 0: a work group processes pieces of rows. A piece has this number of iterations. 0: a work group processes a
+ * share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2
 #define BROADCAST_SPEC_A_STEP   3 /* A_STEP, B_STEP, C_STEP are a5, b5 and c5: 0 or 1. Only WIDTH 4 uses them */
 #define BROADCAST_SPEC_B_STEP   4

@@ -1,8 +1,8 @@
 /* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. One vec4 has four neighbouring samples. A dispatch computes
  * all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes `rows`
- * of them. The specialization constants are in direct_tiles.abi.h. */
+ * channels. The specialization constants are in direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
-         VKT_U32(columns)                       /* vec4s of a plane of y that are computed: P * Q * n4, or one phase of them */
+         VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * n4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(rows)                          /* output channels of a group that are computed */
@@ -17,9 +17,9 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
          VKT_U32(src_base) VKT_U32(dst_base)    /* index of the first group's first vec4 in each binding */
-         VKT_I32(to_slope))                     /* SLOPE: vec4 i of y belongs to vec4 i + to_slope of v */
+         VKT_I32(to_slope))                     /* SLOPE: vec4 i of y belongs to vec4 i + to_slope of DIRECT_SHARED_V */
 #define DIRECT_SHARED_W    0
 #define DIRECT_SHARED_X    1
 #define DIRECT_SHARED_BIAS 2
 #define DIRECT_SHARED_Y    3
-#define DIRECT_SHARED_V    4 /* SLOPE: like y */
+#define DIRECT_SHARED_V    4 /* SLOPE: result v of the relu, with the layout of y */

@@ -1,13 +1,14 @@
 /* conv2d_dw.abi.h - see conv/dw_tile.comp. One vec4 has four neighbouring samples. A dispatch reads all channels of dy
- * and of x of one or more groups. If one group is too large for a dispatch, the dispatch reads `rows` of its channels
- * of dy and `channels` of its channels of x. */
+ * and of x of one or more groups. If one group is too large for a dispatch, the dispatch reads `rows` channels of dy and
+ * `channels` channels of x from this group. */
 VKT_PUSH(vkt_conv2d_dw_push,
-         VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up; for some 1x1 kernels, of a plane */
-         VKT_U32(width)                         /* Q */
+         VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up. In some 1x1 convolutions, the
+                                                 * kernel gets a whole plane as one pixel */
+         VKT_U32(width)                         /* Q; 1 if a plane is one pixel */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
          VKT_U32(slice)                         /* vec4s of a plane in one slice */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
-         VKT_U32(channels) VKT_U32(rows)        /* channels of x and of dy that are read, per group */
+         VKT_U32(channels) VKT_U32(rows)        /* channels of x, and channels of dy, to read per group */
          VKT_U32(x_group) VKT_U32(dy_group)     /* channels from group to group: C / groups, O / groups */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
          VKT_U32(stride_h) VKT_U32(stride_w)

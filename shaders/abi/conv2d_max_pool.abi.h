@@ -1,20 +1,20 @@
 /* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maxima of z. One
  * vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If one group has too many
- * channels for a dispatch, the dispatch computes `rows` of them. */
+ * channels for a dispatch, the dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* what LANES columns add to p, q and n, without the carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q and n for LANES columns, before the carries */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* rows and columns of x from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of pixel 0 of window p reads row
-                                                 * p * stride + offset + r * reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of the first pixel of window p reads row
+                                                 * p * stride + offset + r * reach of x */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */

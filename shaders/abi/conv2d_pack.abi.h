@@ -7,7 +7,7 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(mb4)        /* MB / 4 */
          VKT_U32(inner)      /* number of taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
-         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats from r to r, s to s, modulo 2^32 (they may be negative) */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, s to s; negative ones modulo 2^32 */
          VKT_U32(w_base))    /* index of the first group's first float in the binding */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */

@@ -1,6 +1,6 @@
 /* conv2d_pool_shared.abi.h - see conv/pool_shared.comp. z is the result of the convolution. y has the maxima of z. One
  * vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If one group has too many
- * channels for a dispatch, the dispatch computes `rows` of them. */
+ * channels for a dispatch, the dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(z_width)                       /* pixels of an image row of z */
@@ -11,8 +11,8 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* rows and columns of x from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of pixel 0 of window p reads row
-                                                 * p * stride + offset + r * reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of the first pixel of window p reads row
+                                                 * p * stride + offset + r * reach of x */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
@@ -24,7 +24,7 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
 #define POOL_SHARED_Y     3
 #define POOL_SHARED_INDEX 4 /* uvec4: see pool_index.abi.h */
 
-/* Constants 0 to 8 are in direct_tiles.abi.h. */
+/* The ids 0 to 8 are in direct_tiles.abi.h. */
 #define POOL_SHARED_SPEC_R    9 /* rows and columns of a window */
 #define POOL_SHARED_SPEC_S    10
 #define POOL_SHARED_SPEC_RELU 11

@@ -9,15 +9,15 @@ VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(w_group)                       /* elements of w from group to group: rows * K */
          VKT_U32(bias)                          /* 1: bias is present; slice 0 adds it */
-         VKT_U32(slice)                         /* part of K over which one work group sums */
+         VKT_U32(slice)                         /* number of values of k that one work group sums */
          VKT_U32(part))                         /* elements of DST from slice to slice; 0: one slice */
-#define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group; smaller ids: blocks.abi.h */
+#define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group. The ids below 6 are in blocks.abi.h */
 #define CONV2D_SHARED_SPEC_KERNEL_W 7
 #define CONV2D_SHARED_SPEC_N4       8 /* vec4s of one pixel: batch / 4, rounded up */
 #define CONV2D_SHARED_SPEC_WIDTH    9 /* width of the destination */
 #define CONV2D_SHARED_SPEC_STRIDE_H 10
 #define CONV2D_SHARED_SPEC_STRIDE_W 11
-#define CONV2D_SHARED_SPEC_ALONG_M  12 /* 1: w is (K,M), and the rows are a multiple of 4. 0: w is (M,K) */
+#define CONV2D_SHARED_SPEC_ALONG_M  12 /* 1: w is (K,M), and `rows` (M) is a multiple of 4. 0: w is (M,K) */
 #define CONV2D_SHARED_SPEC_INSIDE   13 /* 1: no tap is outside the source */
 #define CONV2D_SHARED_SPECS         14
 #define CONV2D_SHARED_W    0 /* f32, or f16 from pack_rows.comp */

@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(columns)                      /* lanes that a destination plane needs, one per span: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
-         VKT_U32(runs)                         /* spans of SPAN pixels in a destination row; the last may be shorter */
+         VKT_U32(runs)                         /* spans in a destination row. A span has SPAN pixels; the last may be shorter */
          VKT_U32(width)                        /* pixels in a destination row */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
@@ -15,7 +15,7 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_I32(offset_h) VKT_I32(reach_h)    /* tap r of row p reads source row
                                                 * p * stride_h + offset_h + r * reach_h */
          VKT_I32(offset_w)                     /* tap s of pixel q reads source pixel q + offset_w + s */
-         VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from one group, or one tile of MB rows, to the next */
+         VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from group to group, and from one tile of MB rows to the next */
          VKT_U32(src_base) VKT_U32(dst_base)   /* index of the first group's first vec4 in each binding */
          VKT_U32(bias_base)                    /* index of the first group's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */

@@ -1,10 +1,10 @@
 /* conv2d_tile.abi.h - see conv/tile.comp. One vec4 has four neighbouring samples of an image, or four weights of A. A
  * dispatch computes all channels of one or more groups. If one group is too large for a dispatch, the dispatch computes
- * `rows` of its channels from `depth` of its source channels. */
+ * `rows` destination channels of the group from `depth` source channels. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane that are computed: height * width * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
-         VKT_U32(width)                        /* computed pixels in an image row: all, or every stride-th */
+         VKT_U32(width)                        /* pixels to compute in an image row: all, or those of one phase */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
          VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst between computed rows, and between computed pixels */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
@@ -33,8 +33,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 * ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
-#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps, because ACROSS divides n4 or no tap is outside */
+#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside the source */
 #define TILE_SPEC_BIAS    4
-#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4, and MB is below ACROSS or a multiple of it */
+#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4. MB is below ACROSS or a multiple of ACROSS */
 #define TILE_SPEC_ACROSS  6 /* lanes per block: a power of two up to LANES. The next block has the next MB channels */
 #define TILE_SPECS        7

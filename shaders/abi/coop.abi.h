@@ -2,4 +2,4 @@
  * a VKT_KF_COOP kernel gets them in addition to the kernel's own constants. */
 #define COOP_SPEC_M 27 /* rows of A and C */
 #define COOP_SPEC_N 28 /* columns of B and C */
-#define COOP_SPEC_K 29
+#define COOP_SPEC_K 29 /* columns of A, rows of B */

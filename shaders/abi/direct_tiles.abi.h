@@ -1,5 +1,5 @@
-/* direct_tiles.abi.h - the specialization constants of lib/direct_shared.glsl. They have the first ids in
- * conv/direct_shared.comp and conv/pool_shared.comp. One vec4 has four neighbouring samples. */
+/* direct_tiles.abi.h - the specialization constants of lib/direct_shared.glsl. In conv/direct_shared.comp and
+ * conv/pool_shared.comp, these constants have the first ids. One vec4 has four neighbouring samples. */
 #define DIRECT_TILES_LANES  0
 #define DIRECT_TILES_ACROSS 1 /* lanes that compute the same output channels; a divisor of LANES */
 #define DIRECT_TILES_ROWS   2 /* output channels per lane */
@@ -8,5 +8,5 @@
 #define DIRECT_TILES_PAD    5 /* taps may be outside the image, or K is no multiple of UNROLL */
 #define DIRECT_TILES_BIAS   6
 #define DIRECT_TILES_N4     7 /* vec4s of one pixel: batch / 4, rounded up */
-#define DIRECT_TILES_WIDTH  8 /* pixels of y in an image row: all (Q), or every stride-th if only those are computed */
+#define DIRECT_TILES_WIDTH  8 /* pixels to compute in an image row of y: all (Q), or those of one phase */
 #define DIRECT_TILES_SPECS  9

@@ -1,7 +1,7 @@
 /* dropout.abi.h - y = keep ? x * scale : 0 over a range of `n` elements that starts at element `begin` of the tensor.
  * `begin` is a multiple of 4, and so is `n`, except at the tensor's end. threshold, scale, salt and columns: see
- * dropout.comp. Dropout of planes: a plane has `plane` elements, and a sample has `channels` planes. p, q: parameters
- * of a function (functions.abi.h). */
+ * dropout.comp. In a dropout of planes, a plane has `plane` elements, and a sample has `channels` planes. p, q:
+ * parameters of FUNCTION (functions.abi.h). */
 VKT_PUSH(vkt_dropout_push,
          VKT_U32(n) VKT_U32(begin) VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt)
          VKT_U32(plane) VKT_U32(columns) VKT_U32(channels)
@@ -9,7 +9,7 @@ VKT_PUSH(vkt_dropout_push,
 #define DROPOUT_X    0
 #define DROPOUT_Y    1
 #define DROPOUT_STEP 2
-#define DROPOUT_B    3 /* DROPOUT_BEFORE: a tensor like x */
+#define DROPOUT_B    3 /* BEFORE: a tensor b with the shape and layout of x */
 #define DROPOUT_SPEC_FUNCTION 1
-#define DROPOUT_SUM  99 /* DROPOUT_BEFORE: value of FUNCTION for y = dropout(x) + b; no function has this number */
+#define DROPOUT_SUM  99 /* BEFORE: value of FUNCTION for y = dropout(x) + b. No function of functions.abi.h has this number */
 #define DROPOUT_CHUNK 256 /* positions of a plane per iteration of a work group's loop along the grid's y axis */

@@ -1,4 +1,5 @@
-/* elementwise.abi.h - y = f(a), f(a, b) or f(a, b, c) over n elements of one layout. f: functions.abi.h.
+/* elementwise.abi.h - y = f(a), f(a, b) or f(a, b, c) over n elements. All tensors have the same layout. f is a function of
+ * functions.abi.h.
  *
  * ELEMENTWISE_SPEC_PADDED: the tensor has rows of row4 vec4s, which run along the batch. In each row, the last vec4 has
  * `last` samples (1 to 3). The range of the dispatch starts begin4 vec4s behind the start of a row. Elements past the

@@ -1,4 +1,4 @@
-/* embedding_dw.abi.h - the three kernels that sum gradients by id: embedding_rank, embedding_scatter, embedding_sum.
+/* embedding_dw.abi.h - three kernels sum the gradients of each id: embedding_rank, embedding_scatter, embedding_sum.
  * A position is counted if its id is a row other than `padding`. width' is `width` rounded up to a multiple of 4.
  * START, u32: for v < ranges * range, START[v] is the number of counted positions with an id below v. Behind these
  * words there is one word per range, which only embedding_rank uses.
@@ -7,7 +7,7 @@
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
          VKT_U32(begin) VKT_U32(end)       /* this dispatch has positions (in embedding_sum: rows) begin .. end - 1 */
-         VKT_U32(ranges) VKT_U32(range)    /* number of ranges; ids per range (a multiple of 4). Together: ids 0 .. rows */
+         VKT_U32(ranges) VKT_U32(range)    /* number of ranges, which cover the ids 0 .. rows; ids per range, a multiple of 4 */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */

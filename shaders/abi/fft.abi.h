@@ -1,10 +1,11 @@
 /* fft.abi.h - see fft_rows.comp, fft_columns.comp, and their inverses fft_inverse_columns.comp, fft_inverse_rows.comp.
  * One vec4 has four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
-         VKT_U32(items)    /* number of transforms: channels * columns * (pairs of rows, or FFT_LINES) */
+         VKT_U32(items)    /* number of transforms. Of rows: channels * columns * pairs of rows. Of columns:
+                            * channels * columns * FFT_LINES (lib/fft.glsl) */
          VKT_U32(channels)
          VKT_U32(columns)  /* vec4s of a channel: tiles * n4; for weights O / 4 or C / 4 */
-         VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, from frequency to frequency */
+         VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, and from frequency to frequency */
          VKT_U32(rows)     /* rows of a tile that are stored */
          VKT_U32(n4)       /* vec4s of a pixel */
          VKT_U32(tiles_w)  /* tiles in a row of tiles */
@@ -16,7 +17,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_F32(scale))                     /* factor of the inverse */
 #define FFT_IN   0
 #define FFT_OUT  1
-#define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): the bias, read; with WEIGHTS its gradient, written */
+#define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): the bias. With WEIGHTS: the gradient of the bias, written */
 #define FFT_SUM  3 /* fft_inverse_rows of weights: the spectrum of dy, whose frequency 0 is the sum over a tile */
 
 /* Stored element i < COUNT of an axis is element FIRST + i * STEP of the transform. */

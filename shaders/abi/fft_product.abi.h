@@ -2,7 +2,7 @@
  * [f][row][re, im][column]. f is the frequency. A column is a vec4 here. */
 VKT_PUSH(vkt_fft_product_push,
          VKT_U32(rows) VKT_U32(columns)     /* rows (m) and columns (n / 4) of dst */
-         VKT_U32(row_tiles) VKT_U32(tiles)  /* row tiles per frequency; all tiles of all frequencies */
+         VKT_U32(row_tiles) VKT_U32(tiles)  /* row_tiles: row tiles of a frequency. tiles: all tiles of all frequencies */
          VKT_U32(a_columns) VKT_U32(b_columns)
          VKT_U32(plane)                     /* vec4s of the product from one f to the next */
          VKT_U32(a_pitch) VKT_U32(b_pitch)  /* vec4s from row to row */

@@ -1,8 +1,9 @@
-/* gather_ids.abi.h - gathers the step's rows from a table of integers. Row numbers are those of the whole table. */
-VKT_PUSH(vkt_gather_ids_push, VKT_U32(batch) VKT_U32(numbers) /* numbers of a row */
+/* gather_ids.abi.h - gathers the rows of a batch from a table of integers. Row numbers count the rows of the whole table. For
+ * STEP_.., RING_.. and BATCH_SPEC_EARLY see step.abi.h. */
+VKT_PUSH(vkt_gather_ids_push, VKT_U32(batch) VKT_U32(numbers) /* integers of a row */
          VKT_U32(parts)                                       /* parts of a row; a lane copies one part at a time */
-         VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding IDS_TABLE holds */)
-#define IDS_SPEC_KEEP 1 /* 1: rows of OUT whose table row is not in the binding do not change; 0: they become 0 */
+         VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* IDS_TABLE binds rows row_begin .. row_end - 1 */)
+#define IDS_SPEC_KEEP 1 /* 1: rows of OUT whose table row is not in the binding do not change; 0: these rows become 0 */
 #define IDS_TABLE 0     /* u32 (rows, numbers), or (rows, ceil(numbers / 2)) with two numbers per word */
 #define IDS_ORDER 1     /* u32 (n_order) */
 #define IDS_STEP 2      /* u32 (STEP_WORDS) */

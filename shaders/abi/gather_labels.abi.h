@@ -1,4 +1,4 @@
-/* gather_labels.abi.h - gathers the labels of the step's rows. */
+/* gather_labels.abi.h - gathers the labels of a batch. For STEP_.., RING_.. and BATCH_SPEC_EARLY see step.abi.h. */
 VKT_PUSH(vkt_gather_labels_push, VKT_U32(batch) VKT_U32(n_order) VKT_U32(n_table))
 #define LABELS_TABLE 0 /* u32 (n_table) */
 #define LABELS_ORDER 1 /* u32 (n_order) */

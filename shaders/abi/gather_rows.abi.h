@@ -1,16 +1,16 @@
-/* gather_rows.abi.h - gathers the step's rows from a data table, converts them to floats and normalises them. The
+/* gather_rows.abi.h - gathers the rows of a batch from a data table, converts them to floats and normalises them. The
  * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, 2 of an f16 table, or 1 of an f32 table. Row
- * numbers are those of the whole table. */
+ * numbers count the rows of the whole table. For STEP_.., RING_.. and BATCH_SPEC_EARLY see step.abi.h. */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* batch / 4, rounded up */
          VKT_U32(words)                        /* words of one row */
          VKT_U32(plane)                        /* elements of a channel; all have one scale and one shift */
-         VKT_U32(parts)                        /* lanes that share the words of one channel of four samples */
-         VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* the rows that binding GATHER_TABLE holds */)
-#define GATHER_SPEC_KEEP 1 /* 1: samples of OUT whose table row is not in the binding do not change; 0: they become 0 */
+         VKT_U32(parts)                        /* number of lanes that share the words of one channel of four samples */
+         VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* GATHER_TABLE binds rows row_begin .. row_end - 1 */)
+#define GATHER_SPEC_KEEP 1 /* 1: samples of OUT whose table row is not in the binding do not change; 0: such samples become 0 */
 #define GATHER_TABLE 0
 #define GATHER_ORDER 1  /* u32 (n_order) */
 #define GATHER_STEP 2   /* u32 (STEP_WORDS) */
-#define GATHER_AFFINE 3 /* vec4 (C): two floats whose sum is the scale, then two whose sum is the shift */
+#define GATHER_AFFINE 3 /* vec4 (C): x + y is the scale, z + w is the shift */
 #define GATHER_OUT 4    /* vec4 ([F][batch4]) */
 #define GATHER_WORDS 5  /* u32 (RING_ALL, RING_WORDS); BATCH_SPEC_EARLY: read instead of GATHER_STEP */
 #define GATHER_RUN 6    /* u32 (1): STEP_RUN */

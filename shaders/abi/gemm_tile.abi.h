@@ -1,10 +1,10 @@
-/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x stands for m in A and for n in B. An operand is stored in tiles. Along x,
- * these tiles are as large as those of C. There are two layouts:
- *   along x   a vec4 has four x. Vec4 i of row k < 4 of tile p is at base + p * panel + i' + k * step
- *   ..._ROWS  a vec4 has four k. The first vec4 of row i of tile p is at base + p * panel + i' * step
- * i' = min(i, last - number of the tile's first vec4 or row). For each further four k, the index grows by `k_step`. If
- * an operand is not packed, `last` is its last vec4 or row, so that no load is outside. If it is packed, `last` is
- * UINT32_MAX. */
+/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x stands for m in A and for n in B. Each operand is divided into tiles along x.
+ * Along x, these tiles are as large as the tiles of C. For the first four k of tile p, there are two layouts:
+ *   along x   a vec4 has four x. Vec4 i of row k < 4 is at base + p * panel + i' + k * step
+ *   ..._ROWS  a vec4 has four k. The vec4 of row i is at base + p * panel + i' * step
+ * For each further four k, the index grows by `k_step`. i' = min(i, last - first), where `first` is the number of the tile's
+ * first vec4 (..._ROWS: row) in the operand. If an operand is not packed, `last` is the number of the operand's last vec4 or
+ * row. So no load is outside the operand. If an operand is packed, `last` is UINT32_MAX. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */
@@ -16,7 +16,7 @@ VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
 #define GEMM_SPEC_BIAS       4 /* 1: sums start with bias[n] */
 #define GEMM_SPEC_A_ROWS     5
 #define GEMM_SPEC_B_ROWS     6
-#define GEMM_SPEC_ROWS_FIRST 7 /* 1: axis x of the grid counts tiles of rows, and axis y tiles of columns; 0: the other way */
+#define GEMM_SPEC_ROWS_FIRST 7 /* 1: grid axis x counts tiles of rows, axis y tiles of columns. 0: the axes are exchanged */
 #define GEMM_A    0
 #define GEMM_B    1
 #define GEMM_C    2

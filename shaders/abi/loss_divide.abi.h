@@ -1,6 +1,6 @@
-/* loss_divide.abi.h - adds the sums of all blocks of a loss. Divides the result by the sum of the blocks' weights,
- * unless the reduction is "sum". */
-VKT_PUSH(vkt_loss_divide_push, VKT_U32(blocks) VKT_U32(sum) /* 1: the reduction is "sum", and the divisor is 1 */)
+/* loss_divide.abi.h - adds the sums of all blocks of a loss, and divides the result by a divisor. The divisor is the sum of the
+ * blocks' weights, or 1 if the reduction is "sum". */
+VKT_PUSH(vkt_loss_divide_push, VKT_U32(blocks) VKT_U32(sum) /* 1: the reduction is "sum" */)
 #define DIVIDE_PART   0 /* f32 (blocks) */
 #define DIVIDE_WEIGHT 1 /* f32 (blocks) */
 #define DIVIDE_LOSS   2 /* f32 scalar */

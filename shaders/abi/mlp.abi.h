@@ -1,22 +1,26 @@
-/* mlp.abi.h - see mlp.comp and mlp_layout.abi.h. A VEC is one sample, or a vec4 of four samples (lib/mlp_vec.glsl). */
+/* mlp.abi.h - see mlp.comp and mlp_layout.abi.h. A VEC is a float for one sample, or a vec4 for four samples: see
+ * lib/mlp_vec.glsl. */
 VKT_PUSH(vkt_mlp_push,
-         VKT_U32(batch) VKT_U32(pitch)          /* samples; VECs of a feature */
-         VKT_U32(blocks) VKT_U32(per_group)     /* number of blocks; blocks per work group. A block has TILES tiles */
+         VKT_U32(batch)                         /* number of samples */
+         VKT_U32(pitch)                         /* VECs per feature */
+         VKT_U32(blocks)                        /* number of blocks of samples. In mlp.comp, a block has TILES tiles */
+         VKT_U32(per_group)                     /* blocks per work group */
          VKT_U32(rows1) VKT_U32(rows2) VKT_U32(rows3) VKT_U32(rows4)
          VKT_U32(cols1) VKT_U32(cols2) VKT_U32(cols3) VKT_U32(cols4)
          VKT_U32(bias1) VKT_U32(bias2) VKT_U32(bias3) VKT_U32(bias4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)
-         VKT_U32(part)                          /* vec4s of PART per work group; the last LANES vec4s are for the loss */
-         VKT_U32(zero))                         /* always 0: see conv/tile.comp */
+         VKT_U32(part)                          /* mlp.comp: vec4s of PART per work group; the last LANES are for the loss.
+                                                 * mlp_shared.comp: floats of PART per work group; the last is the loss */
+         VKT_U32(zero))                         /* always 0, unknown to the compiler: see conv/tile.comp */
 #define MLP_X        0 /* f32 (B, width[0]), batch last */
 #define MLP_T        1 /* f32 (B, width[LAYERS]), batch last; the target (MSE) or dy (GRAD) */
 #define MLP_STEP     2 /* u32 (STEP_WORDS) */
 #define MLP_PACKED   3
-#define MLP_ACT      4 /* h and dy of a block's tiles, read; MLP_ACT_OUT is the same memory, written */
-#define MLP_ACT_OUT  5
-#define MLP_PART     6 /* sums of gradients, read; MLP_PART_OUT is the same memory, written */
-#define MLP_PART_OUT 7
-#define MLP_OUT      8 /* y, or dx with DX; batch last */
+#define MLP_ACT      4 /* mlp.comp: h and dy of a block's tiles, read */
+#define MLP_ACT_OUT  5 /* the memory of MLP_ACT, written. Narrow kernels (one sample per lane) also read this binding */
+#define MLP_PART     6 /* mlp.comp: sums of gradients, read */
+#define MLP_PART_OUT 7 /* the memory of MLP_PART, written. Narrow kernels and mlp_shared.comp also read this binding */
+#define MLP_OUT      8 /* forward kernels: y. The other kernels: dx, only with DX. Batch last */
 #define MLP_DLOSS    9 /* f32 scalar, the gradient of the loss; only for MSE */
 
 #define MLP_SPEC_LANES  0
@@ -27,9 +31,12 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_SPEC_DX     9
 #define MLP_SPECS       10
 
-/* mlp_shared.comp: a work group of MLP_SHARED_LANES lanes has blocks of MLP_SHARED_SAMPLES samples. A VEC is a vec4. */
+/* mlp_shared.comp: a work group has MLP_SHARED_LANES lanes. It processes blocks of MLP_SHARED_SAMPLES samples. A VEC is a
+ * vec4. */
 #define MLP_SHARED_LANES   256
 #define MLP_SHARED_SAMPLES 32
-#define MLP_SHARED_ROW     9 /* vec4s of a row in shared memory: 8 and an unused one, so that rows begin in different banks */
-#define MLP_SPEC_STAGE     7 /* vec4s of weights in shared memory: MLP_SHARED_LANES / 2 or more. With COOP: uvec2s of the part
-                              * `stage` of lib/mlp_coop.glsl */
+/* vec4s of a row in shared memory: 8 with data and 1 unused, so that neighbouring rows begin in different banks */
+#define MLP_SHARED_ROW     9
+/* Size of the weights in shared memory, in vec4s: MLP_SHARED_LANES / 2 or more. With COOP: size of the part `stage` of
+ * lib/mlp_coop.glsl, in uvec2s. mlp_shared.comp has no MLP_SPEC_WIDEST, which has the same id. */
+#define MLP_SPEC_STAGE     7

@@ -1,16 +1,18 @@
 /* mlp_layout.abi.h - the buffers between the kernels of ops/product/mlp_emit.c. Layer l of 1 .. 4 has K = width[l-1]
  * and M = width[l]. Sizes are in vec4s, and quotients are rounded up. The push blocks give the start of each part.
  *
- * PACKED, the parameters: rows   [o < M][K / 4]   w[o][4q .. 4q+3], 0 past K
- *                         cols   [i < K][M / 4]   w[4q .. 4q+3][i], 0 past M
- *                         bias   [o < M]          b[o], b[min(o+1, M-1)], 0, 0
- * PART, sums of gradients over the samples of one work group. Each layer has an (M, K+1) matrix; its column K is for
- * the bias. PART has this matrix or its transpose, as [a][b]. MLP_B_IS_OUTPUT is true if it has the transpose. This
- * form is chosen unless the other one has fewer idle lanes along b. A lane holds four b that are LANES apart:
- *                         [v][a][lane]     elements b = (4 * v + c) * LANES + lane, c = 0 .. 3
+ * PACKED has the parameters:
+ *   rows   [o < M][q < K / 4]   w[o][4q .. 4q+3], 0 past K
+ *   cols   [i < K][q < M / 4]   w[4q .. 4q+3][i], 0 past M
+ *   bias   [o < M]              b[o], b[min(o+1, M-1)], 0, 0
+ *
+ * PART has sums of gradients over the samples of one work group. Each layer has an (M, K+1) matrix, whose column K is for
+ * the bias. PART has this matrix, or its transpose if MLP_B_IS_OUTPUT is true, as [a][b]. MLP_B_IS_OUTPUT is true unless the
+ * matrix itself would leave fewer lanes idle along b. The elements of a vec4 have the same a, and their b are LANES apart:
+ *   [v][a][lane]   element c has b = (4 * v + c) * LANES + lane
  * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss.
  *
- * PART of mlp_shared.comp, in floats: the (M, K+1) matrix of each layer by rows; the last float is the loss. */
+ * In mlp_shared.comp, PART is an array of floats: the row-major (M, K+1) matrix of each layer, and behind them the loss. */
 #define MLP_LAYERS 4
 #define MLP_DIV_UP(a, b) (((a) + (b) - 1) / (b))
 #define MLP_B_IS_OUTPUT(K, M, LANES) (MLP_DIV_UP(M, LANES) * ((K) + 1) <= MLP_DIV_UP((K) + 1, LANES) * (M))

@@ -1,7 +1,13 @@
-/* pad.abi.h - y has pc.n positions. y at position c is x at position (c_k - b_k) / g_k, if for each k this is an
- * integer from 0 to n_k - 1. Otherwise y is the fill value there. n_k is the size of x along dimension k. Push
- * constants x and y: the index of position 0 of the tensor x (modulo 2^32), and of the tensor y, each in its own
- * binding. For d and s see lib/positions.glsl. Everything counts elements, or vec4s if the kernel moves vec4s. */
+/* pad.abi.h - y is x with a fill value around x and between its elements. A dispatch computes a box of pc.n positions of y.
+ * Position c of the box gets x at position (c_k - b_k) / g_k, if for each dimension k this quotient is an integer from 0 to
+ * n_k - 1. Otherwise it gets the fill value.
+ *   b_k: position in the box of element 0 of x, modulo 2^32 (element 0 may be before the box)
+ *   g_k: positions in y from one element of x to the next
+ *   n_k: size of x
+ *   pc.x: index of x's position 0 in the binding of x, modulo 2^32 (position 0 may be before the binding)
+ *   pc.y: index of the box's position 0 in the binding of y
+ *   d, s: see lib/positions.glsl
+ * All members count elements, or vec4s if the kernel moves vec4s. */
 VKT_PUSH(vkt_pad_push,
          VKT_U32(n) VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4) VKT_U32(d5) VKT_U32(s0) VKT_U32(s1) VKT_U32(s2)
              VKT_U32(s3) VKT_U32(s4) VKT_U32(s5) VKT_U32(b0) VKT_U32(b1) VKT_U32(b2) VKT_U32(b3) VKT_U32(b4) VKT_U32(b5)

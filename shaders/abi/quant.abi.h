@@ -1,6 +1,6 @@
 /* quant.abi.h - the formats of quantized weights. The numbers are those of vkt_quant (vktrain/ops.h) and of
  * ggml_type. */
-#define QUANT_CHUNK 8u /* vec4s of a chunk: lib/quantized_chunk.glsl */
+#define QUANT_CHUNK 8u /* vec4s of a chunk: see lib/quantized_chunk.glsl */
 #define QUANT_F16  1
 #define QUANT_Q4_0 2
 #define QUANT_Q4_1 3

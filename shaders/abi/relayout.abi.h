@@ -7,4 +7,4 @@ VKT_PUSH(vkt_relayout_push,
          VKT_U32(column) VKT_U32(columns) VKT_U32(features) VKT_U32(rows_base) VKT_U32(last_base))
 #define RELAYOUT_X 0
 #define RELAYOUT_Y 1
-#define RELAYOUT_CHUNK 64 /* blocks of 4 features in a chunk; y of the grid counts chunks */
+#define RELAYOUT_CHUNK 64 /* blocks of 4 features in a chunk; the grid's y axis counts chunks */

@@ -1,4 +1,5 @@
-/* shard_sum.abi.h - see shard_sum.comp. A dispatch adds one range of a bucket of the gradients to its partial sums. */
+/* shard_sum.abi.h - see shard_sum.comp. A dispatch adds the gradients of one range of a bucket to the partial sums of this
+ * range. */
 VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the range, and of each plane of SHARD_SUM_PLANES */
          VKT_U32(levels)                 /* planes of partial sums: this rank has 2^levels shards */
          VKT_U32(parts)                  /* runs per shard; if above 1, one more plane has the shard's sum so far */)

@@ -1,6 +1,6 @@
 /* softmax.abi.h - softmax over the classes of a tensor (outer, classes, inner). A line is the `classes` elements of one
- * softmax. In kernels of WIDTH 1, a VEC is one float. In kernels of WIDTH 4, it is a vec4: the elements of four
- * neighbouring lines, or with ALONG or LINE four neighbouring classes of one line. */
+ * softmax. In kernels of WIDTH 1, a VEC is one float. In kernels of WIDTH 4, a VEC is a vec4: one class of four neighbouring
+ * lines, or with ALONG or LINE four neighbouring classes of one line. */
 VKT_PUSH(vkt_softmax_push,
          VKT_U32(units)   /* number of lines; in kernels of WIDTH 4 without ALONG or LINE, lines / 4 */
          VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; 1 with ALONG or LINE */

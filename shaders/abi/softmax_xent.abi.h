@@ -1,16 +1,17 @@
 /* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K): the mean, with OPTIONS also the sum or one loss
- * per row. A work group processes one vector at a time. If the batch is the fastest dimension, a vector is four samples
- * per lane. Otherwise it is one row, or with XENT_SPEC_BY_LANE one row per lane. A block of vectors gives one partial
- * sum. A row-major z may be split. Then XENT_Z has rows `first` to `end` - 1 of z, and `part` is the number of
- * their first block. */
+ * per row. A work group processes one vector at a time. A vector is four samples per lane if z is batch last, and one row
+ * if z is row-major. With XENT_SPEC_BY_LANE or NLL, a vector is one row per lane. A block of vectors gives one partial sum.
+ * A row-major z may be split. Then XENT_Z has rows `first` to `end` - 1 of z, and `part` is the index of the first block of
+ * these rows. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)
          VKT_U32(group)  /* rows of z for each sample of the batch */
          VKT_U32(ignore) /* the ignored label. Only OPTIONS uses this member and those below */
-         VKT_F32(hard) VKT_F32(soft)    /* 1 - label smoothing; smoothing / K */
-         VKT_U32(divide)                /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
-         VKT_U32(row_stride) VKT_U32(class_stride) /* strides of z, for NLL */)
+         VKT_F32(hard)   /* 1 - s, where s is the label smoothing */
+         VKT_F32(soft)   /* s / K */
+         VKT_U32(divide) /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
+         VKT_U32(row_stride) VKT_U32(class_stride) /* NLL: strides of z */)
 #define XENT_DIVIDE_LATER 0 /* the loss has several blocks: loss_divide.comp adds their sums and weights */
 #define XENT_DIVIDE_MEAN  1 /* the loss has one block, which divides by the sum of its weights */
 #define XENT_DIVIDE_NOT   2 /* the loss has one block and the reduction "sum": no division */
@@ -18,12 +19,13 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_SPEC_WEIGHTED 2 /* 1: XENT_WEIGHT holds weights; 0: it is not read */
 #define XENT_SPEC_SMOOTH   3 /* 1: soft is not 0 */
 #define XENT_SPEC_EACH     4 /* 1 (OPTIONS): XENT_PART has the loss of each row, 0 past the real rows; XENT_NORM is 1 */
-#define XENT_SPEC_HELD     1 /* softmax_xent_spread: classes of a lane */
+#define XENT_SPEC_HELD     1 /* softmax_xent_spread: number of classes that a lane keeps in registers */
 #define XENT_SPEC_DX       2 /* softmax_xent_spread: 1: XENT_DZ is computed */
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
-#define XENT_STAT 3 /* f32 (B,2): m = largest logit, 1 / sum_k exp(z[k] - m); OPTIONS: (B,3), also the factor of softmax */
+/* f32 (B,2): m, the largest logit, and 1 / sum_k exp(z[k] - m). OPTIONS: (B,3), the third is the factor of softmax(z) in dz */
+#define XENT_STAT 3
 #define XENT_PART 4 /* f32 (blocks); EACH: (B) */
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */

@@ -1,61 +1,63 @@
 /* step.abi.h - word numbers of the small buffers that change from step to step. Kernels bind each buffer as an array of
  * uint. Floats are stored as their bits. */
 
-/* Step state (VKT_ROLE_STEP): step_advance writes it on the device at the start of each run. Later kernels read it;
- * overflow and clip_norm also change words of it. */
-#define STEP_SLOT  0   /* this run's slot in the two rings */
-#define STEP_T     1   /* number of the step that this run completes, from 1; if more micro-batches of the step follow:
-                        * number of steps so far. If HOLD_FOUND is set, the run does not complete this step */
+/* Step state (VKT_ROLE_STEP): step_advance.comp writes it at the start of each run. Later kernels read the step state. Two
+ * of them also change words of it: overflow.comp and clip_norm.comp. */
+#define STEP_SLOT  0   /* this run's slot in the ring of words and in the metrics ring */
+#define STEP_T     1   /* number of the step that this run completes, from 1. If the run completes no step, because more
+                        * micro-batches follow or the program has no update: number of steps so far. If HOLD_FOUND is set,
+                        * the run does not complete step STEP_T */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */
 #define STEP_KEY1  5
 #define STEP_LR    6   /* f32 */
-#define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once; NAdam: 1 - the product of u_1 .. u_t instead. For u_t see
-                        * step_advance.comp */
+#define STEP_C1    7   /* f32: 1 - beta1^t, rounded only once. NAdam: 1 - the product of u_1 .. u_t (step_advance.comp
+                        * defines u_t) */
 #define STEP_C2    8   /* f32: 1 - beta2^t, rounded only once */
 #define STEP_NEXT  9   /* number of the run after this one; zero in a new buffer */
 #define STEP_HOLD  10  /* not 0: no update in this run */
 #define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
 #define STEP_SKIPPED 11 /* number of steps that earlier runs skipped because of HOLD_FOUND */
-#define STEP_Q1    12  /* CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 of step STEP_T. If the loss is scaled, the clock gets
-                        * them only after finite gradients */
+#define STEP_Q1    12  /* the values of CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 for step STEP_T. If the loss is scaled,
+                        * loss_scale.comp copies these values to the clock, and only if the gradients are finite */
 #define STEP_Q_WORDS 6
-#define STEP_DRAW  18  /* counter of random numbers: number of this micro-batch among those of all steps, or STEP_T
-                        * without micro-batches. In a graph of shards: number of this run among those of all steps
-                        * and ranks */
+#define STEP_DRAW  18  /* counter for random numbers: number of this micro-batch among the micro-batches of all steps, or
+                        * STEP_T without micro-batches. In a graph of shards: number of this run among the runs of all
+                        * steps and ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
-#define STEP_WEIGHT 20 /* f32: weight of this run's gradients, RING_WEIGHT */
-#define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. For a sum of gradients, it is also divided by the
-                        * sum of their weights. clip_norm.comp may lower it */
+#define STEP_WEIGHT 20 /* f32: weight of this run's gradients, which is RING_WEIGHT */
+#define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. If the gradients are sums (over micro-batches or
+                        * shards), the factor is also divided by the sum of the weights. clip_norm.comp may lower the
+                        * factor */
 #define STEP_NORM  22  /* f32: norm of the gradients before clipping; 0 if not computed */
 #define STEP_U_NEXT 23 /* f32, NAdam: u_(t+1) */
 #define STEP_U_REST 24 /* f32, NAdam: 1 - u_t */
 #define STEP_C_NEXT 25 /* f32, NAdam: 1 - the product of u_1 .. u_(t+1) */
-#define STEP_SHARD 26  /* graph of shards: index of this shard among those of this rank */
+#define STEP_SHARD 26  /* graph of shards: index of this shard among the shards of this rank */
 #define STEP_PART  27  /* graph of shards: index of this run among the runs of its shard */
-#define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. It is also bound as a scalar. The start of a
-                        * binding must be aligned, so the offset is 256 bytes */
+#define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. Kernels also bind this word alone. The start
+                        * of a binding must be aligned, so the word has the offset 256 bytes */
 #define STEP_WORDS 68
-/* STEP_RUN has an aligned memory range of its own, so that a kernel may read it while step_advance runs. */
+/* STEP_RUN has an aligned memory range of its own, so that a kernel may read it while step_advance.comp runs. */
 #define STEP_RUN 128       /* number of the next run (STEP_NEXT), written by report.comp. Its offset is 512 bytes */
 #define STEP_ALL_WORDS 132 /* words of the buffer */
-/* A specialization constant of the kernels that gather a batch. If it is 1, these kernels run beside step_advance, and
- * read the host's words instead of the step state: see lib/batch_place.glsl. */
+/* A specialization constant of the kernels that gather a batch. If the constant is 1, these kernels run beside
+ * step_advance.comp, and read the host's words instead of the step state: see lib/batch_place.glsl. */
 #define BATCH_SPEC_EARLY 2
 
-/* One slot of the host's ring (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. Slot RING_SLOTS is for runs in an
- * application's command buffer. Such runs are not counted, and their words are part of the recording. */
+/* One slot of the ring that the host writes (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. Slot RING_SLOTS is for runs
+ * in an application's command buffer. Such runs are not counted in r, and their words are part of the recording. */
 #define RING_SLOTS 8
-#define RING_ALL   9
+#define RING_ALL   9 /* number of slots, with slot RING_SLOTS */
 #define RING_ROWS  0 /* real rows of the batch; ROWS_ALL: the whole batch, of any size */
 #define ROWS_ALL 0xffffffffu
 #define RING_FIRST 1
 #define RING_LR    2
 #define RING_RECORDED 3 /* in slot RING_SLOTS: not 0 while a run in the application's command buffer executes */
-#define RING_SHARD 4 /* graph of shards: see STEP_SHARD and STEP_PART */
-#define RING_PART  5
+#define RING_SHARD 4 /* graph of shards: see STEP_SHARD */
+#define RING_PART  5 /* graph of shards: see STEP_PART */
 #define RING_DRAW  6 /* graph of shards: number of this run among all runs of the step on all ranks, from 1 */
 #define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms; if that is 0, the number of rows, or 1 with ROWS_ALL */
 #define RING_WORDS 8
@@ -71,16 +73,16 @@
 #define METRIC_WEIGHT  7 /* RING_WEIGHT of the run */
 #define METRIC_WORDS   8
 
-/* The store's clock (VKT_ROLE_CLOCK). Powers and products are 0.64 fixed point, low word first. They have the
- * same bits on every device. */
+/* The store's clock (VKT_ROLE_CLOCK). The powers and products of CLOCK_Q1 to CLOCK_Q3 are 0.64 fixed point, in two words, low
+ * word first. They have the same bits on every device. */
 #define CLOCK_T    0
 #define CLOCK_KEY0 1
 #define CLOCK_KEY1 2
-#define CLOCK_Q1   4  /* two words: beta1^t; 2^64 - 1 means 1, for t = 0. NAdam: the product of u_1 .. u_t */
+#define CLOCK_Q1   4  /* beta1^t; for t = 0, the number 1 is stored as 2^64 - 1. NAdam: the product of u_1 .. u_t */
 #define CLOCK_Q2   6  /* beta2^t */
-#define CLOCK_Q3   8  /* NAdam: 0.96^(momentum_decay t) */
+#define CLOCK_Q3   8  /* NAdam: 0.96^(momentum_decay * t) */
 #define CLOCK_MICRO 10 /* number of micro-batches in the sum of gradients for the next step */
-#define CLOCK_ROWS 11  /* sum of the weights (STEP_WEIGHT) of these micro-batches */
+#define CLOCK_ROWS 11  /* sum of the weights (STEP_WEIGHT) of the micro-batches that CLOCK_MICRO counts */
 #define CLOCK_SCALE   12 /* f32, a power of two: see loss_scale.comp */
 #define CLOCK_GOOD    13 /* number of steps since the scale changed or a step was skipped */
 #define CLOCK_SKIPPED 14 /* number of steps skipped so far */

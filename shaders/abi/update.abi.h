@@ -12,13 +12,13 @@
     VKT_U32(decoupled)    /* 1: p -= lr * wd * p; 0: gradient += wd * p (wd is the weight decay) */            \
     VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: largest magnitude of an element of the gradient */
 #define UPDATE_SPEC_FACTOR 1 /* 1: gradients are multiplied by STEP_FACTOR, and nothing is done if STEP_HOLD is not 0 */
-#define UPDATE_SPEC_GROUPS 2
-#define UPDATE_SPEC_CLIP   3
+#define UPDATE_SPEC_GROUPS 2 /* 1: UPDATE_GROUPS is bound and used */
+#define UPDATE_SPEC_CLIP   3 /* 1: gradients are clipped by value */
 #define UPDATE_BLOCK       64
 #define UPDATE_PARAM       0 /* vec4, read; UPDATE_PARAM_OUT is the same memory, written */
 #define UPDATE_GRAD        1 /* vec4: gradients, or their sum over micro-batches or shards */
 #define UPDATE_STEP        2 /* u32 (STEP_WORDS) */
-#define UPDATE_GROUPS      3 /* f32 (blocks,2); without groups any buffer, not read */
+#define UPDATE_GROUPS      3 /* f32 (blocks,2); if UPDATE_SPEC_GROUPS is 0: any buffer, not read */
 #define UPDATE_PARAM_OUT   4
 #define UPDATE_MOMENT1     5 /* vec4: a moment, read; UPDATE_MOMENT1_OUT is the same memory, written */
 #define UPDATE_MOMENT1_OUT 6

@@ -1,8 +1,8 @@
-/* upsample2d.abi.h - resizes `channels` images from H x W to P x Q, N4 vec4s per pixel. Push constants x and y: the
- * index of the first vec4 of the tensor x (or dx), and of the tensor y (or dy), each in its own binding. Nearest: pixel
- * p is a copy of pixel floor(p * scale) of x, at most the last pixel. Bilinear: pixel p is interpolated at the source
- * point (p * up + offset) / below in x. A point outside x moves to the nearest pixel. `_h`: along the height, `_w`:
- * along the width. */
+/* upsample2d.abi.h - resizes `channels` images from H x W to P x Q, N4 vec4s per pixel. Along one axis:
+ *   nearest: pixel p of y is a copy of pixel floor(p * scale) of x, at most the last pixel
+ *   bilinear: pixel p of y is interpolated at the point (p * up + offset) / below of x. A point outside x moves to its edge
+ * A member with `_h` is for the height, and a member with `_w` is for the width.
+ * pc.x: index of the first vec4 in the binding of x or dx. pc.y: index of the first vec4 in the binding of y or dy. */
 VKT_PUSH(vkt_upsample2d_push,
          VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(x) VKT_U32(y)
          VKT_F32(scale_h) VKT_F32(scale_w)

@@ -1,12 +1,13 @@
-/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. One vec4 has four neighbouring samples. */
+/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. One vec4 has four neighbouring samples. A column is one
+ * vec4 of one tile. */
 VKT_PUSH(vkt_winograd_push,
          VKT_U32(channels)                   /* channels of the image */
          VKT_U32(depth)                      /* channels per work group */
-         VKT_U32(first)                      /* first column of this dispatch in the plane */
-         VKT_U32(columns)                    /* vec4s of a plane of tiles: tiles * n4 */
+         VKT_U32(first)                      /* index of this dispatch's first column in a channel */
+         VKT_U32(columns)                    /* columns of a channel: tiles * n4 */
          VKT_U32(n4)                         /* vec4s of a pixel */
          VKT_U32(tiles_w)                    /* tiles in a row of tiles */
-         VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first element of the first tile */
+         VKT_I32(origin_h) VKT_I32(origin_w) /* winograd_input: image row and column of the first tile's first pixel */
          VKT_U32(height) VKT_U32(width)      /* image size */
          VKT_U32(point)                      /* vec4s from one of the 16 elements of a transform to the next */
          VKT_U32(panel)                      /* vec4s from one panel of a transform to the next */

@@ -1,8 +1,8 @@
-// bench/fma.comp - computes only multiply-adds, to measure the highest arithmetic rate. vkt-bench compares kernels with
-// it.
-//   Every lane has SUMS vec4s and computes s = s * factor + addend, BENCH_UNROLL times per round. It writes the sum of
-//   its vec4s, so that the compiler removes nothing. SUMS vec4 chains hide the latency; the host tries several values
-//   of SUMS.
+// bench/fma.comp - computes only multiply-adds. vkt-bench measures the highest arithmetic rate of a device with this kernel,
+// and compares other kernels with the result.
+//   Every lane has SUMS vec4s s, and computes s = s * factor + addend for each s, BENCH_UNROLL times per round. The SUMS chains
+//   do not depend on each other, so they hide the latency. The host tries several values of SUMS. At the end a lane writes the
+//   sum of its vec4s, so that the compiler removes nothing.
 // grid: x over lanes
 // out: y (lanes) vec4
 #version 460

@@ -1,13 +1,13 @@
 // conv/direct_shared.comp - convolution with few output channels or few products per element, for GPUs:
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) * x[c][row(p,r)][col(q,s)][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// It also computes dx, as conv/direct.comp does. In that kernel the lanes of a subgroup exchange weights by shuffles,
-// and the vec4s of all taps are in registers. Here weights are in shared memory (lib/direct_shared.glsl), and a lane
-// has only its sums and the vec4s of UNROLL taps in registers. K may be any number.
-// SLOPE: v is the result of a relu, and the kernel also computes relu's gradient: it stores 0 where v is at most 0, and
-// y elsewhere.
-// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.
-// Deterministic: one lane computes an element, in the order of (c,r,s).
+// The kernel also computes dx, as conv/direct.comp does. In conv/direct.comp the lanes of a subgroup exchange weights by
+// shuffles, and the vec4s of all taps are in registers. Here the weights are in shared memory (lib/direct_shared.glsl), and a
+// lane has only its sums and the vec4s of UNROLL taps in registers. So an element may have any number of products (K).
+// SLOPE: the kernel also computes the gradient of a relu whose result is v. It stores 0 where v is at most 0, and the result
+// of the convolution elsewhere.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups. A column is a vec4 of a plane of y.
+// Deterministic: one lane computes an element, and adds the products in the order of (c,r,s).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

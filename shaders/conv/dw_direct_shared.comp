@@ -1,12 +1,12 @@
 // conv/dw_direct_shared.comp - gradient with respect to weights and bias, for few output channels per group, for GPUs:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// The lanes process neighbouring vec4s of the plane. A work group computes a tile of ROWS output channels x COLS
-// weights. Each lane has sums of its own for the whole tile, ROWS vec4s of dy, and one vec4 of x at a time. At the end
-// the lanes' sums are added in shared memory.
+// The lanes process neighbouring vec4s of a plane of dy. A work group computes a tile of ROWS output channels x COLS
+// weights. Each lane has its own sums for the whole tile. It loads ROWS vec4s of dy, and then one vec4 of x at a time. At the
+// end the lanes' sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as with a stored dy.
-// grid: x over slices of the plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds them.
+// grid: x over slices of a plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds their sums.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 #version 460
@@ -39,7 +39,7 @@ const uint SUMS = ROWS * COLS + (BIAS ? ROWS : 0); // first those of dw, [row][c
 const uint TOGETHER = DW_DIRECT_SHARED_TOGETHER;
 const uint ADDERS = LANES / TOGETHER; // lanes that add up one sum; each of them reads the parts of TOGETHER lanes
 const uint PITCH = LANES + ADDERS;    // floats from sum to sum; adders of neighbouring sums read different banks
-shared ivec4 tap_at[COLS];            // for pixel 0: index in x (in vec4s), row and column
+shared ivec4 tap_at[COLS];            // position of a tap for pixel 0: index in x (in vec4s), row, column
 shared float part[TOGETHER * PITCH];
 
 // Prepares the taps of weights first .. first + COLS - 1. Weights past the last one repeat the last one.
@@ -54,8 +54,8 @@ void load_taps(uint first, uint src_first)
     barrier();
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. A pixel past the last pooling window reads that
-// window, whose winner is never such a pixel.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel past the last pooling window
+// gets the index of the last window. Its gradient is still 0, because it is not the winner of that window.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL
@@ -85,8 +85,7 @@ float plus_dot(float sum, vec4 a, vec4 b)
     return sum + a.w * b.w;
 }
 
-// Adds up TOGETHER sums over all lanes. `own` has this lane's part of each sum. Returns in each lane the sum number lane /
-// ADDERS.
+// Adds up TOGETHER sums over all lanes. `own` has this lane's part of each sum. Each lane gets sum number lane / ADDERS.
 float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;

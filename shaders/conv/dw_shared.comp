@@ -2,10 +2,10 @@
 // in shared memory (lib/blocks.glsl):
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// A is dy, which is read in its own layout. B is gathered from x. The columns of B are (c,r,s), and one more column of ones
-// gives db. k is (p,q,n), four samples of a pixel at a time.
+// A is dy in its own layout. B is gathered from x. The columns of B are (c,r,s), and one more column of ones gives db. The
+// product sums over k = (p,q,n). A load reads four samples of a pixel, that is four neighbouring k.
 // grid: x over tiles (stride loop), y over slices of (p,q,n), z over groups. If there are several slices,
-//       conv/dw_sum.comp adds them.
+//       conv/dw_sum.comp adds their sums.
 // source: see conv/shared.comp
 // Deterministic: see lib/blocks.glsl.
 // Whole vec4s can be multiplied: samples past the batch are zero in dy and finite in x.

@@ -1,8 +1,7 @@
-// conv/dw_sum.comp - adds the slices of dw_tile, dw_direct, dw_direct_shared, dw_shared and norm/row_norm_dw, first to
-// last:
+// conv/dw_sum.comp - adds the sums of all slices, first to last. The slices are from dw_tile, dw_direct, dw_direct_shared,
+// dw_shared or norm/row_norm_dw (dw is then dgamma, and db is dbeta):
 //   dw[i] = sum_k part[k][i], and db in the same way
-//   WIDE: adds vec4s. The last vec4 of dw and of db may be partial. Each slice starts at a whole vec4, and so does db in a
-//   slice.
+//   WIDE: adds vec4s. The last vec4 of dw and of db may be partial. In each slice, dw and db start at whole vec4s.
 // grid: x over the elements of dw and db; WIDE: over their vec4s (stride loop).
 // Deterministic: one lane computes an element.
 #version 460

@@ -1,17 +1,17 @@
 // conv/dw_tile.comp - gradient of a convolution with respect to weights and bias:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per iteration it
-// loads four samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the
-// other lanes, so acc[j] belongs to a different column in each lane, as in gemm_tile.comp. With 8 lanes this is not faster than
-// a broadcast of one lane's value, so all columns are broadcast. In any case, the last COLS % LANES columns of a tile are
-// broadcast.
+// A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane has ROWS output channels and a share of the
+// columns. Per iteration it loads four samples of its channels from dy, and four samples of its columns from x. Shuffles with
+// lane ^ j pass the columns to the other lanes. So a sum in acc belongs to a different column in each lane, as in
+// gemm_tile.comp. The last COLS % LANES columns of a tile are broadcast instead. With 8 lanes such shuffles are not faster
+// than broadcasts, so all columns are broadcast.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output. dy has the values that pool2d_dx.comp would write:
-//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if the index there is (p,q), else 0
-// grid: x over tiles of each slice of the plane (stride loop), z over groups. If there are several slices,
-//       conv/dw_sum.comp adds them.
-// Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
+//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if (p,q) is the winner of this window, else 0
+// grid: x over tiles of each slice of a plane (stride loop), z over groups. If there are several slices,
+//       conv/dw_sum.comp adds their sums.
+// Deterministic: one lane computes an element of a slice, and adds the products in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460
@@ -47,7 +47,7 @@ float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
 int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
-int x_row[SHARES], x_col[SHARES]; // r * dilation - pad, s * dilation - pad
+int x_row[SHARES], x_col[SHARES]; // this lane's columns: row and column in x for pixel (0,0); negative in the padding
 // push constants, read before the loops: see conv/tile.comp
 uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
 
@@ -70,14 +70,14 @@ void start(uint row, uint col)
     }
 }
 
-// Returns true if column j is shuffled with lane ^ j.
+// Returns true if shuffles with lane ^ j pass column j to the other lanes. Otherwise column j is broadcast.
 bool shuffles_by_xor(uint j)
 {
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. A pixel past the last pooling window reads that
-// window, whose winner is never such a pixel.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel past the last pooling window
+// gets the index of the last window. Its gradient is still 0, because it is not the winner of that window.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL
@@ -97,7 +97,7 @@ vec4 load_dy(uint at, uint index_at, uint pixel)
 #endif
 }
 
-// Adds vec4s n .. n+count-1 of the pixel (p,q). `pixel` is its number.
+// Adds the products of vec4s n .. n+count-1 of pixel (p,q). `pixel` is the pixel's index in the plane.
 void add_samples(uint pixel, uint p, uint q, uint n, uint count)
 {
     const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
@@ -166,7 +166,7 @@ void main()
         const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
         uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
-        do { // pixel by pixel; without divisions, because llvmpipe divides lane by lane
+        do { // one pixel per iteration; no divisions, because llvmpipe divides lane by lane
             const uint count = min(n4 - n, end - k);
             add_samples(pixel, p, q, n, count);
             k += count, n = 0, pixel++, q++;

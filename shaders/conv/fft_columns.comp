@@ -1,10 +1,12 @@
-// fft_columns.comp - Fourier transforms of the columns of fft_rows.comp's result:
-//   dst[c][f][re, im][column]   f is the number of a frequency (v, u) with 0 <= u <= T/2. Symmetry gives the other frequencies.
-//   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. In both cases the column has real numbers, so 0 <= v <= T/2 is
-//   enough. For any other u, f = FFT_REALS + (u-1) * T + v.
-// If T is even, one complex transform computes both real columns. One column is the real part of its input, the other one is
-// the imaginary part. fft_rows.comp computes two rows in the same way.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns, in contiguous shares.
+// fft_columns.comp - Fourier transforms along the height, of the result of fft_rows.comp:
+//   dst[c][f][re, im][column]   column = (tile, n), as in fft_rows.comp
+//   f is the number of a frequency (v, u), where v is along the height and u along the width. u is from 0 to T/2, because
+//   symmetry gives the other frequencies.
+//   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. For these u the input is real, so v is only from 0 to T/2. For
+//   any other u, f = FFT_REALS + (u-1) * T + v.
+// If T is even, one complex transform computes both real inputs: u = 0 is the real part of the transform's input, and u = T/2
+// is the imaginary part.
+// grid: x over (c, u < FFT_LINES, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -46,8 +48,8 @@ void main()
             [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
                 if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
             }
-        // One loop stores either a complex column or the pair of real columns, because a CPU driver would run both
-        // sides of a branch. The pair of real columns has two rows more than a complex column.
+        // One loop stores the result of a complex input or of the pair of real inputs, because a CPU driver would run both
+        // sides of a branch. The pair of real inputs gives 2 * (T/2 + 1) numbers, a complex input gives T.
         else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

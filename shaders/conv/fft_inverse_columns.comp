@@ -1,7 +1,8 @@
-// fft_inverse_columns.comp - inverse of fft_columns.comp, from products that have the frequency before the channel:
+// fft_inverse_columns.comp - inverse of fft_columns.comp. The input is a result of fft_product.comp, where the frequency is
+// before the channel:
 //   src[f][c][re, im][column] -> dst[c][row][slot][column]   f: see fft_columns.comp; slots: see lib/fft.glsl
 // The kernel stores COUNT of the T rows: FIRST, FIRST + STEP, and so on.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns; each work group has a contiguous share (lib/share.glsl).
+// grid: x over (c, u < FFT_LINES, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +30,7 @@ void main()
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
-        const bool pair = u == 0; // true: the transform has columns 0 and T/2, as Z = A + i B (odd T: only column 0)
+        const bool pair = u == 0; // true: Z = A + i B, where A is for u = 0 and B for u = T/2 (odd T: Z = A)
         const uint from = channel * pitch + column + (pair ? 0 : (FFT_REALS + (u - 1) * T) * plane);
         const uint MOST = T + 2 - 2 * FFT_ODD;
         vec4 in_re[MOST], in_im[MOST];
@@ -40,7 +41,7 @@ void main()
         [[unroll]] for (uint v = 0; v < T; v++) {
             const uint a = v <= FFT_HALF ? v : T - v, b = FFT_ODD == 1 ? a : a + FFT_HALF + 1;
             const float back = v <= FFT_HALF ? 1 : -1;    // past T/2: the conjugates of A and B
-            const bool is_real = v == 0 || 2 * v == T;    // the imaginary part is only rounding error
+            const bool is_real = v == 0 || 2 * v == T;    // the imaginary parts of A and B are only rounding errors
             const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
             re[v] = !pair ? in_re[v] : FFT_ODD == 1 ? in_re[a] : in_re[a] - bi;
             im[v] = !pair ? in_im[v] : FFT_ODD == 1 ? ai : in_re[b] + ai;

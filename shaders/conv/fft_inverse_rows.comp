@@ -1,7 +1,7 @@
 // fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale * image + bias.
-// WEIGHTS: the result is scale * weights. The kernel then also writes the gradient of the bias: frequency 0 of dy,
-// summed over all tiles and samples.
-// grid: x over (c, pair of rows, column), lanes along columns, in contiguous shares.
+// WEIGHTS: the result is scale * dw. With BIAS, the kernel then also writes db: frequency 0 of dy, summed over all tiles and
+// samples.
+// grid: x over (c, pair of rows, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -72,7 +72,7 @@ void main()
         const uint channel = line / pairs, row = 2 * (line - channel * pairs);
         const bool has_other = row + 1 < pc.rows;
         const uint a = (channel * pc.rows + row) * T * columns + column, b = has_other ? a + T * columns : a;
-        vec4 re[T], im[T]; // both rows in one transform: Z = A + i B
+        vec4 re[T], im[T]; // one transform computes both rows: Z = A + i B
         re[0] = LOAD4(lines, a), im[0] = LOAD4(lines, b);
         if (FFT_ODD == 0) re[FFT_HALF] = LOAD4(lines, a + columns), im[FFT_HALF] = LOAD4(lines, b + columns);
         [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {

@@ -1,16 +1,16 @@
 // fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) * B[f](k,n). With
 // CONJ, A is conjugated.
 // A block of ACROSS lanes computes MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the
-// subgroup has several blocks, one below the other. An iteration processes four k: a lane loads its vec4s of B and its
-// share of the block's A. subgroupShuffle passes A to the other lanes. If k runs along the columns of an operand, a vec4 is
-// four k of one row, and the lane transposes four vec4s. This costs nothing, because a CPU driver keeps a vec4 as four
-// registers.
-// Each vec4 of sums is computed element by element: the real and imaginary sum of one element and the factors fit in the 16
-// registers of a CPU with AVX2. The results of a frequency are contiguous, because stores that miss the cache wait for each
-// other unless they are close together.
+// subgroup has several blocks, each for other rows. An iteration processes four k: a lane loads its vec4s of B and its
+// share of the block's A. subgroupShuffle passes A to the other lanes. With M_MAJOR, a vec4 of A has four k of one m. With
+// N_MAJOR, a vec4 of B has four k of one n, and the lane transposes four vec4s of B. This costs nothing, because a CPU driver
+// keeps a vec4 as four registers.
+// The kernel computes each vec4 of sums element by element, because the real and imaginary sum of one element and the factors
+// fit in the 16 registers of a CPU with AVX2. The results of a frequency are contiguous, because stores that miss the cache
+// wait for each other unless they are close together.
 // grid: x over tiles (stride loop). All tiles of a frequency are consecutive.
 // source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
-// Deterministic: one lane computes an element, in the order of k.
+// Deterministic: one lane computes an element, and adds the products in the order of k.
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -34,7 +34,7 @@ VKT_F32_OUT4(PRODUCT_DST, dst);
 
 const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
-vec4 a[4];      // not M_MAJOR: one per k. The first MB/4 lanes of a block have real parts, the next MB/4 imaginary parts
+vec4 a[4];      // without M_MAJOR: one per k. The first MB/4 lanes of a block have real parts, the next MB/4 imaginary parts
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // one per k
 uint a_at[SHARES], b_at[4];
@@ -47,7 +47,7 @@ float from(float own, uint i, uint zero)
     return subgroupShuffle(own, block + i + zero);
 }
 
-float a_part(uint i, uint k, uint zero) // returns the real part of row i; if i >= MB, the imaginary part of row i - MB
+float a_part(uint i, uint k, uint zero) // returns the real part of A for row i; if i >= MB, the imaginary part for row i - MB
 {
     return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }
@@ -96,7 +96,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // no branch: in three unrolled loops, it took all memory of SwiftShader's compiler
+    float sign = CONJ ? 1 : -1; // no branch: a branch in three unrolled loops took all memory of SwiftShader's compiler
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

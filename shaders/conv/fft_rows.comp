@@ -1,8 +1,9 @@
 // fft_rows.comp - real Fourier transforms of the rows of image tiles, or of weights (WEIGHTS):
-//   dst[c][row][slot][column],  column = (tile, n)   slots: see lib/fft.glsl
-// One complex transform computes two rows. One row is the real part of its input, the other one is the imaginary part. The
-// symmetry of real transforms separates the results.
-// grid: x over (c, pair of rows, column), lanes along columns, which are neighbouring samples, in contiguous shares.
+//   dst[c][row][slot][column]   column = (tile, n), where n is a vec4 of samples; WEIGHTS: column = four channels
+//   slots: see lib/fft.glsl
+// One complex transform computes two rows. The first row is the real part of the transform's input, and the second row is the
+// imaginary part. The transform of a real row is symmetric, so the two results can be separated.
+// grid: x over (c, pair of rows, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // source: Sorensen, Jones, Heideman & Burrus, Real-Valued Fast Fourier Transform Algorithms (1987), section II.
 // Deterministic: one lane computes a transform.
 #version 460

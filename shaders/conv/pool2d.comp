@@ -3,18 +3,18 @@
 //   adaptive (R = 0): rows floor(p * H / P) .. ceil((p + 1) * H / P) - 1
 //   with dilation (max): rows p * stride - pad + r * dilation, r < R. A window with no element in the image gives -inf
 //   and no winner.
-//   max: see lib/window_max.glsl. With RELU it is the maximum of max(x, 0). index = h * W + w of the winner, plus a
+//   max: see lib/window_max.glsl. With RELU, y is the maximum of max(x, 0). index = h * W + w of the winner, plus a
 //   bias (abi/pool_index.abi.h)
 //   mean: sum over the window clipped to the image, divided by the size of the window clipped to the padded image. With
 //   exclude_pad, the divisor is the size of the window clipped to the image.
-//   PART: computes one part of a window that is too large for one invocation. A part has part_h x part_w elements. A mean is
-//   not divided yet. Values and winners of part k are stored from vec4 k * part_pitch on.
-//   JOIN: combines the results of all parts of each window. The order of the parts is that of their elements. PART and JOIN do
-//   not support dilation.
+//   PART: computes one part of a window that is too large for one invocation. A part has up to part_h x part_w elements. For a
+//   mean, the result is the sum of the part. The results of part k (values and winners) are stored from vec4 k * part_pitch on.
+//   JOIN: combines the results of all parts of each window, in the order of the elements of the window. PART and JOIN do not
+//   support dilation.
 //   DROPOUT: a dropout is applied to y before the store, with the random numbers of elementwise/dropout.comp. With PLANES, a
-//   plane (n,c) has one number.
-// grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right.
-//       PART: z over parts.
+//   plane (n,c) has one random number.
+// grid: x over `rows` output rows of each channel, y over the vec4s of a row, both with a stride; any group count is right.
+//       PART: z over the parts of a window.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
 // Deterministic: one lane computes an element.
 #version 460
@@ -57,8 +57,8 @@ void store(uint row, uint i, uint row_items, uint to, vec4 v)
     STORE4(y, to, v);
 }
 
-// Computes vec4 `i` of row `row` of this dispatch. v and u are the vec4's windows along the height and the width. `corner` is
-// the index in x of the element where both windows begin.
+// Computes vec4 `i` of row `row` of this dispatch. v is the vec4's window along the height, u the window along the width.
+// `corner` is the index in x of the element where both windows begin.
 #ifdef JOIN
 void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
 {
@@ -100,7 +100,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
     uvec4 winner = uvec4(at);
-    if (DILATED && (r1 == 0u || s1 == 0u)) { // only padding: -inf, but 0 past the batch
+    if (DILATED && (r1 == 0u || s1 == 0u)) { // the window is only padding: -inf; 0 for samples past the batch
         best = mix(vec4(0.0), best, lessThan(4u * (i % N4) + uvec4(0u, 1u, 2u, 3u), uvec4(samples)));
         winner = uvec4(0u);
     }

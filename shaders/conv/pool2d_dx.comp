@@ -1,15 +1,15 @@
-// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = the sum of a term over the windows (p, q) that contain
-// (h, w), in ascending order. For a maximum, the term is dy if index is (h, w), else 0. For a mean (AVERAGE), it is dy /
-// divisor(p, q).
+// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] is the sum of a term over the windows (p, q) that contain
+// (h, w), in ascending order. For a maximum, the term is dy if the window's winner is (h, w), else 0. For a mean (AVERAGE), the
+// term is dy / divisor(p, q).
 //   p contains h if p * stride - pad <= h < p * stride - pad + R
 //   adaptive: p contains h if floor(h * P / H) <= p <= ceil((h + 1) * P / H) - 1
-//   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over the taps
-//   r, last to first.
-// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its
-// R x S elements. Elements at the far edges that are in no window become 0.
-// DROPOUT, only with DISJOINT: a dropout is applied to dx before the store, as to y in pool2d.comp.
-// grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
-//       group count is right.
+//   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over r from R - 1
+//   down to 0, so that p ascends.
+// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes the
+// R x S elements of this window. Elements at the far edges that are in no window become 0.
+// DROPOUT, only with DISJOINT: a dropout is applied to dx before the store, in the same way as pool2d.comp applies it to y.
+// grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over the vec4s (DISJOINT: windows) of a row,
+//       both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.
 #version 460
@@ -69,7 +69,7 @@ void write_window(uint c, uint p, uint q, uint n)
         }
 }
 #else
-// Returns the first and the last window along one axis that contain element `at`. If last < first, there is none.
+// Returns the first and the last window along one axis that contain element `at`. If last < first, no window contains it.
 ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) return ivec2(at * P / size, ((at + 1u) * P + size - 1u) / size - 1u);

@@ -2,10 +2,10 @@
 // pooling over windows R x S that do not overlap and stay inside the image:
 //   y[o][p][q][n] = max over i < R, j < S of e(z[o][p * R + i][q * S + j][n])
 //   z is the result of the convolution. e(z) is z, or with RELU max(z, 0).
-// It also writes the index of that maximum. Maximum and index equal pool2d.comp's results, with the exception that
-// conv/fused_max_pool.comp names. z is never stored. Shared memory has all weights of the work group's channels
-// (lib/direct_shared.glsl), so K is at most CHUNK.
-// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups.
+// The kernel also writes the index of each maximum. Maximum and index equal the results of pool2d.comp, with the exception
+// that conv/fused_max_pool.comp names. z is never stored. Shared memory has all weights of the work group's channels
+// (lib/direct_shared.glsl), so an element of z has at most CHUNK products.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups. A column is a vec4 of a plane of y.
 // Deterministic, as conv/direct_shared.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,7 +30,7 @@ void main()
 {
     const uint group = gl_WorkGroupID.z, row = first_channel(block_of_lane()), depth = pc.K / pc.taps;
     const uint src_first = pc.src_base + group * depth * pc.src_height * pc.src_width * N4;
-    const uint plane = (group * pc.dst_group + row) * pc.columns; // start of the lane's first channel
+    const uint plane = (group * pc.dst_group + row) * pc.columns; // index of the lane's first channel, without the base
     load_biases();
     load_chunk(0);
     for (uint first = gl_WorkGroupID.x * ACROSS; first < pc.columns; first += gl_NumWorkGroups.x * ACROSS) {

@@ -4,13 +4,13 @@
 // forward:    m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
 // col(q,s) is computed in the same way. A tap outside src adds nothing.
-// A is w: a row has (r,s,k), with k padded to a multiple of four. If w is stored in another order, conv/pack_rows.comp
-// copies it first.
-// B is gathered from the image: its rows are (r,s,k), its columns (p,q,n), four samples at a time. Four neighbouring rows of B
-// belong to one tap, because k is padded. Divisors are specialisation constants, so that drivers replace divisions by
-// multiplications.
-// grid: x over tiles (stride loop), y over slices of K, z over groups. If there are several slices, product/gemm_sum.comp
-//       adds them.
+// A is w: a row has the weights of all (r,s,k), with k padded to a multiple of four. If w is stored in another order,
+// conv/pack_rows.comp copies w first.
+// B is gathered from src. Its rows are (r,s,k), and its columns are (p,q,n). A load reads four samples of a pixel. Four
+// neighbouring rows of B belong to one tap, because k is padded. Divisors are specialisation constants, so that drivers replace
+// divisions by multiplications.
+// grid: x over tiles (stride loop), y over slices of the sum over (r,s,k), z over groups. If there are several slices,
+//       product/gemm_sum.comp adds their sums.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: see lib/blocks.glsl.
 #version 460
@@ -38,7 +38,7 @@ const bool A_BY_K = !ALONG_M, B_BY_K = false;
 const bool ROUNDS_A = STORED_AS(CONV2D_SHARED_W) != MATRIX_STORAGE, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != MATRIX_STORAGE;
 #include "lib/blocks.glsl"
 
-// Returns whether an index is inside the product.
+// These functions return true if an index is inside the product.
 bool is_row(uint m) { return WHOLE_M || m < pc.rows; }
 bool is_column(uint n) { return WHOLE_N || n < pc.columns; }
 bool is_k(uint k) { return WHOLE_K || k < pc.K; }

@@ -5,11 +5,11 @@
 // The kernel works like conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels. In one row of one source
 // channel, the taps of these pixels overlap: they read only SPAN + TAPS - 1 vec4s. A lane loads each of these vec4s once, for
 // SPAN * TAPS * MB products of a weight and a vec4. Each shuffled weight serves SPAN products. This is good for convolutions
-// with few destination channels. With tiles of MB channels x one pixel, such a convolution would need as many loads and
-// shuffles as products.
+// with few destination channels. conv/tile.comp would need one shuffle for each product of such a convolution, and two loads
+// for each MB products.
 // grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
 //       same src.
-// Deterministic: one lane computes an element, in the order of (r,k,s).
+// Deterministic: one lane computes an element, and adds the products in the order of (r,k,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -39,7 +39,7 @@ const uint SHARES = (A_STEP + LANES - 1) / LANES; // vec4s of A per iteration an
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
 uint at[REACH]; // indices of the REACH pixels in a row of src, in vec4s
-bool col_on[REACH], on[REACH]; // col_on: the pixel's column is inside src. on: its row is also inside
+bool col_on[REACH], on[REACH]; // col_on: the pixel's column is inside src. on: row and column are inside
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -53,8 +53,8 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia: index of A at k. ib: index of src's row
-// at k. Both count vec4s.
+// Computes acc += A[k .. k+UNROLL-1] * src[k .. k+UNROLL-1]. ia: index in A of the weights for k. ib: index in src of the row
+// of source channel k. ia and ib count vec4s.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

@@ -2,22 +2,22 @@
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] * src[k][row(p,r)][col(q,s)][n]
 // forward:  m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
-// The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that are `stride` apart use the same
-// taps. They form one phase, and one dispatch computes one phase. ADD: this dispatch adds the products of further source
+// The table TAPS holds row and col, or -1 if a tap is outside the image. The pixels of dx that are `stride` apart use the same
+// taps. These pixels are one phase, and one dispatch computes one phase. ADD: the dispatch adds the products of further source
 // channels to dst.
 //
-// A block of ACROSS lanes computes MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads
-// its own vec4 of src and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for
-// one k, a lane's 4 * MB products need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the
-// subgroup has several blocks, which compute different channels of the same pixels.
+// A block of ACROSS lanes computes MB channels x ACROSS vec4s of samples. For each k, a lane loads its own vec4 of src and
+// its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's 4 * MB products
+// need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has several blocks, which compute
+// different channels of the same pixels.
 // grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
 //       same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
-// Deterministic: one lane computes an element, in the order of (r,s,k).
-// `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two
-// permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
-// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So in this case
-// zero is a constant.
+// Deterministic: one lane computes an element, and adds the products in the order of (r,s,k).
+// `zero` is 0. The lane number of a shuffle is a constant plus zero. With 8 lanes, lavapipe compiles a shuffle from a constant
+// lane to two permutes, and a shuffle from an unknown lane to one permute. So zero is then a push constant, whose value the
+// compiler does not know. With any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over
+// lanes. So zero is then a constant.
 // Loops are do .. while loops, because lavapipe executes the body of a for loop once more than needed, with all lanes
 // off.
 #version 460
@@ -53,14 +53,14 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read before the loops: lavapipe compiles each read to a loop over the lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// Returns true if shuffles use lane ^ r. Then acc[m] belongs to a different channel in each lane, as in gemm_tile.comp.
-// With 8 lanes this gives no gain.
+// Returns true if weights are passed by shuffles with lane ^ constant. Then acc[m] belongs to a different channel in each lane,
+// as in gemm_tile.comp. With 8 lanes such shuffles are not faster.
 bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
 }
 
-// Returns the weight of row m, from the lane that holds it. With shuffles_by_xor(): the weight of row row_of(m).
+// Returns the weight of row row_of(m), from the lane that holds it. `own` is the weight that this lane passes to another lane.
 float weight(float own, uint m)
 {
     const uint r = M_MAJOR ? m % ACROSS : m >> 2;

@@ -1,9 +1,10 @@
-// upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], with the batch in vec4s:
+// upsample2d.comp - computes y[c][p][q][n] from x[c][h][w][n], four samples per vec4:
 //   nearest: y is x at row min(floor(p * scale_h), H - 1) and column min(floor(q * scale_w), W - 1). The products are rounded
 //   to float32, as in torch.
-//   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a quotient of two
-//   integers. So its distance to a pixel has only one rounding error, also in large images.
-// grid: x over channels * P rows of y, y over parts of a row, both with a stride; any group count is right.
+//   BILINEAR: y is the sum of the four pixels around the source point, with linear weights along each axis. Each coordinate of
+//   a source point is a quotient of two integers. So the distance from the source point to a pixel has only one rounding error,
+//   also in large images.
+// grid: x over channels * P rows of y, y over the vec4s of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 #version 460
 #extension GL_GOOGLE_include_directive : require

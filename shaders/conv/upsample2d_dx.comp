@@ -1,9 +1,9 @@
 // upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q), in ascending order, of
-// dy[c][p][q][n] * the weight of pixel (h, w) of x in pixel (p, q) of y.
+// dy[c][p][q][n] * (weight of pixel (h, w) of x in pixel (p, q) of y).
 //   nearest: the weight is 1 if (p, q) is a copy of (h, w), else 0
 //   BILINEAR: the weight is a product of two factors. The factor of the height is max(0, 1 - |source point of p - h|). The
 //   factor of the width is computed in the same way.
-// grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
+// grid: x over channels * H rows of dx, y over the vec4s of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.
 #version 460
@@ -31,7 +31,7 @@ uint behind(int limit, Axis a, uint most)
 }
 
 // Returns (first, end): along one axis, pixels first .. end - 1 of y use pixel h of x. y has `most` pixels along this axis. A
-// source point outside x uses the edge pixel.
+// pixel of y whose source point is outside x uses the edge pixel of x.
 uvec2 takers(uint h, Axis a, uint most)
 {
     const int here = int(h) * a.below;
@@ -40,8 +40,8 @@ uvec2 takers(uint h, Axis a, uint most)
                  h == a.size - 1 ? most : behind(here + a.below - 1, a, most));
 }
 #else
-// Returns the first pixel of y that is a copy of pixel h of x or of a later pixel of x, or `most` if there is none. The search
-// starts at h / scale - 1, which is never behind the result.
+// Returns the first pixel of y that is a copy of pixel h of x or of a later pixel of x. Returns `most` if y has no such pixel.
+// The search starts at h / scale - 1, which is never past the result.
 uint shows(uint h, float scale, uint size, uint most)
 {
     uint p = uint(max(float(h) / scale - 1.0, 0.0));

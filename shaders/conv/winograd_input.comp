@@ -1,9 +1,10 @@
-// winograd_input.comp - V = B^T d B, where d is the 4 x 4 source pixels that one tile of 2 x 2 destination pixels reads (0
-// outside the image). A column is one vec4 of samples of one tile: tile * n4 + n. A panel is LANES consecutive columns.
+// winograd_input.comp - V = B^T d B. d has the 4 x 4 source pixels that one tile of 2 x 2 destination pixels reads (0 outside
+// the image). A column is one vec4 of samples of one tile: column tile * n4 + n. A panel is LANES consecutive columns.
 //   dst[i * pc.point + p * pc.panel + channel * pc.pitch + lane], i < 16: element (i / 4, i % 4) of V for column
 //   pc.first + p * LANES + lane, where p counts the panels of this dispatch
-// The strides give one of two layouts (ops/conv/winograd.c). For gemm_tile.comp, all channels of a panel are contiguous. For
-// gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute the last column again.
+// pc.panel and pc.pitch give one of two layouts (ops/conv/winograd.c). For gemm_tile.comp, all channels of a panel are
+// contiguous. For gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute the last column
+// again.
 // grid: x over panels (one work group each), y over groups of `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
@@ -25,7 +26,7 @@ void main()
     const uint tile = column / pc.n4, n = column - tile * pc.n4;
     const uint tile_h = tile / pc.tiles_w, tile_w = tile - tile_h * pc.tiles_w;
     const uint channel = gl_WorkGroupID.y * pc.depth, plane = pc.height * pc.width * pc.n4, point = pc.point;
-    uint row[4], col[4]; // offsets in the image, in vec4s
+    uint row[4], col[4]; // row[i] + col[j]: index of pixel (i, j) of d in a channel of the image, in vec4s
     bool has_row[4], has_col[4];
     [[unroll]] for (int i = 0; i < 4; i++) {
         const int h = int(2 * tile_h) + pc.origin_h + i, w = int(2 * tile_w) + pc.origin_w + i;

@@ -1,9 +1,10 @@
-// winograd_output.comp - the last transform of F(2x2,3x3): 2 x 2 destination pixels A^T m A of each tile, plus a bias
-//   src[i * point + panel * pc.panel + channel * pitch + lane], i < 16: element (i / 4, i % 4) of m; see winograd_input.comp
+// winograd_output.comp - the last transform of F(2x2,3x3): the 2 x 2 destination pixels of each tile are A^T m A, plus a bias
+//   src[i * pc.point + p * pc.panel + channel * pc.pitch + lane], i < 16: element (i / 4, i % 4) of m
+//   p, panels and columns: see winograd_input.comp
 // grid: x over panels, y over groups of `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
-// For odd sizes, the last tiles reach outside the image. Those pixels are not stored.
+// For odd sizes, the last tiles reach outside the image. Pixels outside the image are not stored.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

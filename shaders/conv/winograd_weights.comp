@@ -1,9 +1,10 @@
-// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3). The results are 16 operands A, in tiles of MB rows,
-// for gemm_tile.comp or (on GPUs) gemm_shared.comp:
-//   y    rows are o, k is c:  dst[i][o / MB][c / 4][o % MB], vec4s of c       i < 16: element (i / 4, i % 4) of U
-//   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       w is rotated by 180 degrees
-// The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat the last
-// one. In both cases a vec4 is four c. The 36 weights of four c are contiguous in w, so a lane loads nine vec4s.
+// winograd_weights.comp - U = G w G^T for each 3 x 3 kernel of w (O,C,3,3). The results are 16 matrices, in tiles of MB rows.
+// They are the operands A of gemm_tile.comp or (on GPUs) gemm_shared.comp:
+//   for y    rows o, summation over c:  dst[i][o / MB][c / 4][o % MB]
+//   for dx   rows c, summation over o:  dst[i][c / MB][o][c % MB / 4]; w is rotated by 180 degrees
+// Matrix i < 16 has element (i / 4, i % 4) of every U. A vec4 is always four c. The 36 weights of four c are contiguous in w,
+// so a lane loads nine vec4s. The rotation of w only swaps rows 0 and 3 of U, and columns 0 and 3. Rows of a matrix past the
+// last one repeat the last one.
 // grid: x over the vec4s of one of the 16 operands, in contiguous shares.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
@@ -42,7 +43,7 @@ void main()
     do {
         const uint tile = to / panel, in_tile = to - tile * panel, row = tile * across + in_tile % across, k = in_tile / across;
         const uint o = min(BACK ? k : row, out_channels - 1), c = min(BACK ? row : k, c4 - 1);
-        vec4 lying[9], w[9]; // lying: the vec4s as they are stored; w[tap]: weights of four c
+        vec4 lying[9], w[9]; // lying: the vec4s as they are stored; w[tap]: one tap of four c
         [[unroll]] for (uint i = 0; i < 9; i++) lying[i] = LOAD4(w4, (o * c4 + c) * 9 + i);
         [[unroll]] for (uint i = 0; i < 36; i++) w[i % 9][i / 9] = lying[i / 4][i % 4];
         vec4 half_way[3][4], u[4];

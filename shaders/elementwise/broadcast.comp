@@ -1,9 +1,9 @@
 // broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
-//   A row runs along y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
-//   once per piece of ITERATIONS iterations, for short rows in each iteration.
-//   WIDTH 4: four elements per lane and iteration. Along a row, an operand repeats one element, or its index advances with that
-//   of y. In the second case, all its other strides are multiples of 4.
+//   A row runs along y's fastest dimension. A row number is converted to coordinates by divisions. For long rows, a lane
+//   divides once per piece of ITERATIONS iterations. For short rows (ITERATIONS is 0), it divides in each iteration.
+//   WIDTH 4: four elements per lane and iteration. Along a row, an operand either repeats one element, or has stride 1. With
+//   stride 1, all other strides of the operand are multiples of 4.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // Elements past the batch (run <= i < pitch) become zero.
@@ -82,8 +82,8 @@ uvec3 row_of(uint r)
     return DIMS > 0 ? at + r * hop0 : at;
 }
 
-// Returns elements i .. i + WIDTH - 1 of a row of y; 0 from element `run` on. With WIDTH 1 the compiler keeps one of
-// the four vector elements.
+// Returns elements i .. i + WIDTH - 1 of a row of y; 0 from element `run` on. With WIDTH 1, v has four equal elements, and the
+// compiler keeps one of them.
 NUMBER f(uvec3 at, uint i)
 {
 #if WIDTH == 4

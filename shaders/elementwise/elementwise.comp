@@ -1,9 +1,9 @@
 // elementwise.comp - y[i] = f(a[i], b[i], c[i]) for i < n. The operands have one shape and layout. f is a function of
 // lib/unary.glsl (UNARY: one operand; UNARY_DX: its gradient, two operands) or of lib/binary.glsl (OPERANDS 2 or 3). A
 // specialisation constant selects it.
-// grid: x over n / 4 in contiguous shares; any group count is right.
+// grid: x over the n / 4 vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
+// The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -30,9 +30,9 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// f(i) returns vec4 i of y. quick_f(i) returns the same, but only for functions that are QUICK. The unrolled loop calls quick_f
-// only. Some drivers (SwiftShader) unroll loops before they fold constants, so they would need seconds to compile a loop with
-// f.
+// f(i) returns vec4 i of y. quick_f(i) returns the same, but only for QUICK functions, which are short (abi/functions.abi.h).
+// The unrolled loop calls only quick_f. Some drivers (SwiftShader) unroll a loop before they fold constants. f contains all
+// functions, so these drivers would need seconds to compile an unrolled loop with f.
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

@@ -1,6 +1,7 @@
-// quantize.comp - y = round(steps * t) / steps, where t is x clamped to [0, 1]. Halves are rounded up.
-//   With noise: y = t + (r - 1/2) / steps, where r is a random number in [0, 1). r depends only on (seed, draw, salt, element):
-//   r of element e is word e % 4 of philox((e / 4, draw, salt, 8), seed) in steps of 2^-24. draw is STEP_DRAW.
+// quantize.comp - y = round(steps * t) / steps, where t is x clamped to [0, 1]. A number n + 1/2 is rounded up to n + 1.
+//   With noise: y = t + (r - 1/2) / steps, where r is a random number in [0, 1). r depends only on (seed, draw, salt, element).
+//   For element e, r is the upper 24 bits of word e % 4 of philox((e / 4, draw, salt, 8), seed), divided by 2^24. draw is the
+//   word STEP_DRAW of the step state (abi/step.abi.h).
 // DX: dx is 0 where x is outside [0, 1] and a step against the gradient would move x further outside. Elsewhere dx is dy.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // source: Bengio, Leonard & Courville, Estimating or Propagating Gradients Through Stochastic Neurons (2013): the
@@ -30,7 +31,7 @@ vec4 result(uint i)
 }
 #else
 layout(binding = QUANTIZE_STEP, std430) readonly buffer Step { uint step[]; };
-uvec2 key; // the variables from key to noise are read once, because they do not depend on the element
+uvec2 key; // main sets the variables from key to noise once, because they do not depend on the element
 uint draw, salt, begin4;
 float steps;
 bool noise;

@@ -1,14 +1,14 @@
 // reduce.comp - y[o] = scale * the sum, the maximum or the minimum of the elements of x that belong to output o. The
-// elements of an output may be divided into splits. Then y has one result for each split.
-//   ALONG: a row is along x's fastest dimension. The lanes of a work group loop over the row together and then combine
-//   their results (lib/lanes.glsl). The work group computes one output and split at a time. Without ALONG, neighbouring
-//   lanes compute neighbouring outputs.
+// elements of an output are rows (abi/reduce.abi.h). The rows may be divided into splits. Then y has one result for each split.
+//   ALONG: a row is along x's fastest dimension. A work group computes one split of one output at a time. Its lanes loop over
+//   the rows together, and combine their results after the last row (lib/lanes.glsl). Without ALONG, neighbouring lanes compute
+//   neighbouring outputs.
 //   WIDTH 4: a lane processes four neighbouring elements at once. With ALONG they belong to one output, else to four outputs.
-//   All other strides are multiples of 4.
+//   The four elements are along one dimension, with stride 1. All other dimensions have strides that are multiples of 4.
 // grid: x over outputs, y over splits, both with a stride.
-// Deterministic: the order of additions depends only on shape, lanes and subgroup size.
+// Deterministic: the order of additions depends only on shape, splits, lanes and subgroup size.
 // Each row has its own sum, and the rows' sums are added. So the error grows with rows per split plus iterations per row, not
-// with their product. ops/elementwise/reduce.c keeps both small.
+// with their product. ops/elementwise/reduce.c limits rows per split and iterations per row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require

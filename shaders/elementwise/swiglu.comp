@@ -4,8 +4,9 @@
 // grid: x over vec4s of y in contiguous shares; any group count is right.
 // source: Shazeer, GLU Variants Improve Transformer (2020), equation 6
 // Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so the results may overwrite the operands.
-// The padding of a batch needs no mask: finite operands give finite numbers, and a gradient of 0 gives 0.
-// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
+// The elements past the batch need no mask. They are finite in a and b, so they are finite in y. They are 0 in dy, so they are
+// 0 in da and db.
+// The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -24,11 +25,12 @@ VKT_OUT4(SWIGLU_DB, db4);
 layout(binding = SWIGLU_DA, std430) writeonly buffer Da1 { float da[]; };
 layout(binding = SWIGLU_DB, std430) writeonly buffer Db1 { float db[]; };
 
-// Returns da, and sets db.
+// Returns da, and sets of_b to db.
 vec4 result(uint a_at, uint b_at, uint y_at, out vec4 of_b)
 {
     const vec4 a = LOAD4(a4, a_at), b = LOAD4(b4, b_at), dy = LOAD4(dy4, y_at);
-    // One exponential gives s and 1 - s, both with full precision: the larger one is 1 / (1 + e^-|a|).
+    // s and 1 - s are computed from one exponential, without a subtraction that loses digits. The larger of s and 1 - s is
+    // 1 / (1 + e^-|a|). The smaller is e^-|a| times the larger.
     const vec4 e = exp_any(-abs(a)), large = 1.0 / (1.0 + e), small = e * large;
     const bvec4 negative = lessThan(a, vec4(0.0));
     const vec4 s = mix(large, small, negative), rest = mix(small, large, negative);
@@ -55,7 +57,7 @@ void main()
     uint i = share.x + gl_LocalInvocationID.x;
     uint column = HALVES != 0 ? i % row4 : 0, row = HALVES != 0 ? i / row4 : 0;
     for (; i < share.y; i += lanes) {
-        const uint at = i + row * row4; // a row of x has a row of a, then a row of b; each is as long as a row of y
+        const uint at = i + row * row4; // halves: in front of this row of a are `row` rows of b. Two tensors: row is 0
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(x_first + at, x_first + to_b + at, y_first + i, of_b);
@@ -71,7 +73,7 @@ void main()
             row += rows_hop + carry;
         }
     }
-    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // only for two tensors; their ranges start at index 0 of the bindings
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // two tensors: x_first, y_first and dx_first are 0
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(whole, whole, whole, of_b);

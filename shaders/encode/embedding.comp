@@ -3,9 +3,10 @@
 // first range, and y does not change for ids outside the range.
 //   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
 //   numbers.
-//   WIDE: rows are whole vec4s. CHANNELS without WIDE loads two vec4s and shifts them. Without CHANNELS and WIDE, a lane copies
-//   four numbers one by one.
-// grid: x over vec4s of y in contiguous shares. CHANNELS: x over (l, four samples), y over chunks of features, with strides.
+//   WIDE: rows are whole vec4s. CHANNELS without WIDE: a lane loads two vec4s and shifts them, because a row may start inside a
+//   vec4. Neither CHANNELS nor WIDE: a lane copies four numbers one by one.
+// grid: x over vec4s of y in contiguous shares. CHANNELS: x over (l, four samples), y over chunks of features, both with a
+//       stride.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,11 +1,11 @@
-// embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted positions with
-//   an id below v
-//   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other
-//   work group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of
-//   positions, without atomics, and sums in that order have the same bits in every run. All work
+// embedding_rank.comp - rank[p] = number of positions before p with the same id as p;  start[v] = number of counted positions
+//   with an id below v. A position is counted if its id is a row of the table other than pc.padding.
+//   A work group is one subgroup. For a range of ids it loops over all positions, one position per lane. No other
+//   work group changes the counts of this range. Lanes with the same id find each other by shuffles. So ranks follow the order
+//   of positions, without atomics, and sums in that order have the same bits in every run. All work
 //   groups together need ranges * positions / lanes iterations. This is cheap, because there are few ranges.
 // grid: x over ranges with a stride. The positions may need several dispatches (begin, end). Each dispatch continues the counts
-// of the previous one.
+// of the previous dispatch.
 // Deterministic: only one work group changes a count.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -22,8 +22,8 @@ layout(binding = EMBEDDING_DW_START, std430) coherent buffer Start4 { uvec4 star
 layout(binding = EMBEDDING_DW_RANK, std430) writeonly buffer Rank { uint rank[]; };
 const uint LANES = gl_WorkGroupSize.x, NONE = 0xffffffffu;
 
-// Counts the ids lo .. hi - 1 of this dispatch's positions, and writes the ranks of these positions. Returns the number
-// of this dispatch's positions with a counted id below lo.
+// Counts this dispatch's positions with ids lo .. hi - 1, and writes their ranks. Returns the number of this dispatch's counted
+// positions with an id below lo.
 uint count(uint lo, uint hi)
 {
     const uint lane = gl_LocalInvocationID.x;
@@ -32,14 +32,14 @@ uint count(uint lo, uint hi)
         uint id = LOAD1(ids, min(i + lane, pc.end - 1));
         if (i + lane >= pc.end || id == pc.padding || id >= pc.rows) id = NONE;
         const bool mine = id >= lo && id < hi;
-        uint before = 0, equal = 1; // number of lanes with this id: before this lane, and altogether
+        uint before = 0, equal = 1; // equal: number of lanes with this id; before: number of those lanes before this lane
         [[unroll]] for (uint k = 1; k < LANES; k++) {
             const bool same = subgroupShuffleXor(id, k) == id;
             equal += same ? 1 : 0;
             before += same && (lane ^ k) < lane ? 1 : 0;
         }
         below += id < lo ? 1 : 0;
-        const uint seen = start[mine ? id : lo]; // positions with this id in earlier iterations
+        const uint seen = start[mine ? id : lo]; // positions with this id in earlier iterations and dispatches
         if (mine) rank[i + lane] = seen + before;
         subgroupBarrier();
         if (mine && before + 1 == equal) start[id] = seen + equal;
@@ -49,7 +49,7 @@ uint count(uint lo, uint hi)
     return below;
 }
 
-// Converts the counts of lo .. hi - 1 to starts. The first start is `at`.
+// Replaces the counts of ids lo .. hi - 1 in `start` by starts. The start of id lo is `at`.
 void starts(uint lo, uint hi, uint at)
 {
     const uint lane = gl_LocalInvocationID.x;

@@ -1,10 +1,11 @@
-// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, index of the first float of the gradient of position p),
-// where id is ids[p], for each counted position p
+// embedding_scatter.comp - for each counted position p (abi/embedding_dw.abi.h): sorted[start[id] + rank[p]] = (id, index of
+//   the first float of the gradient of position p), where id is ids[p]
 //   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
 //   order, padded to vec4s.
-//   The kernel also clears a range of dtable, because embedding_sum writes only the rows that have an id.
-// grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the range, all in contiguous shares; y over
-//       chunks of copied rows. Work groups of the first chunk also write `sorted` and clear the range.
+//   The kernel also clears a range of dtable, because embedding_sum writes only the rows whose id a counted position has.
+// grid: x over positions, and over vec4s of the range, each in contiguous shares. CHANNELS: x over (l, four samples) instead of
+//       positions. y over chunks of vec4s of the copied rows. Only work groups of the first chunk write `sorted` and clear the
+//       range.
 // Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -31,7 +32,7 @@ layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
 // Writes the entry of position p to `sorted`. Returns the index of the entry, or NONE if p is not counted. `at`: index of the
-// gradient's first float in dy. With COPY, the index in the copy replaces it.
+// gradient's first float in dy. With COPY, `at` is not used: the entry gets the index in the copy.
 uint position_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

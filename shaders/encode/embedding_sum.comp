@@ -1,18 +1,17 @@
 // embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in the order of their entries
 //   sorted[start[v] .. start[v+1] - 1]
-//   A lane has one entry of SORTED. If it is the first entry of a row, the lane computes VECS vec4s of that row. Rows
+//   A lane has one entry of SORTED. If this entry is the first one of a row, the lane computes VECS vec4s of the row. Rows
 //   without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
-//   BLOCKS: if a row has many entries, it has blocks of BLOCK entries, from its first entry on. This variant computes the sum
-//   of each block. The kernel without BLOCKS then adds the entries after a row's last block and the sums of the row's blocks.
-//   So it adds at most BLOCK entries and N / BLOCK sums of blocks for a row. A block contains exactly one entry whose index in
-//   SORTED is a multiple of BLOCK. This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an
-//   index.
+//   BLOCKS: the entries of a row, from the first one on, form whole blocks of BLOCK entries, and fewer than BLOCK entries are
+//   left over. This variant computes the sum of each block. The kernel without BLOCKS then adds, for each row, the entries left
+//   over and the sums of the row's blocks. A block contains exactly one entry whose index in SORTED is a multiple of BLOCK.
+//   This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an index.
 // grid: x over entries (BLOCKS: blocks) times the parts of a chunk, in contiguous shares; y over chunks (stride loop). A part
 //       is VECS vec4s of a row. A chunk has at most as many parts as a work group has lanes.
 // Deterministic: the order is that of SORTED.
-// Some loops end with a break after their last iteration, because llvmpipe runs the body of a for loop once even if no
-// lane needs it.
+// Two loops are an `if` and a for (;;) that ends with a break, because llvmpipe runs the body of a for loop with a condition
+// once even if no lane needs an iteration.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,6 @@
 // frequency.comp - y[d][k][0][n] = sin(2^k pi x[d][n]), y[d][k][1][n] = cos(2^k pi x[d][n])
 // DX: dx[d][n] = sum over k of 2^k pi (cos(..) dy[d][k][0][n] - sin(..) dy[d][k][1][n])
-//     sin and cos are computed again from x, because x is smaller than y, and y may have lost digits in 16 bits.
+//     sin and cos are computed again from x instead of read from y, because x is smaller, and y may be rounded to 16 bits.
 // grid: x over vec4s of the batch in contiguous shares, y over dimensions with a stride; any group count is right.
 // source: Mildenhall et al., NeRF: Representing Scenes as Neural Radiance Fields for View Synthesis (2020), equation 4
 // Deterministic: one lane computes an element.

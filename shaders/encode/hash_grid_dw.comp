@@ -1,9 +1,10 @@
 // hash_grid_dw.comp - dtable[e][f] = the sum of weight * dy[l * F + f][n] over the points n and corners whose entry is
-// e, point by point
-//   A lane owns one level of one slice of the batch, and a table of its own. No other lane writes this table. So sums
-//   follow the order of points, and the kernel needs no atomics, no sorted ids and no search for lanes with the
-//   same entry. This is not slower on a CPU: its driver always runs an access as a loop over the lanes, even if neighbouring
-//   lanes access neighbouring addresses. If there are several slices, gemm_sum.comp adds their tables.
+// e. Entry e belongs to level l. An entry has F features.
+//   A slice of the batch has its own table. One lane computes one level of one slice, point by point, and no other lane writes
+//   this level's entries in this table. So sums follow the order of points, and the kernel needs no atomics, no sorted ids and
+//   no search for lanes with the same entry. On a CPU this is not slower than neighbouring lanes for neighbouring points,
+//   because a CPU driver runs each access as a loop over the lanes in both cases. If there are several slices, gemm_sum.comp
+//   adds their tables.
 // ZERO: clears the tables.
 // grid: x over levels * slices with a stride. ZERO: x over vec4s in contiguous shares. Any group count is right.
 // Deterministic: the order is that of the points.

@@ -1,9 +1,9 @@
 // hash_grid_dx.comp - the gradient with respect to the points:
 //   dx[d][n] = sum over levels l of N(l) * (sum over features f of dy[l * F + f][n] * slope(l,f,d,n))
-//   N(l) is the resolution of level l. slope(l,f,d,n) is the slope of feature f along dimension d in the cell of x[n].
-//   dx[d][n] is 0 if the point is outside the grid along d.
-// A lane computes the levels one after the other. The first level's sum is stored, and each further one is added to the
-// stored dx. KEEP: the first level's sum, too, is added to the stored dx, which is that of an earlier dispatch.
+//   N(l) is the resolution of level l. slope(l,f,d,n) is the derivative of the interpolated feature f along dimension d at
+//   x[n], if a cell has length 1. dx[d][n] is 0 if the point is outside the grid along d.
+// A lane computes the levels one after the other. It stores the first level's sum in dx, and adds each further level's sum to
+// dx. KEEP: it adds the first level's sum to dx, too, because dx has the sum of an earlier dispatch.
 // grid: x over vec4s of the batch in contiguous shares; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.
@@ -21,7 +21,7 @@ layout(constant_id = HASH_GRID_SPEC_KEEP) const uint KEEP = 0;
 VKT_IN4(HASH_GRID_Y, dy4);
 VKT_INOUT4(HASH_GRID_DX, dx4);
 
-// Computes the derivative of the loss with respect to each point's position in the cells of a level: gain[dimension][point].
+// Computes gain[d][j]: the derivative of the loss along dimension d at point j, if a cell of the level has length 1.
 void rise(Cells c, uvec4 level, vec4 dy[4][MAX_QUADS], out vec4 gain[3])
 {
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);

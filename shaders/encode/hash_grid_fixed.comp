@@ -1,16 +1,18 @@
 // hash_grid_fixed.comp - dtable as in hash_grid_dw.comp, by sums of 64-bit fixed-point numbers. Lanes add to one table with
 // integer atomics. Sums of integers do not depend on their order, so the result has the same bits in each run.
-//   The unit of the numbers is a power of two. Let M be the largest finite |dy| of the dispatch, and 2^pc.addends at least the
-//   number of products: points * 2^dims. A weight is at most 1. The unit is chosen such that M is below 2^(62 - pc.addends)
-//   units. So no sum overflows, and a unit is at most 2^(pc.addends - 61) M.
+//   The unit of the numbers is a power of two. Let M be the largest finite |dy| of the dispatch. An element is the sum of at
+//   most points * 2^dims products, and 2^pc.addends is at least this number. A weight is at most 1. The unit is chosen such
+//   that M is below 2^(62 - pc.addends) units. So no sum overflows. A unit is at most 2^(pc.addends - 61) M, unless M is tiny
+//   (see scale_of_sums).
 //   Error of an element that is the sum of k products: each product is rounded to f32, and then to a multiple of the unit. The
-//   second rounding is at most half a unit, 2^(pc.addends - 62) M. The sum is rounded to f32 in two steps, by at most 2^-23 of
-//   it. With 2^17 products half a unit is 2^-45 M. A sum of floats would be rounded k times, each time by 2^-24 of the sum so
-//   far.
-//   A product that is infinite or NaN sets a flag of its element, which becomes NaN.
+//   error of the second rounding is at most half a unit, 2^(pc.addends - 62) M. The sum is rounded to f32 in two steps, with an
+//   error of at most 2^-23 of the sum. With 2^17 products half a unit is 2^-45 M. A sum of floats would be rounded k times,
+//   each time with an error of up to 2^-24 of the sum so far.
+//   A product that is infinite or NaN sets the flag of its element. END makes an element with a flag NaN.
 // SUMS, in words: two words (low, high) for each float of the table. From pc.flags on, a bit for each float, padded to vec4s.
-//   Then HASH_GRID_MAXIMA words: the bits of the largest finite |dy| of each work group of BEGIN.
-// BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s in contiguous shares; at most HASH_GRID_MAXIMA groups.
+//   Then HASH_GRID_MAXIMA words. Each has the bits of the largest finite |dy| that a work group of BEGIN found.
+// BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s of SUMS, and over vec4s of dy, each in contiguous
+//   shares; at most HASH_GRID_MAXIMA groups.
 // END: converts sums to floats. grid: x over vec4s of the table (stride loop).
 // Without BEGIN and END: adds to the sums. grid: x over points and corners (stride loop), y over levels with a stride;
 //   any group count is right.
@@ -23,7 +25,7 @@
 #include "abi/hash_grid.abi.h"
 layout(local_size_x_id = 0) in;
 
-const uint INFINITE = 0x7f800000u; // bits of infinity; larger ones are NaN
+const uint INFINITE = 0x7f800000u; // bits of infinity; larger numbers are the bits of NaNs
 
 #ifdef BEGIN
 #include "lib/load.glsl"
@@ -59,10 +61,9 @@ layout(binding = HASH_GRID_SUMS, std430) buffer Sums { uint sums[]; };
 #endif
 shared uint most_of_all;
 
-// Returns the binary logarithm of the scale. A number x is multiplied by 2^scale as a float, and then by 2^32 as it becomes an
-// integer (fixed_of). So a unit is 2^-(scale + 32). The result is from -126 to 126, so 2^scale and its reciprocal are normal
-// floats. With 126, all finite floats are multiples of the unit. The largest M and the most products that the op allows, 2^27,
-// give -125.
+// Returns an exponent e. A product is multiplied by 2^e as a float, and then by 2^32 as it becomes an integer (fixed_of). So
+// the unit is 2^-(e + 32). The largest M and the most products that the op allows, 2^27, give e = -125. If M is tiny, e is 126,
+// and all finite floats are multiples of the unit. So e is from -125 to 126, and 2^e and 2^-e are normal floats.
 int scale_of_sums()
 {
     if (gl_LocalInvocationID.x == 0) most_of_all = 0u;
@@ -111,7 +112,7 @@ VKT_IN4(HASH_GRID_Y, dy4);
 const uint MAX_FEATURES = 8;
 
 // Returns x * 2^32 as a two's complement number (low word, high word). |x| < 2^31. Rounds to the nearest integer, ties to even.
-// All other operations are exact.
+// No other operation rounds.
 uvec2 fixed_of(float x)
 {
     const float m = abs(x), high = floor(m);
@@ -119,7 +120,7 @@ uvec2 fixed_of(float x)
     return x < 0.0 ? uvec2(~v.x + 1u, ~v.y + (v.x == 0u ? 1u : 0u)) : v;
 }
 
-// Returns the number to add to element `at` for the product x. A product that is infinite or NaN sets a flag instead.
+// Returns the number to add to element `at` for the product x. If x is infinite or NaN, sets the element's flag and returns 0.
 uvec2 addend_of(uint at, float x)
 {
     if ((floatBitsToUint(x) & INFINITE) != INFINITE) return fixed_of(x);
@@ -127,8 +128,8 @@ uvec2 addend_of(uint at, float x)
     return uvec2(0u);
 }
 
-// Adds to the features of an entry, from element `at` on. Adds all low words first. So the lane waits only once for the old low
-// words, from which it computes the carries.
+// Adds v to the features of an entry: elements `at`, at + 1, .. It adds all low words first. So the lane waits only once for
+// the old low words, from which it computes the carries.
 void add(uint at, uvec2 v[MAX_FEATURES])
 {
     uint carry[MAX_FEATURES];

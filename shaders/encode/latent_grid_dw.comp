@@ -1,7 +1,7 @@
 // latent_grid_dw.comp - gradient of latent_grid.comp by gathering: dgrid[f][v][u] = the sum of weight * dy over the texels
 // of the tile that read cell (v, u). A cell that no texel reads becomes 0.
-//   A lane owns a cell of a feature. It visits the texels that read the cell, four neighbours at once. If one of the four does
-//   not read the cell, its weight is 0.
+//   A lane owns a cell of a feature. It visits the texels that read the cell, four neighbours at once. A texel among the four
+//   that does not read the cell has weight 0.
 // grid: x over cells in contiguous shares, y over features with a stride; any group count is right.
 // Deterministic: one lane sums in a fixed order.
 #version 460
@@ -17,10 +17,10 @@ VKT_IN4(LATENT_GRID_Y, dy4);
 
 const uvec4 FOUR = uvec4(0, 1, 2, 3);
 
-// Returns (first, end): texels first .. end - 1 of a tile of `size` texels read cell c. The tile starts at texel `start` of the
-// image. A cell at the edge of the grid also stands for the cells outside of it.
-//   CORNERS: only texels count whose cell `first` (side 0) or `second` (side 1) is c. Without CORNERS, `side` is not
-//   used.
+// Returns (low, high): texels low .. high - 1 of a tile of `size` texels read cell c. The tile starts at texel `start` of the
+// image. A texel that needs a cell outside the grid reads the nearest cell at the edge instead.
+//   CORNERS: only texels count whose cell `first` (side 0) or `second` (side 1) is c (lib/latent_grid.glsl). Without CORNERS,
+//   `side` is not used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
 {
     const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(start);
@@ -32,14 +32,15 @@ uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
     return uvec2(clamp(ivec2(low, high) - from, ivec2(0), ivec2(size)));
 }
 
-// Returns whether a texel of the tile reads cell c, as `first` or as `second`.
+// Returns true if some texel of the tile reads cell c, as `first` or as `second`.
 bool is_read(uint c, uint cells, uint start, uint size)
 {
     const uvec2 first = readers(c, 0, cells, start, size), second = readers(c, 1, cells, start, size);
     return first.x < first.y || second.x < second.y;
 }
 
-// Returns the weights of four texels of the image in cell c, without CORNERS: 1 minus the distance from the cell's centre.
+// Without CORNERS: returns the weights that four texels of the image give to cell c. A weight is 1 minus the distance between
+// texel and centre of the cell, in cells, or 0 if the distance is above 1. Beyond the centre of an edge cell it is 1.
 vec4 weights(uvec4 texel, uint c, uint cells)
 {
     ivec4 at = ivec4(2 * texel + 1) - int((2 * c + 1) * SCALE);

@@ -1,14 +1,14 @@
 // rope.comp - rotates pairs (a, b) of elements of each head by an angle that grows with the token's position:
 //   a' = a cos - b sin,  b' = b cos + a sin.  The gradient is the inverse rotation, with the opposite sign of the sine.
-// The angle in turns is position * TURNS modulo 1, computed in integers without error: TURNS has 64 bits behind the binary
-// point, and the product wraps. So an angle of 131072 radians is as exact as one of 0.1. Whole quarter turns are removed
-// exactly. The rest is rounded to a float once, so sine and cosine have an error of one or two units in the last place.
-// WIDTH 4: a unit has two vec4s, that is four pairs. WIDTH 1: a unit has one pair. The units after the first `pairs` units are
-// copied.
+// The angle in turns is position * TURNS modulo 1. TURNS, the turns per position, has 64 bits behind the binary point. The
+// product is one of integers that wraps, so it is exact, and an angle of 131072 radians is as exact as one of 0.1 radians.
+// Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of one or two units
+// in the last place.
+// The first `pairs` units of a head are rotated. With WIDTH 4 such a unit has two vec4s, that is four pairs. With WIDTH 1 it
+// has one pair. The units behind them are copied. Such a unit has one vec4, or with WIDTH 1 one element.
 // grid: x over samples, tokens and units in contiguous shares, y over heads with a stride; any group count is right.
 // source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding (2021), equation 34
-// Deterministic: one lane computes an element. It reads both elements of a pair before it writes them, so y may have
-// x's memory.
+// Deterministic: one lane computes a pair. It reads both elements of the pair before it writes them, so y may have x's memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -50,7 +50,7 @@ layout(binding = ROPE_TURNS, std430) readonly buffer Turns { uint turns[]; };
 void rotation(uint u, uint position, uint pairs, out REAL s, out REAL c)
 {
     const WORDS high = TURNS(u), low = TURNS(pairs + u);
-    WORDS carry, rest; // (high * position + carry) and rest are the fraction's 64 bits
+    WORDS carry, rest; // the angle in turns, modulo 1, has 64 bits: first high * position + carry, then rest
     umulExtended(low, WORDS(position), carry, rest);
     const WORDS turn = high * position + carry, quarter = turn + 0x20000000u >> 30;
 #if WIDTH == 4

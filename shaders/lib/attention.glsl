@@ -1,7 +1,9 @@
-// attention.glsl - shared by the attention kernels: a tile of scores, and a tile of sums over the score columns, in registers
+// attention.glsl - shared by attention.comp, attention_dq.comp and attention_dkv.comp: a tile of scores, and a tile of sums
+// over the score columns, in registers
 // A subgroup has one tile of scores: ROWS rows x 4 SG columns. Each lane holds four neighbouring columns of every row.
 // The subgroup also has one tile of sums: ROWS rows of d4 vec4s.
-// Both products work as in gemm_tile.comp: a lane loads the next vec4 of a row, and shuffles pass its elements to other lanes.
+// In both products, the lanes hold different elements of the first matrix, and shuffles pass these elements to other lanes.
+// For the scores, the first matrix is loaded. For the sums, it has the weights, which are computed from the scores.
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
 // If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes. Each
@@ -33,7 +35,7 @@ uint tile_of(uint i, uint n)
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
 }
 
-uint zero() // see conv/tile.comp
+uint zero() // always 0, but with SG = 8 the compiler does not know this: see conv/tile.comp
 {
     return SG == 8 ? pc.zero : 0;
 }
@@ -66,15 +68,15 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
     }
 }
 
-// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b. Lane k holds these
-// weights. With ROTATE, lane (this lane ^ known) holds them.
+// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b for these columns. Lane k
+// holds these weights. With ROTATE, lane (this lane ^ known) holds these weights.
 void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        const bool is_row = column + 4 * k + j < b.rows; // false: 0 replaces b's last row, which may be infinite
+        const bool is_row = column + 4 * k + j < b.rows; // false: `at` is b's last row, which may be infinite; 0 replaces it
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
             y[j * PARTS + n] = is_row ? row : vec4(0.0);
@@ -87,10 +89,10 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
         }
 }
 
-// Computes sum[m] += sum over the tile's columns c of p[m][c] * b[column + c]. Part n of a lane is vec4
-// n * spread + lane % spread of a row. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
-// After each iteration, a lane gets the weights of lane (lane + 4) % SG. This avoids shuffles from unknown lanes, which
-// llvmpipe compiles to a loop over 16 lanes.
+// Adds to row m of `sum`: the sum over the tile's columns c of p[m][c] * b[column + c]. sum[m * PARTS + n] is vec4
+// n * spread + lane % spread of row m. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
+// After each iteration, a lane gets the weights of lane (lane + 4) % SG. So the compiler knows the pattern of each shuffle.
+// llvmpipe compiles a shuffle with an unknown pattern to a loop over 16 lanes.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
@@ -103,7 +105,7 @@ void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
         [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) add_columns(sum, p, b, column, first + i * step, 0);
 }
 
-// Returns the sum of the partial sums of the lanes that share a vec4.
+// Returns the sum of the partial sums v of the lanes that have the same vec4 of a row.
 vec4 whole(vec4 v)
 {
     [[unroll]] for (uint i = 0; i < MAX_STEPS; i++)

@@ -1,14 +1,15 @@
 // attention_coop.glsl - the part of attention_shared.glsl for kernels with COOP. Subgroups multiply cooperative
-// matrices of f16 (VK_KHR_cooperative_matrix), which sum in f32. Scores and weights stay f32 in the lanes. The sums of
-// gradients stay in matrices until the tile is finished. The sums of y are scaled by rows, so they stay in the lanes.
-// Operands and weights are rounded to f16, and ds is computed from weights that are not rounded. A slice has rows of
-// both operands, which run along the summation index: ROWS rows of the first operand and COLUMNS rows of the second
-// one. For sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So both
-// products have the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N
-// neighbouring matrices of a result.
+// matrices of f16 (VK_KHR_cooperative_matrix). The sums of the products are f32. Each lane holds its scores and weights in f32.
+// The operands of a product are rounded to f16, and so are copies of the weights. ds, the gradient of the scores, is computed
+// from weights that are not rounded. The sums of gradients stay in matrices until the tile is finished. The sums of y are
+// scaled down when the maximum of a row grows, so they stay in the lanes.
+// A slice has ROWS rows of the first operand and COLUMNS rows of the second operand. A row runs along the summation index. For
+// sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So scores and sums are
+// products of the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring
+// matrices of a result.
 // Only the driver knows which lane holds which element of a matrix. So the results reach their lanes through shared memory, in
 // the memory of the slices.
-// A row of a slice has 16 bytes of padding, the alignment that matrices need. Without it, rows would start in the same bank.
+// A row of a slice has 16 bytes of padding, so that rows start in different banks. Matrices need an alignment of 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; Dao, FlashAttention-2, ICLR 2024 (weights are rounded to 16 bits)
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -39,8 +40,8 @@ const uint KEPT = 0;
 const uint OPERANDS = 3u << 2 * ATTENTION_Q | 3u << 2 * ATTENTION_K | 3u << 2 * ATTENTION_V;
 #endif
 const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERANDS); // false: all operands are stored in f16
-// tile has two halves: each has the rows of the first operand and then those of the second one. Later it has a product,
-// [row][column / 2].
+// tile has two halves. A half has one slice: the rows of the first operand, and then the rows of the second operand. After the
+// last slice, tile has the product instead: [row][column / 2] (share_products).
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
 shared vec4 of_rows[LANES]; // see over_row and set_aside
 vec4 staged[FETCHES];
@@ -60,7 +61,7 @@ uvec2 load_f16(uint of, uint at)
     return v4_half[at];
 }
 
-// Returns word i, 0 or 1, of the f16 numbers at `at`.
+// Returns word i (0 or 1) of vec4 number `at`, which is stored in f16.
 uint load_word(uint of, uint at, uint i)
 {
     if (of == OF_Q) return q4_half[at][i];
@@ -71,14 +72,15 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Numbers that are stored in f16 stay as they are. staged_numbers() rounds the others when the slice is stored.
+// Loads vec4 number `at` as item t. If all operands are stored in f16, the numbers are copied. Otherwise they become f32, and
+// staged_numbers() rounds them to f16 when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);
     else staged_f16[t] = load_f16(of, at);
 }
 
-// Stages two numbers of each of two rows: word i of the vec4s at `at`.
+// Loads a block of 2 x 2 numbers as item t: the first (i = 0) or last (i = 1) two numbers of vec4 at.x and of vec4 at.y.
 void stage_block(uint t, uint of, uvec2 at, uint i)
 {
     if (ROUNDS) {
@@ -89,22 +91,22 @@ void stage_block(uint t, uint of, uvec2 at, uint i)
 
 uvec2 staged_numbers(uint t) { return ROUNDS ? narrow(staged[t], STORAGE_F16) : staged_f16[t]; }
 
-// Stores vec4 c of a row of the slice of the first operand, or of the second one (is_b).
+// Stores v as vec4 c of a row of the first operand, or with is_b of the second operand, in the slice.
 void put(bool is_b, uint row, uint c, uvec2 v) { tile[row * PITCH + c + half_at + (is_b ? ROWS * PITCH : 0)] = v; }
 
-// Stores the lane's weights, a vec4 of each of its rows.
+// Stores the lane's weights, one vec4 for each of its rows.
 void put_weights(uvec2 w[4])
 {
     const uint at = lane_m() * PITCH + lane_n() % CHUNKS + half_at;
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * PITCH] = w[m];
 }
 
-// Return which block the lane loads at iteration t: the number of its pair of rows of b, and the number of its word in
-// these rows. Neighbouring lanes store words of the same transposed row.
+// At iteration t, the lane loads a block of two rows of b, which are pair number block_pair(): word block_word(t) of each row.
+// Neighbouring lanes store words of the same transposed row.
 uint block_pair() { return gl_LocalInvocationID.x % PAIRS; }
 uint block_word(uint t) { return item_row(t, PAIRS); }
 
-// Loads slice i of a sum: two rows of b for each block.
+// Loads the lane's blocks of slice i of a sum.
 void fetch_sums(matrix b, uint column, uint i)
 {
     const uint from = column + i * SLICE + 2 * block_pair();
@@ -113,11 +115,11 @@ void fetch_sums(matrix b, uint column, uint i)
         if (is_item(t, SUMS_B)) stage_block(t, b.of, at + min(block_word(t) / 2, D4 - 1), block_word(t) % 2);
 }
 
-// Returns f16 number i (0 or 1) of both words, as one word.
+// Returns a word with two f16 numbers: number i (0 or 1) of word h.x, and number i of word h.y.
 uint pair(uvec2 h, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(h.x)[i], unpackFloat2x16(h.y)[i])); }
 
-// Stores the staged rows, transposed. A load beyond the matrix repeats its last row, which may be infinite. So 0 is
-// stored for each row beyond the matrix.
+// Stores the blocks of fetch_sums, transposed. For a row beyond the matrix, fetch_sums has loaded the matrix's last row, which
+// may be infinite. So 0 is stored instead.
 void put_rows(uint column, uint i)
 {
     const uint from = column + i * SLICE + 2 * block_pair();
@@ -131,7 +133,7 @@ void put_rows(uint column, uint i)
         }
 }
 
-// Returns the position of the subgroup's first matrix.
+// Returns the row and the column, in the result, at which the subgroup's first matrix begins.
 uvec2 own_corner()
 {
     const uint across = MATRICES_N / EACH_N;
@@ -173,7 +175,7 @@ void multiply_slice(uint first)
     }
 }
 
-// Stores a product in the shared memory of the slices, after all subgroups have multiplied them.
+// Waits until all subgroups have multiplied the last slice. Then stores a product in the shared memory of the slices.
 void share_products(uint first)
 {
     const uint at = own_corner().x * PART_PITCH + own_corner().y / 2;
@@ -185,7 +187,7 @@ void share_products(uint first)
     barrier();
 }
 
-// Returns the lane's numbers of its row m of the product.
+// Returns the four numbers of the product that are in the lane's row m and in its columns.
 vec4 own_products(uint m)
 {
     const uint at = tile_row(m) * PART_PITCH + 2 * lane_n();
@@ -209,8 +211,8 @@ void take_back(inout vec4 s[4]) { s[3] = of_rows[gl_LocalInvocationID.x]; }
 void multiply_scores(inout vec4 s[4]) { multiply_slice(0); }
 void multiply_sums(uint at) { multiply_slice(first_of(at)); }
 
-// The lanes must pass a barrier before they store the next slice. With GRADIENT, it is at the end of this function; otherwise
-// it is in over_row.
+// The lanes must pass a barrier before they store the next slice. With GRADIENT, this barrier is at the end of the function.
+// Without GRADIENT, over_row has the barrier, and the kernel calls over_row after the scores.
 void finish_scores(inout vec4 s[4])
 {
     share_products(0);
@@ -226,7 +228,7 @@ void finish_sums(uint at)
     barrier();
 }
 
-// Returns the largest v, or with `is_sum` the sum of all v, of the lanes that have the same rows.
+// Returns the maximum of v, or with `is_sum` the sum of v, over the lanes that have the same rows.
 vec4 over_row(vec4 v, bool is_sum)
 {
     of_rows[lane_n() * LANES_M + lane_m()] = v;

@@ -1,9 +1,9 @@
 // attention_lanes.glsl - the products of attention_shared.glsl without COOP: each lane multiplies f32 numbers
-// Shared memory has rows of the matrices, not columns, and a lane reads vec4s along a row. A subgroup reads LANES_N rows of the
-// second operand of a product at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in different
-// banks.
-// A row of D4 vec4s needs ACROSS lanes. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a row, and
-// each adds up different columns. Their partial sums are added at the end.
+// Shared memory has rows of the matrices, not columns, and a lane reads vec4s along a row. For a product, the lanes read up to
+// LANES_N rows of the second operand at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in
+// different banks.
+// A row of D4 vec4s needs ACROSS lanes. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a row. Each of
+// these lanes adds up different columns. Their partial sums are added at the end.
 // No subgroup operations: any subgroup size works.
 const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
 const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
@@ -24,20 +24,20 @@ uint swap(uint row)
 void stage(uint t, uint of, uint at) { staged[t] = load(of, at); }
 vec4 staged_numbers(uint t) { return staged[t]; }
 
-// Stores vec4 c of a row of the slice of the first operand, or of the second one (is_b).
+// Stores v as vec4 c of a row of the first operand, or with is_b of the second operand, in the slice.
 void put(bool is_b, uint row, uint c, vec4 v)
 {
     tile[half_at + (c ^ swap(row % (is_b ? LANES_N : LANES_M))) + row * CHUNKS + (is_b ? PART_A : 0)] = v;
 }
 
-// Stores the lane's weights, a vec4 of each of its rows.
+// Stores the lane's weights, one vec4 for each of its rows.
 void put_weights(vec4 w[4])
 {
     const uint at = half_at + lane_m() * CHUNKS + (lane_n() % CHUNKS ^ swap(lane_m()));
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * CHUNKS] = w[m];
 }
 
-// In a sum, each column of the tile belongs to one row of b. Slice i has the rows of b for some of the columns. Returns the
+// In a sum, each column of the tile belongs to one row of b. Slice i has the rows of b for SLICE of the columns. Returns the
 // column that belongs to row `at` of slice i. Rows 4k to 4k + 3 of a slice belong to the four columns of one lane. So the lane
 // stores its 4 weights of a row of the tile as one vec4.
 uint column_of(uint at, uint i)
@@ -54,8 +54,8 @@ void fetch_sums(matrix b, uint column, uint i)
     }
 }
 
-// Stores the staged rows. A load beyond the matrix repeats its last row, which may be infinite. So 0 is stored for each
-// row beyond the matrix.
+// Stores the rows that fetch_sums has loaded. For a row beyond the matrix, fetch_sums has loaded the matrix's last row, which
+// may be infinite. So 0 is stored instead.
 void put_rows(uint column, uint i)
 {
     if (column + COLUMNS > pc.others)
@@ -112,7 +112,7 @@ void multiply_sums(uint at)
     }
 }
 
-// Returns the largest v, or with `is_sum` the sum of all v, of the lanes that have the same rows.
+// Returns the maximum of v, or with `is_sum` the sum of v, over the lanes that have the same rows.
 vec4 over_row(vec4 v, bool is_sum)
 {
     tile[half_at + lane_n() * LANES_M + lane_m()] = v;
@@ -126,7 +126,7 @@ vec4 over_row(vec4 v, bool is_sum)
     return r;
 }
 
-// Adds up the partial sums sum[at ..] of the lanes that have the same vec4s. The first of these lanes gets the result.
+// Adds up the partial sums sum[at ..] of the SHARES lanes that have the same vec4s. The first of these lanes gets the result.
 void gather_sums(uint at)
 {
     if (SHARES == 1) return;

@@ -27,7 +27,8 @@ struct matrix {
     uint of, at, ld, rows;
 };
 
-// Returns the matrix of a head. `head` counts over all samples. For k and v it is a head of k and v: see kv_head().
+// Returns the matrix of a head. `head` counts the heads of all samples. For OF_K and OF_V, it counts the heads of k and v: see
+// kv_head().
 matrix matrix_of(uint of, uint base, uint head, uint rows)
 {
     const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld, heads = of == OF_K || of == OF_V ? pc.kv_heads : pc.heads;

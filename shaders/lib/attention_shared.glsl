@@ -1,21 +1,22 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
-// A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 of them: rows m * LANES_M + lane_m and the
-// columns tile_columns. It also has one vec4 of the sums of each of its rows. This is enough, because LANES_N is at least D4.
+// A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 scores: rows m * LANES_M + lane_m and the
+// columns tile_columns. A lane also has one vec4 of sums for each of its rows. This is enough, because LANES_N is at least D4.
 // Arrays of a lane's rows have 4 elements, and with OWN = 2 the last two are not used.
 // Both products process their operands slice by slice. A slice has SLICE values of the summation index. While the work group
-// multiplies a slice, it loads the next one into registers. It then stores that slice in the other half of shared memory, so
+// multiplies a slice, it loads the next slice into registers. It then stores that slice in the other half of shared memory, so
 // there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
-//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of the lanes with CHUNKS
-//             neighbouring values of lane_n, for 4 columns each, and the rows of b for these columns.
+//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has 4 * CHUNKS columns: those of the lanes with
+//             CHUNKS neighbouring values of lane_n. It has the weights p of these columns, and the rows of b for them.
 // lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
 // The kernel that includes this file defines
-//   void aim(uint step, uint column)              for a product: calls aim_a and aim_b for the tile of columns at `column`.
-//                                                 `step` is the kernel's own number of the product or sum.
-//   void fetch(uint step, uint column, uint i)    loads slice i of its operands: calls fetch_scores or fetch_sums
+//   void aim(uint step, uint column)              `step` is the kernel's own number of a product. For a product of scores,
+//                                                 `aim` calls aim_b for the tile of columns at `column`, and aim_a unless
+//                                                 the kernel has called aim_a before. For sums, `aim` does nothing.
+//   void fetch(uint step, uint column, uint i)    loads slice i of the step's operands: calls fetch_scores or fetch_sums
 // source: Dao, FlashAttention-2, ICLR 2024 (loops, running maximum, weights computed again in the gradients); Volkov & Demmel,
 //         Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles)
 layout(local_size_x_id = 0) in;
@@ -54,7 +55,7 @@ uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // index, in a row o
 const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; if false, the last slice has fewer
 
 // Sets at_a to the start of each row of matrix `a` that the lane loads. This is the row's first vec4, or if slices are WHOLE,
-// the row's vec4 number own_vec4(). `row`: the first row of the tile. The last row of the matrix replaces rows beyond it.
+// the row's vec4 number own_vec4(). `row`: the first row of the tile. The matrix's last row replaces rows beyond the matrix.
 void aim_a(matrix a, uint row)
 {
     const uint at = a.at + (WHOLE ? own_vec4() : 0);
@@ -67,7 +68,7 @@ void aim_b(matrix b, uint column)
     [[unroll]] for (uint t = 0; t < FETCH_B; t++) at_b[t] = at + min(column + item_row(t, CHUNKS), b.rows - 1) * b.ld;
 }
 
-// Loads slice i of a product: vec4s i * CHUNKS .. of the rows that aim_a and aim_b found.
+// Loads slice i of a product of scores: vec4 i * CHUNKS + own_vec4() of each row that aim_a and aim_b found.
 void fetch_scores(uint of_a, uint of_b, uint i)
 {
     const uint from = WHOLE ? i * CHUNKS : min(i * CHUNKS + own_vec4(), D4 - 1);
@@ -77,7 +78,7 @@ void fetch_scores(uint of_a, uint of_b, uint i)
         if (is_item(t, SCORES_B)) stage(FETCH_A + t, of_b, at_b[t] + from);
 }
 
-// Stores the staged slice i of a product. Numbers beyond the end of a row are 0.
+// Stores slice i of a product of scores, which fetch_scores has loaded. Numbers beyond the end of a row are 0.
 void put_scores(uint i)
 {
     const uint c = own_vec4();
@@ -89,16 +90,16 @@ void put_scores(uint i)
     }
 }
 
-// Stores slice i of a sum: the weights w of the lanes whose lane_n belongs to the slice, and the staged rows of the matrix.
+// Stores slice i of a sum: the weights w of the lanes whose lane_n belongs to the slice, and the rows that fetch_sums loaded.
 void put_sums(NUMBERS w[4], uint column, uint i)
 {
     put_rows(column, i);
     if (lane_n() / CHUNKS == i) put_weights(w);
 }
 
-// Computes s[m][n], the products of the lane's rows and columns in the tile of columns that begins at `column`. Before
-// the call, the first slice must be staged. After the call, the first slice of the step `next` is staged, for the tile
-// of columns at `next_column`.
+// Computes s[m][n]: the score of the lane's row m and its column n, in the tile of columns that begins at `column`. Before
+// the call, the first slice must be in registers (fetch). After the call, the first slice of the step `next` is in registers,
+// for the tile of columns at `next_column`.
 void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
 {
     clear_scores(s);
@@ -117,8 +118,8 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Slices are staged before and after the call
-// as in `scores`.
+// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before and after the call, the same slices
+// are in registers as for `scores`.
 void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
     begin_sums();

@@ -1,6 +1,6 @@
-// binary.glsl - functions of two operands and of three. FUNCTION (abi/functions.abi.h) selects one.
-// Functions of three operands are `where` and gradients from dy, a and b.
-// NaN is handled as PyTorch does: if either operand is NaN, minimum and maximum return NaN, and both operands get dy as
+// binary.glsl - functions of two operands and of three operands. FUNCTION (abi/functions.abi.h) selects a function.
+// The functions of three operands are `where`, and gradients that are computed from dy, a and b.
+// NaN is handled as in PyTorch: if either operand is NaN, minimum and maximum return NaN, and both operands get dy as
 // their gradient.
 #include "lib/special.glsl"
 #if OPERANDS == 3
@@ -27,8 +27,8 @@ vec4 binary(vec4 a, vec4 b)
     return QUICK ? quick_binary(a, b) : pow_any(a, b);
 }
 
-// Returns x where b is true, else 0 * x. The function multiplies and does not select, because 0 * x must be NaN for an infinite
-// x or NaN.
+// Returns x where b is true, else 0 * x. The function multiplies and does not select, because 0 * x must be NaN if x is
+// infinite or NaN.
 vec4 times_truth(vec4 x, bvec4 b)
 {
     precise const vec4 y = x * vec4(b);
@@ -46,7 +46,7 @@ vec4 quick_ternary(vec4 dy, vec4 a, vec4 b)
     case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
     case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
     case TERNARY_EQUAL: return times_truth(dy, equal(a, b));
-    default: return mix(dy + a, zero, lessThanEqual(b, zero)); // as UNARY_RELU's gradient in lib/unary.glsl
+    default: return mix(dy + a, zero, lessThanEqual(b, zero)); // the comparison of UNARY_RELU's gradient (lib/unary.glsl)
     }
 }
 

@@ -1,26 +1,27 @@
-// blocks.glsl - a BM x BN tile of C[m][n] = sum_k A[m][k] B[k][n]. One work group computes it in shared memory.
+// blocks.glsl - a BM x BN tile of C[m][n] = sum_k A[m][k] B[k][n]. One work group computes the tile. The operands are in shared
+// memory.
 // The including kernel defines
 //   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
 //                                  that their loads hit the same cache lines.
 //   LINE line_a(uint m, uint k, uint j)   four neighbouring elements of A: row m + j at k .. k + 3 if A_BY_K, else rows
-//                                  m .. m + 3 at k + j. Zero past A's end. A LINE is a vec4, or with COOP the words as they are
-//                                  stored
-//   LINE line_b(uint n, uint k, uint j)   the same for columns of B
-// The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end - 1 in acc. Each lane has TM rows and TN
-// columns in groups of four. tile_row(i) and tile_column(j) are their positions in the tile. With COOP2 the sums stay in a
-// matrix instead: see blocks_coop2.glsl. tile_at(id, M, N) returns the first row and column of tile number id. There are
-// tile_count(M, N) tiles.
+//                                  m .. m + 3 at k + j. Elements past A's end are zero. A LINE is a vec4, or with COOP a uvec4
+//                                  of the words as they are stored.
+//   LINE line_b(uint n, uint k, uint j)   as line_a, with columns of B instead of rows of A
+// The kernel calls multiply(m, n, k, end) for the tile that begins at row m and column n. Then acc has the sums over
+// k .. end - 1. Each lane has TM rows and TN columns, in groups of four. Row i of the lane is row tile_row(i) of the tile, and
+// column j is column tile_column(j). With COOP2 the sums stay in a matrix instead: see blocks_coop2.glsl. tile_at(id, M, N)
+// returns the first row and column of tile number id. There are tile_count(M, N) tiles.
 //
 // An element of A that is read from global memory serves BN columns, and an element of B serves BM rows. An element of A that
-// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies one block
-// of BLOCKS_K k, it loads the next block into registers. It then stores that block in the other half of shared memory, so there
-// is one barrier per block.
+// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies a block of
+// BLOCKS_K k, it loads the next block into registers. It then stores the next block in the other half of shared memory, so
+// there is one barrier per block.
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
 // read neighbouring addresses at the same time. `tile_index` permutes the groups of four rows or columns, depending on k.
-// Without this, the stores of four lanes with the same m would hit one bank.
-// Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds
-// both operands in the cache.
-// No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
+// Without this permutation, the stores of four lanes with the same m would hit one bank.
+// Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. So they read the same parts of
+// both operands, which are then in the cache.
+// Without COOP there are no subgroup operations, so any subgroup size works. Deterministic: k ascends in every element.
 // With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. That file has its own
 // multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
@@ -105,7 +106,7 @@ void multiply_tile(uint half_at)
     }
 }
 
-// Returns rows (or columns) x .. x + 3 of an operand at k .. k + 3. Column j of the result is k + j.
+// Returns rows x .. x + 3 of A, or columns x .. x + 3 of B, at k .. k + 3. Column j of the mat4 has their elements at k + j.
 mat4 block(bool is_a, uint x, uint k)
 {
     mat4 v;
@@ -113,7 +114,7 @@ mat4 block(bool is_a, uint x, uint k)
     return (is_a ? A_BY_K : B_BY_K) ? transpose(v) : v;
 }
 
-// Returns which block of 4 x 4 elements is number i of an operand: (group, k / 4).
+// Returns the position of the i-th block of 4 x 4 elements of an operand: (group, k / 4).
 uvec2 block_of(uint i, uint width, bool by_k)
 {
     return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);

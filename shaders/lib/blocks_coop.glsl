@@ -1,24 +1,24 @@
 // blocks_coop.glsl - multiply() of blocks.glsl with COOP: the tile is f16 in shared memory, and subgroups multiply it with
-// cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32.
+// cooperative matrices (VK_KHR_cooperative_matrix). The sums are f32.
 //
 // Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
-// the load of a matrix is a few wide loads. A LINE (lib/blocks.glsl) of an operand that runs along k is stored as it
-// is. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. One
-// that is stored as f32 is rounded to nearest, ties to even. The SPIR-V module declares this mode of rounding, so that a
-// conversion is one instruction.
+// the load of a matrix is a few wide loads. If an operand runs along k, a LINE (lib/blocks.glsl) has four elements of a row of
+// the tile. Other operands are transposed in registers, in blocks of 4 x 4. An operand that is stored as f16 is copied. An
+// operand that is stored as f32 is rounded to nearest, ties to even. The SPIR-V module declares this rounding mode
+// (lib/rounding.glsl), so one instruction converts a number.
 // With BFLOAT the operands are bf16, and all conversions are integer arithmetic. This source calls the elements of the matrices
 // float16_t, and cmake/bfloat.c changes this type in the SPIR-V module to bf16. So nothing else in the kernel may be float16.
-// Shared memory has one tile. While the subgroups multiply it, the lanes load the next one into registers.
+// Shared memory has one tile. While the subgroups multiply this tile, the lanes load the next tile into registers.
 //
-// A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
+// A tile of C has as many parts as a lane has groups of 4 x 4 sums. Part (i, j) holds one group of every lane. In every part a
 // subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices. So one read of a matrix of
 // A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
 // one part after the other. They use the memory of the tile, which is no longer needed then.
 //
-// Rows of a part are permuted in shared memory (position()). Neighbouring lanes store neighbouring groups of four rows, so
-// without this their rows would be four apart, in the same banks. A row has 16 bytes of padding, which is the alignment that
-// matrices need. So the rows of a matrix start in different banks.
+// Rows of a part are permuted in shared memory (position()). Neighbouring lanes store neighbouring groups of four rows. Without
+// the permutation, the rows that they store at the same time would be four apart, in the same banks. A row has 16 bytes of
+// padding, so the rows of a matrix start in different banks. Matrices need an alignment of 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
 //         memory; SPV_KHR_float_controls: the mode of rounding
 #extension GL_KHR_shader_subgroup_basic : require
@@ -42,7 +42,8 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices of a part: in a row; per subgroup
+// ROW: matrices in a row of a part. EACH: matrices of a subgroup in a part.
+const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS;
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
@@ -52,7 +53,7 @@ const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
 
-// Returns the position of the subgroup's first matrix in a part.
+// Returns the row and the column, in a part, at which the subgroup's first matrix begins.
 uvec2 own_corner()
 {
     const uint across = ROW / EACH_N;
@@ -93,8 +94,8 @@ void finish_sums()
 const uint BLOCKS_A = BM / 4 * K4 / LANES, BLOCKS_B = BN / 4 * K4 / LANES;
 uvec4 staged[4 * (BLOCKS_A + BLOCKS_B)];
 
-// Returns which block of 4 x 4 elements is number i of an operand: (group of four rows, k / 4). Eight neighbouring lanes load
-// neighbouring LINEs.
+// Returns the position of the i-th block of 4 x 4 elements of an operand: (group of four rows of A or columns of B, k / 4).
+// Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k) { return by_k ? uvec2(i / K4, i % K4) : uvec2(i % 8 + i / (8 * K4) * 8, i / 8 % K4); }
 
 void fetch(uint m, uint n, uint k)
@@ -109,14 +110,14 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns 16-bit number `i` (0 or 1) of both words, as one word.
+// Returns a word with two 16-bit numbers: number i (0 or 1) of a, and number i of b.
 #ifdef BFLOAT
 uint pair(uint a, uint b, uint i) { return i == 0 ? a & 0xffffu | b << 16 : a >> 16 | b & 0xffff0000u; }
 #else
 uint pair(uint a, uint b, uint i) { return packFloat2x16(f16vec2(unpackFloat2x16(a)[i], unpackFloat2x16(b)[i])); }
 #endif
 
-// Returns row j of the block that is staged from index `from` on: its four k, as f16.
+// Returns row j of the block that begins at staged[from]: its elements at four k, as f16, or with BFLOAT as bf16.
 uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
 {
     if (rounds && by_k) return narrow(uintBitsToFloat(staged[from + j]), MATRIX_STORAGE);
@@ -125,7 +126,7 @@ uvec2 row_of(uint from, uint j, bool by_k, bool rounds)
     return by_k ? staged[from + j].xy : uvec2(pair(a[j / 2], b[j / 2], j % 2), pair(c[j / 2], d[j / 2], j % 2));
 }
 
-// Stores block i of an operand, which is staged from index `from` on. `at`: index in tile[] at which the operand begins.
+// Stores block i of an operand. The block begins at staged[from]. `at`: index in tile[] at which the operand begins.
 // `lanes`: lanes whose groups of four rows are permuted together.
 void put(uint i, uint from, uint at, uint lanes, bool by_k, bool rounds)
 {

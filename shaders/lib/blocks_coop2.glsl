@@ -1,6 +1,6 @@
 // blocks_coop2.glsl - the part of blocks_coop.glsl for kernels with COOP2. Each subgroup has one matrix of sums, for
-// its whole part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides it into the matrices
-// of the device.
+// its whole part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides this matrix into
+// matrices of the device's sizes.
 //
 // The sums stay in the matrix. The including kernel stores them by coopMatPerElementNV, which calls a function with the row,
 // the column and the value of an element. sum_row() and sum_column() are the position of the element in the work group's tile.
@@ -18,7 +18,7 @@ const uint SHARE_M = A_BY_K ? 1 : 8, SHARE_N = B_BY_K ? 1 : 8; // lanes whose gr
 shared uvec2 tile[(BM + BN) * PITCH]; // A [m][k / 4] and then B [n][k / 4]
 coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
 
-// Returns the subgroup's first row and column in shared memory.
+// Returns the first row of A and the first column of B, in shared memory, that the subgroup multiplies.
 uvec2 own_corner() { return uvec2(gl_SubgroupID / ACROSS * OWN_M, gl_SubgroupID % ACROSS * OWN_N); }
 
 // Returns the row of an operand that is stored as row `at` in shared memory, if the groups of `lanes` lanes are permuted

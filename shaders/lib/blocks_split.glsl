@@ -2,35 +2,37 @@
 // of f16. An operand x is split into two f16, whose sum has 22 bits of x:
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     (low_a low_b is left out)
 // The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k. After this,
-// the largest finite magnitude of the tile's rows of A, and that of its columns of B, are in [2^14, 2^15). The sums
-// over these k are scaled back before they are added to the f32 sums of the tile.
+// the largest finite magnitude of the tile's rows of A is in [2^14, 2^15), and so is that of its columns of B. (If all
+// magnitudes of an operand are below 2^-112, its scale is 2^126, and the largest stays below 2^14.) The sums over these k
+// are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
 // operands among the same BLOCKS_SPLIT_K k of the tile.
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: for each operand, high + low differs from x by at most 2^-23 |x|, and |low_a low_b| <= 2^-22 |a b|. The
-// second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes them to zero,
-// 2^-27 replaces 2^-38.) So an element that is 2^38 times smaller than the largest one of the tile's operand may be lost,
-// whatever its row is.
+// second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes such f16 to
+// zero, 2^-27 replaces 2^-38.) So an element may be lost if it is 2^38 times smaller than the largest element of the tile's
+// operand, even if the largest element is in another row.
 //
-// A NaN or an infinity makes every result that it touches a NaN or an infinity, as in f32. Other results do not depend on it.
-// An infinity may become a NaN, because its low part is a NaN.
+// A NaN or an infinity makes each result that depends on it a NaN or an infinity, as in f32. It does not change other results.
+// A result that is an infinity in f32 may be a NaN here, because the low part of an infinity is a NaN.
 //
 // A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane
-// stages blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next one and find
-// its largest magnitudes. So there are no more barriers for a tile than without SPLIT.
+// loads blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next tile and find
+// the largest magnitudes of the next tile. So there are no more barriers for a tile than without SPLIT.
 // Deterministic: a maximum does not depend on the order.
 // source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
 //         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 //         performance, IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
-const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4; // groups of four k in a tile; A's blocks of 4 x 4 elements
+// SPLIT_K4: groups of four k in a tile. ALL_A: blocks of 4 x 4 elements of A.
+const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4;
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
-shared uint largest[4]; // largest finite magnitudes of A and B, as bit patterns times 2; tiles use two pairs alternately
+shared uint largest[4]; // two pairs, for alternate tiles: largest finite magnitudes of A and of B, as bit patterns times 2
 
-// Returns which block of 4 x 4 elements is number i of an operand: (group of four rows, k / 4). Eight neighbouring lanes load
-// neighbouring LINEs.
+// Returns the position of the i-th block of 4 x 4 elements of an operand: (group of four rows of A or columns of B, k / 4).
+// Eight neighbouring lanes load neighbouring LINEs.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);
@@ -75,12 +77,12 @@ void find_largest(uint at)
 // Returns 2^e. -126 <= e <= 127.
 float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 
-// Returns the exponent s of the scale 2^s for operands. `twice` is the bit pattern of their largest magnitude, times 2.
+// Returns the exponent s of the scale 2^s of an operand. `twice` is the bit pattern of its largest finite magnitude, times 2.
 // -113 <= s <= 126, so that both 2^s and 2^-s are normal f32.
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
 // Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. The function does
-// not compute f32(f16(x)), because a compiler may replace it by x. A NaN may become any number.
+// not compute f32(f16(x)), because a compiler may replace that expression by x. A NaN may become any number.
 vec4 rounded(vec4 x)
 {
     const uvec4 u = floatBitsToUint(x);

@@ -1,10 +1,11 @@
 // channel_sums.glsl - sums of one block of a batch-last channel, by all lanes of a work group: see abi/batch_norm.abi.h
 // The including file declares x4, and includes lanes.glsl, channels.glsl and, with SUMS or DX, channel_gradient.glsl.
-//   block_statistics    (count, mean, sum of squares about that mean) of the real rows
-//   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real rows
+//   block_statistics    (count, mean, sum of squares about the mean) of the real samples
+//   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real samples
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
-// The mean is computed first, and then the squares about it, while the block is still in the cache. So no large numbers
-// are subtracted from each other. The rounding error of the mean is removed from both results.
+// A first loop over the block computes the mean. A second loop computes the squares about the mean, while the block is still
+// in the cache. So no large sums are subtracted from each other. The rounding error of the mean is removed from the mean and
+// from the sum of squares.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 float sum4(vec4 v)
 {

@@ -1,8 +1,9 @@
 // channels.glsl - finds which elements of a batch-last channel are real samples and which are padding: see abi/batch_norm.abi.h
 //   uint column = column_of(first + lane);
 //   for (uint i = first + lane; i < end; i += lanes, column = next_column(column)) ... is_real(column, rows) ...
-// The loop updates the column by addition. A division in each iteration would cost more than the rest of the iteration, and
-// llvmpipe does not hoist divisions out of loops.
+// The column of vec4 i is i % period4: the vec4 has samples 4 * column .. 4 * column + 3. The loop updates the column by
+// addition. A division in each iteration would cost more than the rest of the iteration, and llvmpipe does not hoist divisions
+// out of loops.
 uint period4 = pc.period4, step_columns = gl_WorkGroupSize.x % period4;
 
 uint column_of(uint i)
@@ -23,7 +24,7 @@ bvec4 is_real(uint column, uint rows)
     return lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(rows));
 }
 
-// Returns the number of real elements in the first i vec4s of a channel.
+// Returns the number of real samples in the first i vec4s of a channel, over all positions.
 uint real_before(uint i, uint rows)
 {
     return i / period4 * rows + min(4 * (i % period4), rows);

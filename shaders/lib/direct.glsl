@@ -1,5 +1,5 @@
-// direct.glsl - weights in registers, shared by conv/direct.comp and conv/fused_max_pool.comp
-// The subgroup's lanes hold the ROWS * K weights of a tile; subgroupShuffle passes them between lanes.
+// direct.glsl - the products of conv/direct.comp and conv/fused_max_pool.comp, with weights in registers
+// The subgroup's lanes hold the ROWS * K weights of a tile. subgroupShuffle passes weights between lanes.
 // product() computes one vec4 of the output: bias plus a sum of K products.
 // The including shader provides: strip.glsl; LANES, ROWS, BIAS; the bindings w_in and bias_in; a push block with the members
 // rows, dst_group, w_base, w_group, w_row, w_depth, w_tap_h, w_tap_w, bias_base and zero.
@@ -21,8 +21,8 @@ void load_weights(uint group, uint row)
                        : 0.0;
 }
 
-// Returns output channel row + m of this lane's pixel. It uses the inputs that load_taps has loaded. m must be a constant after
-// unrolling. `zero`: see conv/tile.comp.
+// Returns this lane's vec4 of output channel row + m. The function uses the inputs that load_taps has loaded. m must be a
+// constant after unrolling. `zero`: see conv/tile.comp.
 vec4 product(uint m, uint zero)
 {
     vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);

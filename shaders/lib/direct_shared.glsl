@@ -21,9 +21,9 @@ layout(constant_id = DIRECT_TILES_WIDTH) const uint WIDTH = 1;
 
 const uint BLOCKS = LANES / ACROSS;
 const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4; // floats from block to block; loads of 4 rows are aligned
-const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4); // floats from tap to tap; neighbours are in different banks
+const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4); // floats from tap to tap; neighbouring taps are in different banks
 const int OUTSIDE = -0x7fffffff - 1;                       // a row that is outside the image for every pixel
-shared ivec4 tap_at[CHUNK]; // for pixel 0: index in x (in vec4s), row and column; index in w
+shared ivec4 tap_at[CHUNK]; // .x: index in x (in vec4s), .y: row, .z: column, all three for pixel 0; .w: index in w
 shared float weights[CHUNK * PITCH], biases[BLOCKS * STRIDE];
 vec4 sum[ROWS];
 
@@ -42,7 +42,7 @@ void load_biases()
                                 min(first_channel(i / STRIDE) + i % STRIDE, pc.rows - 1)];
 }
 
-// Loads taps first .. first + CHUNK - 1 and their weights. All lanes must call it.
+// Loads taps first .. first + CHUNK - 1 and their weights. All lanes must call this function.
 void load_chunk(uint first)
 {
     barrier(); // all lanes have used the previous chunk
@@ -67,8 +67,7 @@ void start_sums()
     [[unroll]] for (uint m = 0; m < ROWS; m++) sum[m] = vec4(BIAS ? biases[block_of_lane() * STRIDE + m] : 0.0);
 }
 
-// Returns the vec4 of x that tap i of the chunk reads. h, v and `at`: the row, the column and the index in x that a tap
-// with offset 0 reads.
+// Returns the vec4 of x that tap i of the chunk reads. A tap with offset 0 would read row h and column v, at index `at` in x.
 vec4 load_tap(uint i, int at, int h, int v)
 {
     const ivec4 tap = tap_at[i];

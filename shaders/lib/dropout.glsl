@@ -1,5 +1,5 @@
-// dropout.glsl - the random numbers of a dropout (elementwise/dropout.comp), and its masked values. The includer has the push
-// constants threshold, scale and salt, and defines DROPOUT_STEP, the binding of the step state.
+// dropout.glsl - the random numbers of a dropout (elementwise/dropout.comp), and the function that applies them. The includer
+// has the push constants threshold, scale and salt, and defines DROPOUT_STEP, the binding of the step state.
 #include "abi/step.abi.h"
 #include "lib/philox.glsl"
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
@@ -20,7 +20,7 @@ uvec4 words(uint e4)
     return philox4x32(uvec4(e4, draw, salt, 3u), key);
 }
 
-// Returns four elements with the random numbers w after the dropout.
+// Returns the four elements of v after the dropout. w: their random numbers.
 vec4 dropped(vec4 v, uvec4 w)
 {
     return mix(vec4(0.0), v * scale, greaterThanEqual(w, uvec4(threshold)));

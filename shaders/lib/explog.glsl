@@ -1,13 +1,13 @@
 // explog.glsl - exp and log with an error of about one unit in the last place. A driver's own exp(x) may err by
 // 3 + 2|x| units (Vulkan 1.3, "Precision of individual operations"). In a loss, such an error would be a bias and not noise.
-//   exp_1ulp(x)     for x <= 0 or NaN; the result is 0 if x < -87
+//   exp_1ulp(x)     for x <= 88 or NaN; the result is 0 if x < -87
 //   log_1ulp(x)     for x >= 2^-126 or NaN
 //   log1p_1ulp(x)   for x >= 0 or NaN
 // exp: x = n ln 2 + r, |r| <= ln 2 / 2, then the series of e^r. n ln 2 is computed as a sum of two parts, and the first
 // part is exact (W. J. Cody & W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6).
 // log: x = 2^e * m, sqrt(1/2) <= m < sqrt 2, then the series of 2 artanh((m-1) / (m+1)) = log m.
-// log1p: 1 + x is rounded, and the result is corrected by the rounding error (W. Kahan, in HP-15C Advanced Functions Handbook,
-// 1982, appendix).
+// log1p: 1 + x is rounded, and the logarithm of the rounded sum is corrected by the rounding error (W. Kahan, in HP-15C
+// Advanced Functions Handbook, 1982, appendix).
 const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
 #define INFINITE uintBitsToFloat(0x7f800000u)
 

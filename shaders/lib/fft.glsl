@@ -1,16 +1,16 @@
 // fft.glsl - the discrete Fourier transform of T complex numbers in registers, four samples at a time. T is 8
 // or 13 to 16.
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
-// For T times the inverse, call it with real and imaginary parts exchanged.
+// For T times the inverse, call fft() with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
-// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965).
-//          For 8 and 16 points, with T = 4 * (T/4).
+// sources: For 8 and 16 points: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with
+//          T = 4 * (T/4).
 //          For 14 and 15 points: I. J. Good, The Interaction Algorithm and Practical Fourier Analysis (1958), with T = 2 * 7
 //          and T = 3 * 5. This method needs no twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
-// T slots hold the X of a real x. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and
-// fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.
+// The transform X of a real x is stored as T real numbers, in slots 0 .. T - 1. Slot 0 is X[0]. For even T, slot 1 is X[T/2].
+// Slots fft_slot(u) and fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.
 const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
 uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
 // Number of stored frequencies of the columns of real numbers (fft_columns.comp).
@@ -56,8 +56,8 @@ const float FFT_COS13[7] = { 1, 0.88545602565320991, 0.56806474673115592, 0.1205
 const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.99270887409805397,
                              0.93501624268541483, 0.66312265824079519, 0.23931566428755768 };
 
-// Defines `name`, the transform of N complex numbers r[], i[] for odd N. x[b] and x[N-b] have the same cosines, and
-// sines of opposite sign.
+// Defines `name`, the transform of N complex numbers for odd N. r[] has their real parts, and i[] has their imaginary parts. In
+// each sum, elements b and N - b have the same cosine, and sines of opposite sign.
 #define FFT_SUM1(x) x[0]
 #define FFT_SUM2(x) (x[0] + x[1])
 #define FFT_SUM3(x) (x[0] + x[1] + x[2])
@@ -146,7 +146,7 @@ void fft(inout vec4 re[T], inout vec4 im[T])
         fft15(re, im);
         return;
     }
-    vec4 yr[T], yi[T]; // [4 * b + k1]: transform of x[b + FFT_STEP * a] over a, times its twiddle factor
+    vec4 yr[T], yi[T]; // [4 * b + k]: element k of the transform of x[b + FFT_STEP * a] over a, times its twiddle factor
     [[unroll]] for (uint b = 0; b < FFT_STEP; b++) {
         vec4 r0 = re[b], r1 = re[b + FFT_STEP], r2 = re[b + 2 * FFT_STEP], r3 = re[b + 3 * FFT_STEP];
         vec4 i0 = im[b], i1 = im[b + FFT_STEP], i2 = im[b + 2 * FFT_STEP], i3 = im[b + 3 * FFT_STEP];

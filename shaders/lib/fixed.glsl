@@ -40,7 +40,7 @@ float fixed_complement(uvec2 q)
     return uintBitsToFloat((uint(top + 63 - 1) << 23) + keep + (up ? 1u : 0u)); // keep's leading one adds 1 to the exponent
 }
 
-// Returns NAdam's momentum b * (1 - p / 2).
+// Returns NAdam's momentum b * (1 - p / 2), with b = beta1 and p = 0.96^(momentum_decay * t).
 uvec2 fixed_momentum(uvec2 b, uvec2 p)
 {
     const uvec2 half_p = uvec2(p.x >> 1 | p.y << 31, p.y >> 1);

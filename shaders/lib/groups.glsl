@@ -1,5 +1,5 @@
-// groups.glsl - finds the parameter group of a vec4 of the range. The push block of the including shader has the member
-// `block`. See abi/update.abi.h.
+// groups.glsl - finds the parameter group of vec4 i of the dispatch's range of parameters: see abi/update.abi.h. The push block
+// of the including shader has the member `block`.
 layout(constant_id = UPDATE_SPEC_GROUPS) const bool GROUPS = false;
 layout(binding = UPDATE_GROUPS, std430) readonly buffer Groups { vec2 groups[]; };
 

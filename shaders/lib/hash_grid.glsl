@@ -8,12 +8,11 @@ const uint CORNERS = 1u << DIMS, QUADS = (FEATURES + 3) / 4, MAX_QUADS = 2;
 VKT_IN4(HASH_GRID_X, x4);
 layout(binding = HASH_GRID_LEVEL, std430) readonly buffer Levels { uvec4 level_of[]; };
 
-// The cells of four points. For each dimension (up to three): the cell's lower corner, the point's fraction inside the cell,
-// and whether the point is inside the grid.
+// The cells of four points, for each dimension (up to three).
 struct Cells {
-    uvec4 corner[3];
-    vec4 fraction[3];
-    bvec4 inside[3];
+    uvec4 corner[3];  // lower corner of the cell
+    vec4 fraction[3]; // position of the point in the cell, from 0 to 1
+    bvec4 inside[3];  // true if this coordinate of the point is inside the grid
 };
 
 Cells cells_of(uint i, uint resolution)
@@ -32,15 +31,15 @@ Cells cells_of(uint i, uint resolution)
     return c;
 }
 
-// Returns the index in the table of the first feature of corner k of point j. level.z is the level's first entry. pc.first is
-// the first entry of the dispatch's first level, which is at table_base.
+// Returns the index, in the table's binding, of the first feature of corner k of point j. level.z is the level's first entry.
+// pc.first is the first entry of the dispatch's first level. The features of entry pc.first begin at index pc.table_base.
 uint index_of(Cells c, uint j, uint k, uvec4 level)
 {
     const uvec3 corner = uvec3(c.corner[0][j] + (k & 1u), c.corner[1][j] + (k >> 1 & 1u), c.corner[2][j] + (k >> 2));
     return pc.table_base + (level.z - pc.first + vkt_hash_grid_entry(corner, level)) * FEATURES;
 }
 
-// Returns the interpolation weight of corner k along dimension d.
+// Returns the interpolation weight of corner k of point j along dimension d.
 float share_along(Cells c, uint j, uint k, uint d)
 {
     return (k >> d & 1u) != 0 ? c.fraction[d][j] : 1.0 - c.fraction[d][j];

@@ -1,7 +1,7 @@
 // lanes.glsl - sums, maxima and best pairs over all lanes of a work group. Every lane gets the result.
 // A work group is one full subgroup or several. On CPUs it is one subgroup, which is one vector of the CPU. Each
 // subgroup reduces by shuffles. Then every lane combines the subgroups' results from shared memory, first to last. The
-// number of subgroups is known when the pipeline is made, so unused code is removed.
+// number of subgroups is a constant of the pipeline. If it is 1, the driver removes the code that uses shared memory.
 // Deterministic: the order depends only on the number of lanes and on the subgroup size.
 // All lanes of the work group must call these functions together.
 // source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles instead of shared memory within a subgroup
@@ -10,7 +10,7 @@ layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
 const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;
 shared uvec2 subgroup_result[SUBGROUPS_MAX];
 
-// Stores the value of each subgroup's first lane in shared memory. Call barrier() before the next call.
+// Stores the value of each subgroup's first lane in shared memory. The caller must call barrier() after it has read the values.
 void show_subgroups(uvec2 v)
 {
     if (gl_SubgroupInvocationID == 0) subgroup_result[gl_SubgroupID] = v;

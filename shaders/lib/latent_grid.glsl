@@ -11,10 +11,10 @@ struct Cells {
     vec4 fraction;
 };
 
-// Returns the cells around four texels of the image. The grid has `cells` cells along the axis.
+// Returns the cells around four texels along one axis. The grid has `cells` cells along this axis.
 Cells cells_of(uvec4 texel, uint cells)
 {
-    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // 2 SCALE * (the point + 1)
+    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // at = 2 SCALE * (the point + 1)
     Cells c;
     c.first = max(next, uvec4(1)) - 1;
     c.second = min(next, uvec4(cells - 1));

@@ -1,15 +1,15 @@
 // load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
 // (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
-// compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does.
-// packHalf2x16 is not used, because it may round in either direction. With COOP, the hardware converts to f16, in the mode that
-// lib/rounding.glsl declares.
-//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel has two variants: one reads a texel buffer, the
-//                              other one a storage buffer. On CPU drivers only the texel variant avoids a loop over lanes. On
-//                              GPUs both are equally fast. The index must be inside the binding, because the two variants
-//                              return different values for an index outside.
+// compiler keeps one path. Widening is exact, but a device may change subnormal f16 values to 0. Narrowing rounds to nearest,
+// ties to even, as base/half.c does. packHalf2x16 is not used, because it may round in either direction. With COOP, the
+// hardware converts to f16, in the mode that lib/rounding.glsl declares.
+//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel may have a texel variant, which reads a texel
+//                              buffer instead of a storage buffer. Texel variants are for CPU drivers: these load from a
+//                              storage buffer in a loop over lanes, but not from a texel buffer. The index must be inside the
+//                              binding, because the two variants return different values for an index outside.
 //   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant the word is a component of a
 //                              texel.
-//   VKT_IN1(binding, name)     LOAD1(name, i) reads float i in the same way. The binding stores f32.
+//   VKT_IN1(binding, name)     LOAD1(name, i) reads float i of a binding that stores f32
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
 //   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
@@ -18,8 +18,8 @@
 // A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
 // lane, so fewer words are faster.
 #include "abi/storage.abi.h"
-// MATRIX_STORAGE: how the operands of cooperative matrices are stored in shared memory. With BFLOAT there is no float16 in this
-// file: see cmake/bfloat.c.
+// MATRIX_STORAGE: how the operands of cooperative matrices are stored in shared memory. With BFLOAT, this file does not use
+// float16, because cmake/bfloat.c changes the type float16 of the module to bfloat16.
 #ifdef BFLOAT
 #define MATRIX_STORAGE STORAGE_BF16
 #else
@@ -50,7 +50,8 @@ uvec2 narrow(vec4 v, uint kind)
     uvec4 h;
     if (kind == STORAGE_F16) {
         h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; rounding may carry into the exponent
-        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats in [0.5,1) are 2^-24 apart
+        // Subnormal f16 values are multiples of 2^-24. Floats in [0.5,1) are multiples of 2^-24 too, so this addition rounds.
+        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u;
         h = mix(h, tiny, lessThan(m, uvec4(113u << 23)));
         h = mix(h, uvec4(0x7c00u), greaterThanEqual(m, uvec4(143u << 23)));
         h = mix(h, 0x7e00u | (m >> 13 & 0x3ffu), nan) | (u >> 16 & 0x8000u);

@@ -10,7 +10,7 @@ vec4 sign_of(vec4 d) // 0 for 0, NaN for NaN
     return mix(mix(d, vec4(-1.0), lessThan(d, vec4(0.0))), vec4(1.0), greaterThan(d, vec4(0.0)));
 }
 
-// Returns log p as in torch's binary_cross_entropy: at least -100. A value that a device may flush to 0 counts as 0.
+// Returns log p, at least -100, as in torch's binary_cross_entropy. A subnormal p counts as 0, because a device may flush it.
 vec4 log_of_probability(vec4 p)
 {
     return mix(log_1ulp(p), vec4(-100.0), lessThan(p, vec4(1.17549435e-38)));
@@ -69,7 +69,7 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
     if (KIND == LOSS_L1) return sign_of(d);
     if (KIND == LOSS_SMOOTH_L1) return mix(sign_of(d), d / pc.beta, lessThan(abs(d), vec4(pc.beta)));
     if (KIND == LOSS_HUBER) return mix(pc.beta * sign_of(d), d, lessThan(abs(d), vec4(pc.beta)));
-    if (KIND == LOSS_RELATIVE) return 2.0 * d / (y * y + pc.beta); // by definition of this loss, the divisor is a constant
+    if (KIND == LOSS_RELATIVE) return 2.0 * d / (y * y + pc.beta); // by definition, the divisor counts as a constant
     if (KIND == LOSS_BCE) return only_probabilities(y, d / max(y * (1.0 - y), 1e-12));
     if (KIND == LOSS_LOGITS) return (1.0 - t) * sigmoid(y) - weight * t * sigmoid(-y);
     return KIND == LOSS_KL_LOG ? -exp_of_log(t) : -t;
@@ -77,8 +77,8 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
-// Returns the weights of the four elements of vec4 i. If the batch is last, all four belong to one feature. Otherwise they
-// belong to four consecutive features; the first feature of the next row follows the last feature.
+// Returns the weights of the four elements of vec4 i. In a batch-last tensor, the four elements belong to one feature. In a
+// row-major tensor they belong to consecutive features; the first feature of the next row follows the last one of a row.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

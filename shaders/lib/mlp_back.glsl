@@ -47,8 +47,9 @@ VEC samples(const uint l, const bool dy, uint r, uint n)
     return AGAIN(act, tile_at(n / ROW) + ((dy ? dy_row(l) : h_row(max(l, 2) - 1)) + r) * ROW + n % ROW);
 }
 
-// Adds a b^T, summed over the block's samples, to the PART of layer l. With `first` it stores this sum instead. One of
-// a and b is dy[l]. The other is h[l-1] with a row of ones below it, which gives the gradient of the bias.
+// Adds the gradients of layer l, summed over the block's samples, to PART. With `first` it stores these sums instead. The sums
+// are the matrix dy[l] h[l-1]^T, where h[l-1] has a row of ones below it for the gradient of the bias. If b_dy is true, the
+// factor dy[l] is in b[] and h[l-1] is in a[], and PART gets the transpose. Otherwise dy[l] is in a[] and h[l-1] is in b[].
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), N = TILES * ROW;

@@ -1,18 +1,19 @@
 // mlp_coop.glsl - the part of mlp_shared.comp for kernels with COOP. Subgroups multiply cooperative matrices of f16
-// (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Bias, loss and gradients are
-// f32.
-//   Widths are padded to whole matrices. All padding is 0. Weights and x are stored with zeros as padding, so the
-//   padding of products is 0 as well.
+// (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Biases, the loss and the
+// gradients of the parameters are f32.
+//   Widths are padded to whole matrices. The padding of weights, biases and x is 0, so the padding of products is 0 as well.
 //   Shared memory has four parts, in uvec2s (four f16 or two f32):
-//     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples
+//     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples. With FORWARD
+//                                 this part does not exist
 //     input   [sample][feature]   the left factor of the next product, which sums over features
-//     bias    of the layer
-//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup stores a
-//                                 matrix of sums here, because only the driver knows which lane holds which element
-//   In these layouts the summation index of every product is contiguous in both factors. So the load of a matrix is a few wide
+//     bias    [output]            the bias of the layer
+//     stage   [output][input]     the weights of the layer. After a product, and in a weight gradient, each subgroup stores its
+//                                 sums here, and its lanes load them again. The lanes cannot use the sums of a cooperative
+//                                 matrix directly, because only the driver knows which lane holds which element
+//   In these layouts the summation index of every product is contiguous in both factors. So a matrix is loaded by a few wide
 //   loads.
-//   With MSE, dy[LAYERS] is the gradient of the scaled loss. If it overflows in f16, no gradient is finite, and the step is
-//   skipped. Samples that are not real have x = 0 and dy = 0.
+//   With MSE, dy[LAYERS] is the gradient of the scaled loss. If an element overflows in f16, some gradients are not finite, and
+//   the step is skipped. Samples that are not real have x = 0 and dy = 0.
 // source: GLSL_KHR_cooperative_matrix; Mueller et al. (2021), section 3.4: networks in shared memory, by matrices of f16
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -28,7 +29,7 @@ const uint LARGER = COOP_M > COOP_N ? COOP_M : COOP_N, UNIT = LARGER > COOP_K ? 
 const uint P0 = (W0 + UNIT - 1) / UNIT * UNIT, P1 = (W1 + UNIT - 1) / UNIT * UNIT, P2 = (W2 + UNIT - 1) / UNIT * UNIT,
            P3 = (W3 + UNIT - 1) / UNIT * UNIT, P4 = (W4 + UNIT - 1) / UNIT * UNIT; // padded widths
 const uint P01 = P0 > P1 ? P0 : P1, P23 = P2 > P3 ? P2 : P3, P0123 = P01 > P23 ? P01 : P23, WIDEST = P0123 > P4 ? P0123 : P4;
-// A row has 16 bytes of padding, which is the alignment that matrices need. So rows begin in different banks.
+// A row has 16 bytes of padding, so that rows begin in different banks. Matrices need an alignment of 16 bytes.
 const uint ACT_PITCH = SAMPLES / 4 + 2, INPUT_PITCH = WIDEST / 4 + 2, SUMS_PITCH = (COOP_N + 4) / 2;
 #ifdef FORWARD
 const uint INPUT = 0;
@@ -37,12 +38,12 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN rows of matrices: rows run along the outputs, and each has COOP_M samples. A subgroup has
-// every STEP-th matrix of one row, at most OWN. So one read of a matrix of `input` serves all matrices of the subgroup.
+// The sums of a product are DOWN rows of matrices. A row has COOP_M samples and all outputs. A subgroup computes at most OWN
+// matrices of one row: every STEP-th one. These matrices have the same samples, so one load of a matrix of `input` serves all.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
-// A lane gets blocks of 4 x 4 sums. If there is room, several matrices go through shared memory at once, so that more lanes
-// get a block.
-const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH; // blocks and uvec2s of a matrix
+// A lane gets blocks of 4 x 4 sums. A matrix has BLOCKS blocks, and SUMS uvec2s in `stage`. If `stage` is large enough, several
+// matrices go through it at once, so that more lanes get a block.
+const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH;
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
 const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN];
@@ -78,7 +79,7 @@ void load_x()
 }
 
 #ifndef FORWARD
-// Returns the target t of output o, or dy with GRAD.
+// Returns the target of output o (with GRAD: dy) for the four samples of vec4 `column` of the block.
 vec4 load_t(uint o, uint column) { return LOAD4(t_in, min(o, width(LAYERS) - 1) * pc.pitch + loaded(column)); }
 #endif
 
@@ -96,7 +97,7 @@ void load_dy()
 }
 #endif
 
-// Copies a matrix of PACKED, N numbers in each of M rows, to stage.
+// Copies a matrix of PACKED to `stage`. The matrix has M rows of N numbers.
 void stage(const uint M, const uint N, const uint padded_m, const uint padded_n, uint at)
 {
     const uint Q = (N + 3) / 4, P = padded_n / 4;
@@ -108,12 +109,12 @@ void stage(const uint M, const uint N, const uint padded_m, const uint padded_n,
 }
 
 uint own_sample() { return gl_SubgroupID % DOWN * COOP_M; }
-// Returns the first output of the subgroup's matrix i. It may be past the outputs.
+// Returns the first output of the subgroup's matrix i. The result may be past the last output.
 uint own_output(uint i) { return (gl_SubgroupID / DOWN + i * STEP) * COOP_N; }
 uint own(uint M) { return (M / COOP_N + STEP - 1) / STEP; }
 
-// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]; K and M are padded. A subgroup that
-// has no matrix i computes the last matrix again. So no barrier and no product is in a branch.
+// Computes the subgroup's matrices of out[n][o] = sum over k of input[n][k] stage[o][k]. K and M are padded. A subgroup that
+// has no matrix i computes the last matrix of its row again, so that no product is in a branch.
 void multiply(const uint K, const uint M)
 {
     const uint pitch = K / 4 + 2;
@@ -134,10 +135,10 @@ void multiply(const uint K, const uint M)
 vec2 floats(uint i) { return uintBitsToFloat(memory[i]); }
 uint sums_at() { return WEIGHTS + gl_SubgroupID * AT_ONCE * SUMS; } // index of the subgroup's sums in memory[]
 
-// The sums of a product become a hidden layer, the network's output, or a gradient with respect to a hidden layer.
+// The values of the parameter `what` of finish().
 const uint HIDDEN = 0, LAST = 1, BACK = 2;
 
-// Returns which of four f16 numbers are not above 0.
+// Returns which of four f16 numbers are at most 0.
 bvec4 is_off(uvec2 h)
 {
     return bvec4(lessThanEqual(unpackFloat2x16(h.x), f16vec2(0.0)), lessThanEqual(unpackFloat2x16(h.y), f16vec2(0.0)));
@@ -176,8 +177,8 @@ void finish(const uint what, const uint l, uint f, uint column, vec4 v[4])
             result_put((f + c) * pc.pitch + first_column + column, v[c]);
 }
 
-// Gives the sums to the subgroup's lanes: each has blocks of four samples of four features. All subgroups reach the same
-// barriers, because llvmpipe's results are wrong if only some of them are at a subgroupBarrier.
+// Distributes the sums over the subgroup's lanes, and completes and stores them. A lane gets blocks of four samples of four
+// features. All subgroups reach each subgroupBarrier. If only some subgroups did, llvmpipe's results would be wrong.
 void finish_all(const uint what, const uint l)
 {
     const uint count = own(padded(l));
@@ -231,8 +232,8 @@ void add_to_part(uint at, float v, bool first)
     part[at] = first ? v : part[at] + v;
 }
 
-// Adds dy[l] h[l-1]^T, summed over the block's samples, and the sum of dy[l] to the PART of layer l. With `first` it stores
-// these sums instead. Begins with a barrier.
+// Adds the gradients of layer l to PART: for the weights dy[l] h[l-1]^T, for the bias dy[l], both summed over the block's
+// samples. With `first` it stores these sums instead. Begins with a barrier.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), to = gl_WorkGroupID.x * pc.part + part_at(l);

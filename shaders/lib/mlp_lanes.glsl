@@ -8,7 +8,7 @@ vec4 sums[MAX_OUTPUTS];
 // Returns the index in act[] of the first row of h[l] or dy[l].
 uint act_at(uint l) { return ((l > 0 ? W0 : 0) + (l > 1 ? W1 : 0) + (l > 2 ? W2 : 0) + (l > 3 ? W3 : 0)) * ROW; }
 
-// A lane computes outputs(M) outputs, from first_output(M) on, of the samples of vec4 lane % COLUMNS.
+// A lane computes outputs(M) of the M outputs, from first_output(M) on, for the four samples of vec4 lane % COLUMNS.
 uint outputs(uint M) { return M > MLP_SHARED_LANES / COLUMNS * 2 ? 4 : 2; }
 uint first_output(uint M) { return lane / COLUMNS * outputs(M); }
 
@@ -27,8 +27,8 @@ void load_dy()
 }
 #endif
 
-// Adds to sums[] the products with N rows of the matrix in stage[]. A row has Q vec4s. w_at: index of the lane's first weight.
-// in_at: index of the lane's vec4 of the first row of the other factor.
+// Adds to sums[] the products of N rows of the matrix in stage[] with N rows of act[]. A row of the matrix has Q vec4s. w_at:
+// index of the lane's first two weights in stage[]. in_at: index of the lane's first vec4 in act[].
 void multiply(const uint N, const uint M, const uint Q, uint w_at, uint in_at)
 {
     [[unroll]] for (uint k = 0; k < N; k++) {
@@ -54,8 +54,8 @@ void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
     [[dont_unroll]] for (uint i = 0; i < n % UNROLL; i++) multiply(1, M, Q, w_at + 2 * i * Q, in_at + i * ROW);
 }
 
-// Adds to sums[] the product of the matrix (K rows, M columns) at `at` with the rows of act[] from `from` on. Begins with a
-// barrier.
+// Adds to sums[] the products of a matrix of PACKED with K rows of act[]. The matrix begins at index `at` and has K rows of M
+// numbers. The rows of act[] begin at index `from`. Begins with a barrier.
 void product(const uint K, const uint M, uint at, uint from)
 {
     const uint Q = (M + 3) / 4, slice = min(STAGE / Q, K);
@@ -72,7 +72,7 @@ void product(const uint K, const uint M, uint at, uint from)
     }
 }
 
-// Writes sums[i], output o of the last layer: y or, with MSE, dy.
+// Completes output o of the last layer, whose sum is sums[i]. Writes y, or with MSE dy.
 void finish(uint o, uint i)
 {
     const uint column = lane % COLUMNS;

@@ -20,7 +20,7 @@ void add_to_part(uint at, float v, bool first)
     part[at] = v;
 }
 
-// Adds to c[i][j] the product of 4 samples of rows i and j. The rows are at indices d_at[i] and h_at[j] of act[].
+// Adds to c[i][j] the dot product of the vec4s of act[] at indices d_at[i] and h_at[j]. A vec4 has four samples of one row.
 void tile(inout vec4 c[4], uvec4 d_at, uvec4 h_at)
 {
     const vec4 h0 = act[h_at[0]], h1 = act[h_at[1]], h2 = act[h_at[2]], h3 = act[h_at[3]];
@@ -30,9 +30,9 @@ void tile(inout vec4 c[4], uvec4 d_at, uvec4 h_at)
     }
 }
 
-// Adds dy[l] h[l-1]^T, summed over the block's samples, and the sum of dy[l] to the PART of layer l. With `first` it stores
-// these sums instead. The columns of a lane's tile are KT apart, so neighbouring lanes read neighbouring rows. Begins with a
-// barrier.
+// Adds the gradients of layer l to PART: for the weights dy[l] h[l-1]^T, for the bias dy[l], both summed over the block's
+// samples. With `first` it stores these sums instead. The columns of a lane's tile are KT apart, so neighbouring lanes read
+// neighbouring rows of h[l-1]. Begins with a barrier.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), KT = (K + 3) / 4, to = gl_WorkGroupID.x * pc.part + part_at(l);

@@ -29,9 +29,9 @@ bvec4 below(uint i, uint n) { return lessThan(4 * i + uvec4(0, 1, 2, 3), uvec4(n
 vec4 relu(vec4 v) { return mix(v, vec4(0), lessThan(v, vec4(0))); }
 vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
 #endif
-// Declares memory that the kernel writes with name_put(i, v) and reads again with AGAIN(name, i). name_put uses
-// binding slot + 1. AGAIN uses binding `slot`, or with NARROW slot + 1. VEC_SCRATCH declares an array of VECs, SCRATCH an array
-// of vec4s.
+// VEC_SCRATCH declares an array of VECs, and SCRATCH declares an array of vec4s. The kernel writes element i of the array by
+// name_put(i, v), which uses binding slot + 1. The kernel reads element i by AGAIN(name, i), which uses binding `slot`, or with
+// NARROW binding slot + 1.
 #ifdef NARROW
 #define VEC_SCRATCH(slot, name) VEC_OUT(slot + 1, coherent, name)
 #define SCRATCH(slot, name) VKT_STORED(slot + 1, coherent, name)

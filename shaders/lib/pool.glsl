@@ -1,4 +1,5 @@
-// pool.glsl - pooling windows along one axis. The includer provides pool2d's push block and INSIDE.
+// pool.glsl - pooling windows along one axis. The includer provides pool2d's push block and INSIDE (1: no window
+// reaches outside the image).
 // Push constants are read before the loops: lavapipe compiles each read in a loop to a loop over the lanes.
 uint channels = pc.channels, H = pc.H, W = pc.W, P = pc.P, Q = pc.Q, stride_h = pc.stride_h, stride_w = pc.stride_w;
 uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad, rows = pc.rows, first_row = pc.first_row;
@@ -7,7 +8,7 @@ uint part = pc.part, part_h = pc.part_h, part_w = pc.part_w, parts_across = pc.p
 uint parts = pc.parts, part_pitch = pc.part_pitch, samples = pc.samples;
 
 struct Window {
-    uint begin, count; // first element inside the image; number of elements inside the image
+    uint begin, count; // begin: first element inside the image. count: number of elements inside the image
     uint padded;       // number of elements inside the padded image
 };
 

@@ -1,5 +1,5 @@
 // quantized.glsl - four neighbouring numbers of a row of quantized weights. Include lib/load.glsl before, and declare
-// VKT_WORDS(.., words). Byte numbers count from the start of the binding; those of blocks and rows are even.
+// VKT_WORDS(.., words). Byte offsets count from the start of the binding. Blocks and rows begin at even offsets.
 //   quantized4(format, row, i)   numbers i .. i+3 of the row that begins at byte `row`; i is a multiple of 4
 // source: the block formats of GGUF (ggml-quants.c of llama.cpp, and the page "GGUF" of ggml's documentation). d and m are the
 // f16 numbers of a block, q its small integers:
@@ -34,7 +34,7 @@ uint bytes_of(uint at)
     return (at & 2u) == 0u ? low : low >> 16 | LOAD1(words, (at >> 2) + 1) << 16;
 }
 
-// Returns the lowest bits of each of four bytes, those in the mask.
+// Returns the four bytes of `four`, each with only the bits of `mask`.
 uvec4 split_of(uint four, uint mask) { return uvec4(four, four >> 8, four >> 16, four >> 24) & mask; }
 
 ivec4 signed_of(uint four) { return ivec4(four << 24, four << 16, four << 8, four) >> 24; }

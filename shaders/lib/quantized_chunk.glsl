@@ -1,15 +1,15 @@
 // quantized_chunk.glsl - 32 neighbouring numbers (a chunk) of a row of quantized weights at once. A block of Q4_0, Q4_1 or Q8_0
 // is loaded and shifted as a whole. This takes a third of the loads of quantized4. The file is for CPU drivers, and for kernels
-// whose lanes read neighbouring chunks. Include lib/quantized.glsl before, and declare FORMAT and pc.last: the last word of the
-// binding that has bytes of the weights.
+// whose lanes read neighbouring chunks. Include lib/quantized.glsl before, and declare FORMAT and pc.last. pc.last is the index
+// of the last word of the binding that has bytes of the weights.
 const uint CHUNK = QUANT_CHUNK; // vec4s
-const uint MOST_WORDS = 9;      // of a block of 32 numbers
+const uint MOST_WORDS = 9;      // words that a block of 32 numbers may touch
 
 // Sets s to the n <= 9 words that begin at the even byte `at`. Words behind the weights are arbitrary.
 void stream_of(uint at, uint n, out uint s[MOST_WORDS])
 {
 #ifdef VKT_TEXEL
-    // The first word may be any word of a texel. So the words are moved by two words, then by one.
+    // The words begin at any of the four words of a texel. So t[] is shifted by 0 or 2 words, and then by 0 or 1 word.
     const uint texel = at >> 4;
     uint t[12];
     [[unroll]] for (uint i = 0; i < 3; i++) {

@@ -1,5 +1,5 @@
 // row_norm_held.glsl - `normalise` of row_norm.comp for a row that the lanes keep in registers, so the row is read once
-// Deterministic: the additions and their order are those of `normalise`.
+// Deterministic: the additions are the same as in `normalise`, in the same order.
 layout(constant_id = ROW_NORM_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
 // Executes `body` for each i < HELD for which this lane holds a number. k is the index of this number in the row.

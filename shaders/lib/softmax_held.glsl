@@ -1,6 +1,7 @@
 // softmax_held.glsl - `line` of softmax.comp for a line that a work group shares and keeps in registers, so the line is
-// read once. Deterministic: the additions and their order are those of `line`.
-layout(constant_id = SOFTMAX_SPEC_HELD) const uint HELD = 0; // at most SPAN, so that a lane's sum has one span
+// read once. Deterministic: the additions are the same as in `line`, in the same order.
+// Numbers of a line per lane. There are at most SPAN (softmax.comp), so `line` would add them in one span too.
+layout(constant_id = SOFTMAX_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
 
 #ifdef DX

@@ -9,7 +9,7 @@
 // Mathematik 18, 1971).
 vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
-// Returns y * 2^n. It multiplies twice, because one factor does not cover the whole range of n.
+// Returns y * 2^n. The function multiplies twice, because the range of n is too large for one factor.
 vec4 times_power(vec4 y, ivec4 n)
 {
     const ivec4 half_n = n >> 1;
@@ -66,11 +66,12 @@ vec4 tanh_any(vec4 x)
     return mix(y, -y, lessThan(x, vec4(0.0)));
 }
 
-// Returns the probability that a standard normal variable exceeds t. density: its density e^(-t^2/2) / sqrt(2 pi) at t.
-// t is NaN or in [0, 20].
+// Returns the probability that a standard normal variable exceeds t. density: the density of the variable at t,
+// e^(-t^2/2) / sqrt(2 pi). t is NaN or in [0, 20].
 //   The probability is e^(-t^2/2) * R(t). The product (1 + t) * R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all
-//   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here the product is a
-//   polynomial of v through Chebyshev nodes, with an error of 5.3e-9. erfc(x) = 2 * normal_above(sqrt(2) * x).
+//   t >= 0 (M. M. Shepherd & J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here a polynomial
+//   of v replaces the product. It interpolates the product at Chebyshev nodes, with an error of 5.3e-9.
+//   erfc(x) = 2 * normal_above(sqrt(2) * x).
 //   The rounding error of t * t is corrected. Otherwise the relative error of the result at t = 13 would be up to 4e-6.
 vec4 normal_above(vec4 t, out vec4 density)
 {
@@ -86,7 +87,7 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// Computes log a as a sum of two floats, for 0 < a < infinity. Returns the larger float, and sets low to the smaller one. The
+// Computes log(a) as a sum of two floats, for 0 < a < infinity. Returns the larger float, and sets low to the smaller one. The
 // method is that of log_1ulp, but the quotient s = f / (2 + f) and the result have two floats each. The terms of the series
 // after 2 s are small, so one float is enough for them (method: e_pow.c, fdlibm 5.3, Sun Microsystems 1993). Relative error:
 // 2^-28.

@@ -1,4 +1,5 @@
-// unary.glsl - y = f(x) and dx = f'(v) dy. FUNCTION (abi/functions.abi.h) selects f; pc.p and pc.q are its parameters.
+// unary.glsl - y = f(x) and dx = f'(v) dy. v is x, or for some functions y. FUNCTION (abi/functions.abi.h) selects f. pc.p and
+// pc.q are the parameters of f.
 // The direction of each comparison is chosen so that NaN gives the same result as in PyTorch.
 // Sources of the less usual functions: D.-A. Clevert et al. (ELU), arXiv 1511.07289; D. Hendrycks & K. Gimpel (GELU, and its
 // form by tanh), arXiv 1606.08415; A. Howard et al. (hardswish), arXiv 1905.02244.

@@ -1,5 +1,6 @@
-// update.glsl - what all optimizers share. Gradients are multiplied by STEP_FACTOR (FACTOR) and clipped by value (CLIP), and
-// the weight decay is applied. With GROUPS, a parameter's group gives the factor of its learning rate, and its weight decay.
+// update.glsl - what all optimizers share. With FACTOR, gradients are multiplied by the number STEP_FACTOR of the step state
+// (abi/step.abi.h). With CLIP, they are clipped by value. The weight decay is applied. With GROUPS, each group of parameters
+// has its own factor of the learning rate, and its own weight decay.
 //   if (update_waits()) return;
 //   const Rule rule = rule_of(i);                  for vec4 i of the range; skip the vec4 if rule.frozen
 //   const vec4 g = gradient(i, p, rule.decay);     the formula's g; p is the parameter before this step

@@ -1,9 +1,9 @@
 // window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for pool2d.comp,
 // conv/fused_max_pool.comp and conv/pool_shared.comp. The first maximum wins. NaN wins over any number, and the last
-// NaN wins, as in PyTorch. The includer defines RELU. With RELU, the elements are max(e, 0). If then the maximum is 0, there is
-// no winner, because the gradient of relu is 0. NaN stays NaN.
+// NaN wins, as in PyTorch. The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN.
+// A maximum of 0 has no winner then, because the gradient of relu at 0 is 0.
 #include "abi/pool_index.abi.h"
-#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf; if all elements are -inf, the first one wins
+#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts as the first element, which wins if all are -inf
 
 void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
 {

@@ -2,7 +2,7 @@
 //   COUNT: out[j] = number of real samples b of block j for which this k is t[b], as a float, exact below 2^24.
 //   z: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
 // grid: x over blocks with a stride, one work group per block.
-// Deterministic: comparisons, and sums of integers.
+// Deterministic: the kernel only compares numbers and adds integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -29,8 +29,8 @@ uint key(float v)
     return u == magnitude ? 0x80000000u + magnitude : 0x80000000u - magnitude;
 }
 
-// Processes k, the class with the largest z of sample b: writes k, or with COUNT returns 1 if k is the label of a real row,
-// else 0.
+// Processes class k, which has the largest z of sample b. Writes k and returns 0. With COUNT it writes nothing, and returns 1
+// if b is real and k is the label of b, else 0.
 float state(uint b, uint k, uint rows)
 {
 #ifdef COUNT

@@ -1,4 +1,4 @@
-// label_clear.comp - out[r] = 0 for the rows whose labels do not count (label_rows.abi.h).  ALL: for every row
+// label_clear.comp - out[r] = 0 for the rows whose labels do not count (label_rows.abi.h). ALL: out[r] = 0 for every row
 // grid: x over vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -1,5 +1,5 @@
 // label_move.comp - copies rows between a tensor with all rows and a slice of the rows whose labels count
-//   to[i] = from[rows[first + i]] for first + i < count, else 0;  0 <= i < slice
+//   to[i] = from[rows[first + i]] for first + i < count, else 0 if `fill` is 1;  i: row of the slice
 //   SCATTER: to[rows[first + i]] = from[i] for first + i < count
 // A tensor that is larger than a binding has one dispatch for each range of its rows.
 // grid: x over vec4s of the slice in contiguous shares; any group count is right.

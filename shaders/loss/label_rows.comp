@@ -1,8 +1,9 @@
-// label_rows.comp - out[0 .. count - 1] = the rows whose labels count, in ascending order; found = (count, wrong labels)
+// label_rows.comp - out[0 .. count - 1] = the rows whose labels count, in ascending order
+//   found = (count, number of labels of real rows that are neither a class nor ignored)
 //   Each lane owns a span of the labels. It finds how many of its labels count, waits for the other lanes, and writes its rows
-//   behind those of the lanes before it.
+//   behind the rows of the lanes before it.
 // grid: one work group.
-// Deterministic: the order is that of the rows.
+// Deterministic: the output has the order of the rows.
 // source: Blelloch, Prefix Sums and Their Applications (1990): the compaction of a vector
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -16,7 +17,7 @@ layout(binding = LABEL_ROWS_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = LABEL_ROWS_OUT, std430) writeonly buffer Out { uint rows[]; };
 layout(binding = LABEL_ROWS_FOUND, std430) writeonly buffer Found { uint found[]; };
 layout(binding = LABEL_ROWS_COUNT, std430) writeonly buffer Count { float count[]; };
-shared uvec2 of_lane[LABEL_ROWS_MOST_LANES]; // labels that count, and wrong ones
+shared uvec2 of_lane[LABEL_ROWS_MOST_LANES]; // x: number of labels that count; y: number of wrong labels
 
 void main()
 {

@@ -1,13 +1,13 @@
 // linear_xent.comp - cross-entropy of a slice of the rows whose labels count, and its gradient, which overwrites the logits
 //   part[first + i] = log sum_k exp z[i,k] - z[i,t]        for the rows with first + i < count, t = the row's label
 //   GRADIENT: z[i,k] = dloss / norm * (softmax(z[i])[k] - (k == t)), and 0 for the other rows; norm = count, or 1 for a sum
-//   The terms at the maximum are exactly 1. The kernel counts them and uses log(1 + all other terms), as softmax_xent.comp
-//   does. So a loss near 0 keeps its digits.
+//   The logarithm is computed as m + log(1 + x), as in softmax_xent.comp. m = max_k z[i,k], and x is the sum of all terms
+//   exp(z[i,k] - m) except one that is 1. So a loss near 0 keeps its digits.
 // grid: x over rows with a stride, one work group per row.
 // source: the gradient that overwrites the logits: Hsu et al., Liger Kernel: Efficient Triton Kernels for LLM Training (2024),
 //         section 3.2, FusedLinearCrossEntropy
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
-// A sum adds partial sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+// A sum adds partial sums of SPAN terms, so the error grows with classes / SPAN + SPAN, not with the classes.
 // z and dz are the same memory. Only the lane that writes an element of dz reads this element of z.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,7 +30,7 @@ VKT_F32_OUT4(LINEAR_XENT_DZ, dz4);
 const uint SPAN = 64; // vec4s
 const float LOWEST = -3.402823466e38;
 
-// Returns the vec4 of logits, with LOWEST behind the last class.
+// Returns vec4 k of the logits of a row, with LOWEST behind the last class.
 vec4 logits(uint base, uint k, uint classes)
 {
     const vec4 z = LOAD4(z4, base + k);

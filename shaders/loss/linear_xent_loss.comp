@@ -1,5 +1,5 @@
-// linear_xent_loss.comp - loss = sum of part[i] over the labels that count; for a mean, it is divided by their number
-//   The loss is NaN if a label is neither a class nor ignored, and for a mean also if no label counts.
+// linear_xent_loss.comp - loss = sum of part[i] over the labels that count. For a mean, the sum is divided by their number
+//   The loss is NaN if a label of a real row is neither a class nor ignored. A mean is also NaN if no label counts.
 // grid: one work group.
 // Deterministic: the order of additions depends only on the number of labels that count, the lanes and the subgroup size.
 #version 460

@@ -1,11 +1,11 @@
 // loss_dx.comp - dy = dloss / divisor * slope in the real rows, else 0. The slope is the derivative of term(y, target)
 // with respect to y. The divisor is `elements`, times the number of real rows if `by_rows` is 1.
 //   EACH: dloss is a tensor like y, and there is no divisor.
-//   TERM: writes term(y, target) itself, a loss without reduction.
-//   The range has n elements of tensors of one layout, from vec4 begin4 on.
+//   TERM: the kernel writes term(y, target) instead, for a loss without reduction.
+//   A dispatch processes a range of n elements, from vec4 begin4 of each tensor on. The tensors have one layout.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
-// The last 1 to 3 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
+// The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

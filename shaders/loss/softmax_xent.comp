@@ -1,12 +1,12 @@
 // softmax_xent.comp - part[j] = 1 / rows * sum over the real rows b of block j of  (lse[b] - z[b,t[b]])
 //   lse[b] = log sum_k exp z[b,k]
-//   The terms at the maximum are exactly 1. The kernel counts them and uses log(1 + all other terms), so that a loss near 0
-//   keeps its digits.
-//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The kernel of the gradient computes the exponentials from z
+//   With m = max_k z[b,k], lse is computed as m + log(1 + x). x is the sum of all terms exp(z[b,k] - m) except one that is 1.
+//   So a loss near 0 keeps its digits.
+//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)). The kernel of the gradient computes the exponentials from z
 //   again, so this kernel has no (B,K) output. In a real row, a label that is not a class gives NaN, unless it is the ignored
 //   label. z and stat are batch last, with ROWS row-major.
 // OPTIONS: class weights w, an ignored label, label smoothing s.
-//   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t are those of row b.
+//   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t mean lse[b], z[b] and t[b].
 //   A row counts if it is real, and its label is a class and not ignored. sum_b is the sum over the rows of block j that count.
 //   norm[j] = sum_b w[t], block j's part of the divisor of the loss; 1 with XENT_DIVIDE_NOT
 //   part[j] = sum_b (hard * w[t] * (lse - z[t]) + soft * sum_k w[k] * (lse - z[k])); with XENT_DIVIDE_MEAN divided by norm[j]
@@ -45,8 +45,8 @@ layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-// Returns the loss of this lane's row. If the work group shares one row, lane 0 returns its loss. Past the real rows
-// the result is 0.
+// Returns the loss of this lane's row. If the work group shares one row, lane 0 returns the loss of this row, and the other
+// lanes return 0. Past the real rows the result is 0.
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
@@ -54,7 +54,7 @@ float losses(uint vector, uint rows)
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
     float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: number of z = m
-    float slack = 0.0, all = 0.0;            // for smoothing: sum of w (m - z), and sum of w
+    float slack = 0.0, all = 0.0;            // for smoothing. slack: sum of w (m - z); all: sum of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {

@@ -1,7 +1,7 @@
 // softmax_xent_dx.comp - dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0
 //   p[b,k] = exp_1ulp(z[b,k] - m[b]) * inv[b];  hit is 1 if k = t[b], else 0;  stat[b] = (m, inv)
 //   OPTIONS: dz[b,k] = dloss / norm * (factor[b] * p[b,k] - hard * w[k] * hit - soft * w[k]), and 0 if the label is
-//   ignored; stat[b] = (m, inv, factor). EACH: dloss[b] instead of dloss / norm.
+//   ignored; stat[b] = (m, inv, factor). For w, hard and soft see softmax_xent.comp. EACH: dloss[b] instead of dloss / norm.
 //   z, stat, dz: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
 // grid: x over vec4s of samples, or over rows; y over chunks of classes; both with a stride.
 // Deterministic: elementwise.

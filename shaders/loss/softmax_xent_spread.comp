@@ -1,8 +1,8 @@
 // softmax_xent_spread.comp - the loss of softmax_xent.comp for few samples or many classes, and its gradient: the lanes of a
 // work group share the classes of four samples. Each lane keeps its logits in registers, so z is read once.
-//   part[c] = 1 / rows * sum over the real rows b of vec4 c of samples of  (lse[b] - z[b,t[b]])
+//   part[c] = 1 / rows * sum of (lse[b] - z[b,t[b]]) over the real rows b among the four samples of vec4 c
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]; see softmax_xent.comp for lse, and for labels that are no class
-//   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0; dz has the same bits as that of softmax_xent_dx.comp
+//   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0. See softmax_xent_dx.comp, which computes the same bits.
 // grid: x over vec4s of samples with a stride, one work group per vec4.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
@@ -33,7 +33,7 @@ vec4 sum4_of_lanes(vec4 v)
     return vec4(sum_of_lanes(v.x), sum_of_lanes(v.y), sum_of_lanes(v.z), sum_of_lanes(v.w));
 }
 
-// Returns the sum of those of four losses that belong to real rows.
+// Returns the sum of the four losses, without the losses of samples past the real rows.
 float sum_of_real(uint column, uint rows, vec4 loss)
 {
     float v = 0.0;

@@ -1,5 +1,5 @@
-// append.comp - y[p][first + t] = x[p][t] for all planes p: copies rows of x into a cache. Rows behind the end of y are left
-// out.
+// append.comp - y[p][first + t] = x[p][t] for all planes p: copies rows of x into a cache. A row that would be behind the end
+// of a plane of y is not copied.
 // grid: x over vec4s of x in contiguous shares; any group count is right.
 // Deterministic: a copy.
 #version 460

@@ -3,7 +3,7 @@
 //   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and x has no gaps.
 //   WIDTH 1: copies single 32-bit words of any type.
 // grid: x over the positions of the tensor y in contiguous shares; any group count is right.
-// Deterministic: a copy. For each of its positions of the tensor y, a lane computes which position of x it copies.
+// Deterministic: a copy. For each position of y, a lane computes the position of x that it copies.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

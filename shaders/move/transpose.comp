@@ -1,9 +1,9 @@
 // transpose.comp - y[..][j][i] = x[..][i][j]. x and y have different fastest dimensions.
 //   A lane moves blocks of 4 x 4 through registers, one chunk of blocks along j. So it finishes each cache line of x before it
 //   leaves the line. Neighbouring lanes are neighbours along i, which is the memory order of y.
-//   LOAD 4: a row of a block is one load (b, xa and all strides of x are multiples of 4). STORE 4: the same for y. With
-//   neither, the kernel moves single 32-bit words of any type.
-// grid: x over blocks along i times chunks times outer positions, with a stride; any group count is right.
+//   LOAD 4: a block is four loads of vec4s (b, xa and all strides of x are multiples of 4). STORE 4: a block is four stores of
+//   vec4s (a, yb and all strides of y are multiples of 4). If neither is 4, the kernel moves single 32-bit words of any type.
+// grid: x over all combinations of block along i, chunk and outer position, with a stride; any group count is right.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -4,12 +4,12 @@
 //   DX  dx = gamma / sqrt(var + eps) * (dy - m0 - xhat * m1) in the real rows, else 0. m0 is the mean of dy, and m1 is
 //       the mean of dy * xhat. With GIVEN, m0 and m1 are 0.
 //   JOINED  each work group finds the statistics (DX: the sums) of its channel itself. ALONE: a channel is one block, so its
-//       work group computes them. Otherwise each group combines the results of all blocks of the channel, which
-//       batch_norm_stats.comp has stored. The group of the first block stores the combined result. RUNNING: this group also
-//       updates the running statistics as running_stats.comp does.
+//       work group computes the statistics or sums. Without ALONE, each group combines the results of all blocks of the
+//       channel, which batch_norm_stats.comp has stored. The group of the first block stores the combined result. RUNNING: this
+//       group also updates the running statistics as running_stats.comp does.
 // grid: x over blocks of channels with a stride, one work group per block; any group count is right.
 // source: Ioffe & Szegedy, Batch Normalization, 2015
-// Deterministic: elementwise; JOINED: see channel_sums.glsl.
+// Deterministic: elementwise; JOINED: see lib/channel_sums.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -69,7 +69,7 @@ void update_running(uint k, uint rows, vec4 all)
 }
 #endif
 
-// Returns the results of all blocks of channel k of the tensor, combined.
+// Returns the combined result of all blocks of channel k of the tensor.
 vec4 blocks_of(uint k)
 {
     vec4 all = LOAD4(part, k);

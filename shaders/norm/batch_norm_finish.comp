@@ -1,7 +1,7 @@
 // batch_norm_finish.comp - combines the statistics of a channel's blocks: mean and biased variance
 //   SUMS: dbeta = sum of dy, dgamma = sum of dy * xhat
 // grid: x over channels with a stride.
-// Deterministic: one lane adds in one order.
+// Deterministic: one lane combines all blocks of a channel, first to last.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,15 +1,16 @@
 // row_norm.comp - normalises rows, or computes the gradient; xhat = (x - mean) * scale, scale = 1 / sqrt(var + eps)
-//   y = gamma * xhat + beta. scale is stored for the gradient, and so is mean without RMS. RMS: mean is 0, and var is
-//   the mean of squares.
+//   y = gamma * xhat + beta. The kernel stores mean and scale for the gradient. RMS: mean is 0 and is not stored, and var is
+//   the mean of squares of x.
 //   DX  dx = scale * (gamma * dy - m0 - xhat * m1). m0 is the mean of gamma * dy, or 0 with RMS. m1 is the mean of
 //       gamma * dy * xhat.
 // grid: x over rows with a stride, one work group per row.
 // source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
 //         Chan, Golub & LeVeque 1983, "corrected two-pass"
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
-// HELD: each lane keeps its part of the row in registers, so the row is read once. The results have the same bits as
-// without HELD. The kernel computes the mean first and then the squares about it, while the row is still in the cache.
-// The rounding error of the mean is removed from mean and variance.
+// The kernel computes the mean first and then the sum of (x - mean)^2, while the row is still in the cache. The rounding error
+// of the mean is removed from mean and variance.
+// HELD: each lane keeps its part of the row in registers, so the row is read once. The results have the same bits as without
+// HELD.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -53,8 +54,8 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // SPLIT: there is one loop for each channel of a row. Without SPLIT, a channel is one element (inner == 1), and one loop covers
 // the whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// Executes `body` for each k < n of this lane. While four k are left, an iteration executes it four times, because each
-// iteration costs as much as several loads.
+// Executes `body` for each k < n of this lane. While four k are left, an iteration executes `body` four times, because
+// each iteration costs as much as several loads.
 const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                        \
     {                                                                           \
@@ -76,7 +77,8 @@ uint length()
     return SPLIT != 0 ? pc.inner : pc.run;
 }
 
-// Returns gamma of element k of channel c, in a group whose first channel is `channel`.
+// Returns gamma of element k of channel c, in a group whose first channel is `channel`. Without SPLIT, c is 0, and k is the
+// index in the row.
 NUMBER gamma_of(uint channel, uint c, uint k)
 {
     return GAMMA != 0 ? OF_CHANNELS(gamma, channel + (SPLIT != 0 ? c : k)) : NUMBER(1.0);

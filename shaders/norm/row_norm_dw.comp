@@ -1,7 +1,7 @@
 // row_norm_dw.comp - computes each slice's part of dgamma = sum of dy * xhat and dbeta = sum of dy. A slice is a range
 // of samples.
-//   A sample has `groups` rows. Lanes process neighbouring channels (inner == 1), WIDTH each. ALONG: the lanes of a work group
-//   loop over the `inner` elements of one channel and then add up.
+//   A sample has `groups` rows. A lane processes WIDTH neighbouring channels, and inner is 1. ALONG: the lanes of a work group
+//   loop over the `inner` elements of one channel, and then their sums are added up.
 // grid: x over channels, y over slices, both with a stride.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460
@@ -39,9 +39,9 @@ void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NU
     }
 }
 #else
-// Adds up neighbouring channels of a slice. If all lanes need the mean and scale of the same row, each lane loads those of a
-// different sample, and shuffles pass them to the other lanes. On llvmpipe, a load that all lanes repeat would cost more than
-// the rest of the kernel.
+// Adds up neighbouring channels of a slice. If all lanes need the mean and scale of the same row, each lane loads the mean and
+// scale of another sample, and shuffles pass them to the other lanes. On llvmpipe, a load that all lanes repeat would cost more
+// than the rest of the kernel.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;

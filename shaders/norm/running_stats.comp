@@ -1,5 +1,5 @@
-// running_stats.comp - mean += momentum * (new - mean), and the same for the variance. If `unbiased`, the new
-// variance is multiplied by n / max(n - 1, 1).
+// running_stats.comp - mean += momentum * (new_mean - mean) and var += momentum * (new_var - var). If `unbiased`, new_var
+// is first multiplied by n / max(n - 1, 1).
 //   n = real rows * positions. A batch without real rows changes nothing.
 // grid: x over channels with a stride.
 // Deterministic: elementwise.

@@ -1,6 +1,6 @@
 // attention.comp - y = softmax(scale * q k^T) v of a tile of queries. For the gradient, the kernel also writes log sum exp of
-// each row of scores. It processes one tile of keys after the other, so only one tile of scores exists at a time. The running
-// maximum of a row may grow. Then the row's sums are scaled down to the new maximum.
+// each row of scores. The kernel processes one tile of keys after the other, so only one tile of scores exists at a time. If
+// the running maximum of a row grows, the row's sums so far are scaled down to the new maximum.
 // grid: x over tiles of all heads with a stride, one subgroup per tile.
 // source: lib/attention.glsl
 // Deterministic: the order in which columns are added does not depend on the grid.
@@ -14,8 +14,8 @@
 VKT_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
-// Converts the scores of one tile of keys to weights exp(score - top). `top` is the largest score of each row so far. shrink:
-// the factor for the row's earlier sums.
+// Converts the scores of one tile of keys to weights exp(score - top). top: the largest score of each row so far. shrink: the
+// factor for the earlier sums of each row.
 void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LANE_ROWS], out float shrink[MAX_LANE_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;
@@ -29,7 +29,7 @@ void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LA
             if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
         high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
     }
-    float zero_at[MAX_LANE_ROWS]; // 0 if all scores are -infinity, so that score - 0 is -infinity and not NaN
+    float zero_at[MAX_LANE_ROWS]; // high, or 0 if all scores are -infinity: then score - 0 is -infinity, not NaN
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
         zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
         shrink[j] = exp_1ulp(top[j] - zero_at[j]);

@@ -1,9 +1,9 @@
 // attention_cached.comp - attention of a few queries over a cache of keys and values: y = softmax(scale q k^T) v. Query t uses
-// the keys 0 .. past + t, where `past` is a number on the device. So the time grows with the keys that are used, and not with
-// the size of the cache. Rows behind these keys never enter a sum.
-// A work group computes one query of one head. A tile has as many keys as the group has lanes. Each lane computes the score of
-// one key. Then the lanes form groups of SPREAD lanes. The lanes of a group share a row of v, and different groups have
-// different rows. A lane sums PARTS vec4s of a row.
+// the keys 0 .. past + t, where `past` is a number on the device. The kernel reads only these keys, so its time does not depend
+// on the size of the cache. Rows behind these keys never enter a sum.
+// A work group computes one query of one head. A tile has as many keys as the work group has lanes. Each lane computes the
+// score of one key. Then every SPREAD neighbouring lanes share the sum over the rows of v of their own SPREAD keys. A lane
+// sums PARTS vec4s of a row.
 // grid: x over heads and queries with a stride; any group count is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
 // Deterministic: the order of additions depends only on the lanes and the subgroup size.
@@ -28,12 +28,12 @@ VKT_OUT4(ATTENTION_CACHED_Y, y4)
 const uint LANES = gl_WorkGroupSize.x;
 const bool ONE = SUBGROUPS == 1;
 const uint PARTS = (D4 + SPREAD - 1) / SPREAD, HELD = ONE ? (D4 + LANES - 1) / LANES : 1;
-// Sizes of arrays. A specialisation constant cannot be such a size. Unused elements take no registers.
+// MAX_PARTS, MAX_HELD: sizes of arrays, whose unused elements need no registers. MAX_STEPS: steps of a sum over 128 lanes.
 const uint MAX_PARTS = 8, MAX_HELD = 8, MAX_STEPS = 7;
 shared float weight[ATTENTION_CACHED_LANES];
 shared vec4 partial[ATTENTION_CACHED_LANES];
 
-// Returns the product of q and a row of k. With one subgroup, lane i holds vec4 number i of q.
+// Returns the dot product of q and a row of k. With ONE, lane i holds the vec4s i, i + LANES, .. of q.
 float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
 {
     vec4 s = vec4(0.0);
@@ -42,7 +42,8 @@ float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
     return (s.x + s.y) + (s.z + s.w);
 }
 
-// Adds the rows of v of a tile of n keys to the lane's sums. Lane j holds the weight of key j.
+// Adds the rows of v of a tile, times their weights, to the lane's sums. Lane j holds the weight of key j of the tile. n:
+// number of keys from the first key of the tile on.
 void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
 {
     const uint lane = gl_LocalInvocationID.x, column = lane % SPREAD, first = lane / SPREAD * SPREAD;
@@ -61,7 +62,7 @@ void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
     if (!ONE) barrier();
 }
 
-// Returns the sum over the lanes that have the same vec4 of a row. Only the first SPREAD lanes get it.
+// Returns the sum over the lanes that have the same vec4 of a row.
 vec4 whole(vec4 v)
 {
     if (ONE) {

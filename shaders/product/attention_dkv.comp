@@ -2,7 +2,7 @@
 // The rows of the scores are keys. So one tile loops over all queries that use its keys, and no other tile adds to its
 // sums. If several heads of q read the same head of k and v, the tile adds up their parts, one head after the other.
 // grid: x over tiles of all heads of k and v with a stride, one subgroup per tile.
-// Deterministic, as attention.comp is.
+// Deterministic: see attention.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -34,7 +34,7 @@ void add_head(uint head, matrix k, matrix v, uint row, inout vec4 sum_k[MAX_SUMS
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
             const vec4 p = exp_1ulp(pc.scale * s[m] - lse_of);
             const uvec4 from = uvec4(pc.causal != 0 ? min(row + m, pc.others) : 0u);
-            const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
+            const bvec4 seen = lessThan(query - from, pc.others - from); // for a query before `from`, this wraps around
             s[m] = mix(vec4(0.0), p, seen);
             t[m] = mix(vec4(0.0), p * (t[m] - delta_of), seen);
         }

@@ -2,7 +2,7 @@
 // The weights p are computed again, one tile of keys after the other. delta is the sum of dy * y over a row, and serves
 // every ds of the row. The kernel stores delta for attention_dkv.comp.
 // grid: x over tiles of all heads with a stride, one subgroup per tile.
-// Deterministic, as attention.comp is.
+// Deterministic: see attention.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

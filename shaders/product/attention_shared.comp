@@ -27,7 +27,7 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(v, column, i);
 }
 
-// Converts scores s to weights w, exp(score - top). If the maximum of a row grows, the row's earlier sums are scaled
+// Converts scores s to weights w = exp(s - top). If the maximum of a row grows, the row's earlier sums are scaled
 // down to the new maximum.
 void weigh(uint column, vec4 s[4], out NUMBERS w[4])
 {
@@ -89,7 +89,7 @@ void main()
 {
     const uint tiles = (pc.rows + ROWS - 1) / ROWS;
     [[dont_unroll]] for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) {
-        row = (tiles - 1 - u % tiles) * ROWS; // with a causal mask, the last tile has the most work
+        row = (tiles - 1 - u % tiles) * ROWS; // with a causal mask, the last tile has the most work, so it comes first
         attend(u / tiles);
         barrier();
     }

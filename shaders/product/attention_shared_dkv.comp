@@ -38,8 +38,8 @@ void fetch(uint step, uint column, uint i)
 }
 
 // Returns the indices of the lane's columns in a buffer with one number for each query. The head's numbers begin at `first`.
-// Queries past the last one get its index. With this order of additions, the compiler does not keep `query` in
-// registers.
+// A query past the last one gets the index of the last one. With this order of additions, the compiler does not keep `query` of
+// weigh() in registers.
 uvec4 of_queries(uint first, uint column)
 {
     const uvec4 step = tile_columns() - tile_columns().x;
@@ -55,14 +55,14 @@ void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
     [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[at[i]];
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
-        const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
+        const bvec4 seen = lessThan(query - from, pc.others - from); // for a query before `from`, this wraps around
         const vec4 weight = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
         w[m] = numbers_of(weight);
         s[m] = mix(vec4(UNSEEN), weight, seen);
     }
 }
 
-// Converts products t = v dy^T to ds. p: the weights.
+// Converts products t = v dy^T to ds. p: the weights from weigh(), with UNSEEN.
 void differentiate(uint head, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[4])
 {
     const uvec4 at = of_queries(pc.delta0 + head * pc.others, column);
@@ -94,7 +94,8 @@ void add_head(uint head)
     }
 }
 
-// Computes a tile of `head`, a head of k and v. If several heads of q read it, their parts are added one after the other.
+// Computes a tile of `head`, a head of k and v. If several heads of q read this head, the kernel adds their
+// parts one after the other.
 void attend(uint head)
 {
     k = matrix_of(OF_K, pc.k0, head, pc.rows);
@@ -115,7 +116,7 @@ void main()
 {
     const uint tiles = (pc.rows + ROWS - 1) / ROWS;
     [[dont_unroll]] for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) {
-        row = u % tiles * ROWS; // with a causal mask, the first tile has the most work
+        row = u % tiles * ROWS; // with a causal mask, the first tile has the most work, so it comes first
         attend(u / tiles);
         barrier();
     }

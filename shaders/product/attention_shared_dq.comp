@@ -17,7 +17,7 @@ VKT_OUT4(ATTENTION_DQ, dq);
 const uint SCORES = 0, PRODUCTS = 1, KEYS = 2; // values of `step`
 matrix q, k, v, dy;
 uint row; // the first row of the tile
-vec4 lse_of, delta_of; // of the lane's 4 rows
+vec4 lse_of, delta_of; // for each row of the lane
 
 void aim(uint step, uint column)
 {
@@ -35,7 +35,8 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(k, column, i);
 }
 
-// Computes delta, the sum of dy * y over a row, for the lane's rows, and stores it for attention_shared_dkv.comp.
+// Sets lse_of and delta_of for the lane's rows. delta is the sum of dy * y over a row, and is stored for
+// attention_shared_dkv.comp.
 void find_delta(uint head)
 {
     vec4 d = vec4(0.0);
@@ -85,7 +86,7 @@ void main()
 {
     const uint tiles = (pc.rows + ROWS - 1) / ROWS;
     [[dont_unroll]] for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) {
-        row = (tiles - 1 - u % tiles) * ROWS; // with a causal mask, the last tile has the most work
+        row = (tiles - 1 - u % tiles) * ROWS; // with a causal mask, the last tile has the most work, so it comes first
         attend(u / tiles);
         barrier();
     }

@@ -1,7 +1,8 @@
 // gemm_pack.comp - packs an operand of gemm_tile into tiles, as gemm_tile.abi.h describes. Elements past xn and kn are zero.
-// vec4s that run along x in the source run along x in the tiles, and the same for k. So nothing is transposed.
+// x is m in A and n in B. A vec4 of the tiles has four x if a vec4 of the source has four x, else four k. So nothing is
+// transposed.
 // A lane copies four vec4s that are consecutive in k. With X_OUTER, they are consecutive in a row of the source.
-// grid: x over a tile with a stride, y over tiles, z over the matrices of the batch.
+// grid: x over the vec4s of a tile with a stride, y over tiles, z over the matrices of the batch.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

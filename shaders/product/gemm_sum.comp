@@ -1,5 +1,6 @@
-// gemm_sum.comp - adds arrays of n floats that are stored one after the other, first to last: slices of k from
-// gemm_shared.comp or conv/shared.comp, or tables from hash_grid_dw.comp.  C[i] (+)= sum_s part[s][i] (+ bias[i % N])
+// gemm_sum.comp - adds arrays of n floats that are stored one after the other, first to last: sums over slices
+// of k from gemm_shared.comp or conv/shared.comp, or tables from hash_grid_dw.comp.
+//   C[i] (+)= sum_s part[s][i] (+ bias[i % N]),  N = columns of C
 //   WIDE: by vec4s; n, N and c_base are multiples of 4. A C that is stored in 16 bits needs WIDE.
 // grid: x over the elements; WIDE: over vec4s (stride loop).
 // Deterministic: one lane computes an element.

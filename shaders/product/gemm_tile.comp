@@ -1,20 +1,20 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
 // A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
-// lane ^ r, r < R. So sum[m] belongs to a different row in each lane. The compiler knows each r, so on llvmpipe most of
+// lane ^ r, r < R. So sum[m] belongs to different rows in different lanes. The compiler knows each r, so on llvmpipe most of
 // these shuffles stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
 // An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
 // iteration to the next costs a mask operation. The four k share this cost.
 // grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y are exchanged.
 // CPU drivers run groups in the order of x. With ROWS_FIRST, all tiles that read a panel of B run one after the other.
-// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
+// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). Shuffles instead of shared memory are a result of our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
 // No load needs a bounds check (gemm_tile.abi.h).
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration is then
-// 30 KB of code, and it uses as much stack. If other programs use the first-level caches, such tiles take up to three times as
+// 30 KB of code, and uses 30 KB of stack. If other programs use the first-level caches, such tiles take up to three times as
 // long.
-// Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
-// llvmpipe also spills with stores of 64 bits (lib/load.glsl) instead of vec4s (28 ms instead of 20).
+// Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms, not 42 ms).
+// llvmpipe also spills if C is stored by 64-bit words (lib/load.glsl) and not by vec4s (28 ms, not 20 ms).
 // Push constants are read before the loop, and the loop is do .. while: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -65,7 +65,7 @@ void main()
 {
     const uvec2 tile = ROWS_FIRST ? gl_WorkGroupID.yx : gl_WorkGroupID.xy;
     const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = tile.y * 4u * R;
-    const uint column = tile.x * SG, n = (column + lane) * 4u; // tile's first column / 4; lane's first column
+    const uint column = tile.x * SG, n = (column + lane) * 4u; // column: tile's first column / 4; n: lane's first column
     uint a_at[4], b_at[4]; // this lane's vec4s in the first iteration
     [[unroll]] for (uint i = 0; i < 4; i++)
         a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + tile.y * pc.a_panel +

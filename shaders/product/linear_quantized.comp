@@ -1,12 +1,12 @@
 // linear_quantized.comp - y[b][o] = bias[o] + sum_i x[b][i] w[o][i] for 1 to 8 rows of x. The quantized weights are read once,
 // and are never stored as f32 (lib/quantized.glsl has the formats).
-// A chunk is 32 numbers of a row of the weights. A lane reads a chunk and multiplies it by the same numbers of each row of x.
-// The scale d and the offset m of a chunk are applied once: sum of (d q + m) x = d sum of q x + m sum of x.
+// A chunk is 32 numbers of a row of the weights. A lane reads a chunk and multiplies it by the matching numbers of each x row.
+// The scale d and the offset m of a chunk are applied once: sum of (d q + m) x = d * (sum of q x) + m * (sum of x).
 // ACROSS 1: a lane has a row of the weights, and its neighbours have the next rows. So all lanes need the same numbers of x:
-//   each lane loads some of them, and shuffles pass them to the other lanes. This is for CPUs, where lanes may read distant
-//   words without loss.
-// ACROSS SG: the lanes have neighbouring chunks of one row, so they read neighbouring words. At the end the sums of the lanes
-//   are added.
+//   each lane loads some of them, and shuffles pass them to the other lanes. This variant is for CPUs, where it costs
+//   nothing if lanes read distant words.
+// ACROSS SG (subgroup size): the lanes have neighbouring chunks of one row, so they read neighbouring words. At the end the
+//   sums of the lanes are added.
 // grid: x over rows of the weights, SG / ACROSS at a time, in contiguous shares; any group count is right.
 // Deterministic: the order of additions depends only on the subgroup size and on ACROSS.
 #version 460
@@ -32,7 +32,7 @@ layout(binding = LINEAR_QUANTIZED_Y, std430) writeonly buffer Y { float y[]; };
 const uint MAX_BATCH = LINEAR_QUANTIZED_BATCH;
 const uint MAX_STEPS = 7; // steps of a sum over lanes, enough for 128 lanes. With a constant bound, drivers unroll the loops
 const bool WITH_SUM = FORMAT == QUANT_Q4_0 || FORMAT == QUANT_Q4_1; // true: the offset m is not 0
-// Vec4s of x that a lane loads for a chunk, if all lanes need the same ones: with 4 lanes two, else one.
+// LOADS: vec4s of x that a lane loads for a chunk with ACROSS 1: two in a subgroup of 4 lanes, else one.
 const uint LOADS = SG < CHUNK ? CHUNK / SG : 1, MAX_LOADS = 2;
 
 // Returns vec4 number i of row b of x, or 0 behind the row's end.
@@ -47,8 +47,8 @@ float across(vec4 v)
     return (v.x + v.y) + (v.z + v.w);
 }
 
-// Adds the products of chunk c of row b of x to `part`. With ACROSS 1, all lanes have the same chunk. Returns the sum of x over
-// the chunk if WITH_SUM.
+// Adds to `part` the products of the weights q and chunk c of row b of x. With ACROSS 1, c is the same in all lanes. Returns
+// the sum of x over the chunk if WITH_SUM.
 float add_chunk(uint b, uint c, uint width4, vec4 q[CHUNK], inout vec4 part)
 {
     vec4 all = vec4(0.0);

@@ -1,19 +1,21 @@
-// mlp.comp - a fully connected network of 1 to 4 layers, forward and backward, in one dispatch:
+// mlp.comp - a fully connected network of L = 1 to 4 layers, forward and backward, in one dispatch:
 //   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  y = w[L] h[L-1] + b[L]
 //   FORWARD computes y. MSE computes the loss and all gradients from y - target. GRAD computes all gradients from dy.
 //   dy[L] is dy, or with MSE the gradient of the loss. dy[l-1] = w[l]^T dy[l] where h[l-1] > 0, else 0.
 //   dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l],  dx = w[1]^T dy[1]
-// A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
-// A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two
-// outputs per iteration (one if there are more than 64 inputs). So no accumulator is needed longer than an iteration (on
-// llvmpipe, such an accumulator costs a masked copy), and a weight serves all samples of the tile. Outputs are stored in ACT
-// and loaded again later. For weight gradients, a lane holds rows of one factor, and shuffles pass the rows of the other
-// factor. The sum over a block is added to the group's PART.
-// NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per
-// lane. The lanes share the weights and pass them by subgroupShuffle. The lane numbers of shuffles are written k +
-// zero, as in conv/tile.comp.
-// grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum adds the groups' parts.
-// Deterministic: the order of additions depends only on the shape and the subgroup size.
+// A work group computes all layers for one block of samples before the next block. So the activations of a block stay in the
+// cache. A block has TILES tiles. GRAD computes h[l] again, so FORWARD saves no activations for GRAD.
+// Products: a lane holds some samples of a tile. It loads all inputs of these samples into registers. Then it computes two
+// outputs per iteration (one output if there are more than 64 inputs). So no accumulator is needed longer than an iteration.
+// (On llvmpipe, an accumulator that is needed longer costs a masked copy per iteration.) Each weight that is loaded serves all
+// samples of the tile. Outputs are stored in ACT and loaded again later.
+// Weight gradients: a lane holds rows of one factor, and shuffles pass the rows of the other factor. The sum over a block is
+// added to the PART of the work group.
+// NARROW (GPUs): a lane holds one sample, and all lanes share each load of weights. Without NARROW (CPUs), a lane holds two
+// vec4s of samples. Each lane then loads some of the weights, and subgroupShuffle passes them to the other lanes.
+// The lane numbers of shuffles are written k + zero: conv/tile.comp explains why.
+// grid: x over blocks; one work group processes per_group neighbouring blocks. mlp_sum.comp adds the PARTs of the work groups.
+// Deterministic: the order of additions depends only on the shape, the subgroup size, TILES and per_group.
 // A loop that must be unrolled contains only loops that are unrolled too. Otherwise Mesa does not unroll the outer loop.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -51,9 +53,9 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 VEC_OUT(MLP_OUT, writeonly, result)
 
 const uint ROW = UNITS * LANES;                             // VECs per row of a tile
-const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // vec4s of a row of weights that a lane holds
-uint zero, lane, block, wanted; // wanted: this lane's first VEC in this tile
-uint column[UNITS];             // this lane's VECs, clamped to the pitch
+const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // number of vec4s that a lane holds of a row of weights
+uint zero, lane, block, wanted; // wanted: index in a feature of the lane's first VEC; it may be past the pitch
+uint column[UNITS];             // indices in a feature of the lane's VECs, clamped to pitch - 1
 BELOW real[UNITS];
 float scale;
 VEC loss, inputs[UNITS * WIDEST], sums[2 * UNITS];
@@ -63,8 +65,8 @@ uint rows_at(uint l) { return l == 1 ? pc.rows1 : l == 2 ? pc.rows2 : l == 3 ? p
 uint cols_at(uint l) { return l == 1 ? pc.cols1 : l == 2 ? pc.cols2 : l == 3 ? pc.cols3 : pc.cols4; }
 uint bias_at(uint l) { return l == 1 ? pc.bias1 : l == 2 ? pc.bias2 : l == 3 ? pc.bias3 : pc.bias4; }
 uint part_at(uint l) { return l == 1 ? pc.part1 : l == 2 ? pc.part2 : l == 3 ? pc.part3 : pc.part4; }
-// A tile in ACT has the rows of h[1] .. h[L-1], then those of dy[1] .. dy[L] (FORWARD has no dy). h_row(l) and
-// dy_row(l) return the first row of h[l] and dy[l].
+// A tile in ACT has the rows of h[1] .. h[L-1], then the rows of dy[1] .. dy[L] (FORWARD does not use the rows of dy).
+// h_row(l) returns the first row of h[l], and dy_row(l) returns the first row of dy[l].
 uint widths(uint l) { return (l > 0 ? W1 : 0) + (l > 1 ? W2 : 0) + (l > 2 ? W3 : 0) + (l > 3 ? W4 : 0); }
 uint h_row(uint l) { return widths(l - 1); }
 uint dy_row(uint l) { return widths(LAYERS - 1) + widths(l - 1); }
@@ -100,7 +102,7 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// Writes an output of the last layer: y or, with MSE, dy.
+// Writes output o of the last layer. With MSE it adds to the loss and writes dy instead.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

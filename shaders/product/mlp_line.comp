@@ -1,11 +1,12 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t in the real rows, else 0;   loss = (sum of d^2) / n,  n = rows * M
+//   d = w x + b - t for the real samples of the batch, else 0
+//   loss = (sum of d^2) / n,  n = number of real samples * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
-// A lane processes four samples at a time. Each of its sums is a vec4, with an element for each of these samples. On llvmpipe,
-// every sum that is needed longer than an iteration costs a masked copy per iteration. So an iteration processes two times four
-// samples.
-// grid: x: one work group for `per_group` vec4s of samples. mlp_sum adds the groups' parts.
-// Deterministic: the order of additions depends only on the shape and the subgroup size.
+// A lane processes vec4s of four samples. Each sum of the lane is a vec4, with an element for each of the four samples. On
+// llvmpipe, every sum that is needed longer than an iteration costs a masked copy per iteration. So a lane processes two vec4s
+// of samples per iteration.
+// grid: x: one work group for `per_group` vec4s of samples. mlp_sum.comp adds the PARTs of the work groups.
+// Deterministic: the order of additions depends only on the shape, the subgroup size and per_group.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,6 @@
-// mlp_pack.comp - copies the parameters of a fully connected network to the order that mlp.comp reads: PACKED of
-// abi/mlp_layout.abi.h
-// grid: x over the vec4s of a layer with a stride, y over layers.
+// mlp_pack.comp - copies the parameters of a fully connected network into the order that mlp.comp and
+// mlp_shared.comp read. The order is that of PACKED in abi/mlp_layout.abi.h.
+// grid: x over the vec4s of a layer (stride loop), y over layers.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,13 +1,16 @@
-// mlp_shared.comp - the network of mlp.comp (FORWARD, MSE or GRAD) for GPUs. Activations and weights are in shared memory.
-//   A block of 32 samples goes through the whole network. A row of act[] has one feature of the block. dy[l] replaces h[l],
+// mlp_shared.comp - the network of mlp.comp (FORWARD, MSE or GRAD) for GPUs, with activations and weights in shared memory.
+//   A work group computes all layers for one block of 32 samples before the next block. dy[l] replaces h[l] in shared memory
 //   as soon as the weight gradient of layer l + 1 has read h[l].
-//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory, in slices of
-//   rows if they do not fit. A lane computes two or four outputs of 4 samples, so a weight from shared memory serves 4 samples.
-//   Weight gradients are tiles of 4 x 4 elements per lane. They are added to the group's PART by the lane that computes them.
-// COOP: products by cooperative matrices of f16 (lib/mlp_coop.glsl).
+// Without COOP (lib/mlp_lanes.glsl), a row of act[] has one feature of the block.
+//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If they do not
+//   fit, it copies them in slices of rows. A lane computes two or four outputs of 4 samples, so each weight that a lane reads
+//   serves 4 samples.
+//   A lane computes weight gradients in tiles of 4 x 4 elements and adds them to the PART of the work group.
+// COOP computes the products with cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4
-// grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum.comp with ROWS adds the groups' parts.
-// Deterministic: the order of additions depends only on the shape.
+// grid: x over blocks; one work group processes per_group neighbouring blocks. mlp_sum.comp with ROWS adds the PARTs of
+// the work groups.
+// Deterministic: the order of additions depends only on the shape and per_group. COOP: also on the size of the matrices.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -37,8 +40,8 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
 VKT_STORED(MLP_OUT, writeonly, result)
 
-const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // vec4s of a block's samples
-uint lane, first_column, rows; // first_column: the block's first vec4 of samples
+const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // number of vec4s of the samples of a block
+uint lane, first_column, rows; // first_column: index of the block's first vec4 of samples
 #ifdef MSE
 float scale; // dy = scale * (y - t)
 vec4 loss;

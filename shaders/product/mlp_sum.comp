@@ -1,10 +1,10 @@
-// mlp_sum.comp - adds the results of the work groups of mlp.comp or mlp_line.comp, first to last: the loss, dw and db of all
-// layers
-// ROWS: adds the results of mlp_shared.comp. A work group is divided into quarters and computes as many elements as a quarter
-//   has lanes. Each quarter adds the results of every fourth work group of mlp_shared.comp. Then the four sums of an element
+// mlp_sum.comp - adds the PARTs of the work groups of mlp.comp or mlp_line.comp, in the order of the groups. The sums are the
+// loss, dw and db of all layers (abi/mlp_layout.abi.h).
+// ROWS: adds the PARTs of mlp_shared.comp. A work group is divided into quarters and computes as many elements as a quarter
+//   has lanes. Each quarter adds the PARTs of every fourth work group of mlp_shared.comp. Then the four sums of an element
 //   are added.
-// grid: x over rows of LANES vec4s of a layer's PART with a stride; y over layers.
-//   ROWS: x over elements of a layer, LANES / 4 for a group, with a stride.
+// grid: x over groups of vec4s of a layer's PART, one vec4 for each lane of a work group (stride loop); y over layers.
+//   ROWS: x over elements of a layer, one element for four lanes of a work group (stride loop); y over layers.
 // Deterministic: the order of additions depends only on the shape and the number of work groups.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -55,7 +55,7 @@ void put_bias(uint i, float v)
 layout(binding = MLP_SUM_PART, std430) readonly buffer Part { float part[]; };
 shared float quarter[256];
 
-// Returns the sum of float `at` of every fourth work group from `group` on.
+// Returns the sum of float `at` of the PARTs of work groups group, group + 4, group + 8 ..
 float over_groups(uint at, uint group)
 {
     float sum = 0.0;
@@ -69,7 +69,7 @@ void main()
     const uint K = of_layer(pc.width0, pc.width1, pc.width2, pc.width3);
     const uint M = of_layer(pc.width1, pc.width2, pc.width3, pc.width4);
     const uint from = of_layer(pc.part1, pc.part2, pc.part3, pc.part4), n = M * (K + 1);
-    const bool has_loss = (pc.outputs & 1) != 0 && gl_WorkGroupID.y == 0; // one more element, behind those of the first layer
+    const bool has_loss = (pc.outputs & 1) != 0 && gl_WorkGroupID.y == 0; // the loss is element n of the first layer
     for (uint base = gl_WorkGroupID.x * lanes; base <= n; base += gl_NumWorkGroups.x * lanes) {
         const uint j = base + lane;
         const bool is_loss = has_loss && j == n;

@@ -1,6 +1,6 @@
-// run_words.comp - copies the learning rate, the rows and the first row of a run from an array to a slot of the host's words.
-// If there are more rows than the batch has, the run uses the whole batch. With 0 rows the learning rate is 0, so that
-// parameters do not change.
+// run_words.comp - copies the learning rate, the number of rows and the first row of a run from an array to a slot of the
+// host's ring (abi/step.abi.h). If there are more rows than the batch has, the run uses the whole batch. With 0 rows, the
+// learning rate becomes 0, so that parameters do not change.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460

@@ -1,7 +1,8 @@
-// texture_write.comp - copies an array to a rectangle of an image. If the array lacks channels, they are 0, or 1 for alpha.
-// Without FORMAT, the shader names no format: the image may have any format that the device writes in this case.
+// texture_write.comp - copies an array to a rectangle of an image. A channel that the array does not have becomes 0 (alpha: 1).
+// Without FORMAT, the shader names no format. Then the format of the image needs the feature
+// VK_FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT.
 // grid: x over pixels with a stride of all lanes.
-// Deterministic: a copy. The device rounds to numbers of the format.
+// Deterministic: a copy. The device rounds the floats to the image's format.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,7 +1,8 @@
-// accumulate.comp - multiplies a micro-batch's gradients by STEP_WEIGHT (abi/step.abi.h), and
-// adds them to a sum. The update divides the sum by the sum of the weights.
+// accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. The update divides the sum
+// by the sum of the weights.
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
-// So k micro-batches give the gradient of one batch with all their rows, for a loss that is a mean over terms (vkt_run.terms), by default over rows.
+// STEP_WEIGHT is the number of terms of which the loss of the micro-batch is the mean, by default its number of rows. So k
+// micro-batches give the gradient of one batch that has the rows of all k.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -3,15 +3,16 @@
 //   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr * sqrt(c2) / c1 * m / (sqrt(v) + eps)
 //   AMSGRAD: w = max(w, v) replaces v in p's formula
 //   NADAM:  p -= lr * (u' * m / (1 - P * u') + (1 - u) * g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
-// c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. NADAM: u is the momentum of step t, u' is that of step
-// t + 1, and P is the product of the momenta of steps 1 to t. The step state then has 1 - u, u' and 1 - P * u', and 1 - P
-// instead of c1.
+// c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. NADAM: u is the momentum of step t, u' is the
+// momentum of step t + 1, and P is the product of the momenta of steps 1 to t. The step state has 1 - P instead of c1, and
+// also 1 - u, u' and 1 - P * u'.
 // grid: each group processes one contiguous range; any group count is right.
-// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is in the paragraph after it. Loshchilov & Hutter, ICLR
+// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is in the paragraph after algorithm 1. Loshchilov & Hutter, ICLR
 //         2019 (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM).
 //         PyTorch and Keras documentation.
 // Deterministic: elementwise.
-// The order of operations is PyTorch's single-tensor form. As there, a gradient of 0 with v = 0 and eps = 0 gives NaN.
+// The order of operations is that of PyTorch's single-tensor form. As in PyTorch, a gradient of 0 with v = 0 and eps = 0 gives
+// NaN.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,8 +1,8 @@
 // clip_norm.comp - computes the norm of all gradients from the partial sums of grad_norm.comp, and the factor that
 // limits it:
 //   norm = STEP_FACTOR * sqrt(sum of g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
-// Before this kernel, STEP_FACTOR only removes the loss scale and the weights of micro-batches. A NaN norm makes all
-// gradients NaN.
+// Before this kernel, STEP_FACTOR is 1 / loss scale. If the gradients are sums over micro-batches or shards, it is also divided
+// by the sum of their weights. A NaN norm makes all gradients NaN.
 // grid: one work group.
 // source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
 // Deterministic: the order depends only on n, the number of lanes and the subgroup size.
@@ -21,14 +21,16 @@ layout(binding = CLIP_NORM_STEP, std430) buffer Step { uint step[]; };
 void main()
 {
     if (step[STEP_HOLD] != 0u) return;
-    vec3 sum = vec3(0); // sums of squares: of numbers below 2^-40 (times 2^160), up to 2^40, above 2^40 (times 2^-176)
+    // Sums of squares. x: of magnitudes below 2^-40, times 2^160. y: of magnitudes up to 2^40. z: of magnitudes above 2^40,
+    // times 2^-176.
+    vec3 sum = vec3(0);
     for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;
     const float factor = uintBitsToFloat(step[STEP_FACTOR]);
     precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: the compiler must not multiply the
     rest *= sum.z != 0.0 ? TINY : SMALL;                              // constants first: their product underflows
-    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // factor first: a product with HUGE may overflow
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // factor first: sqrt(..) * HUGE may overflow
                  : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);

@@ -1,7 +1,8 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
-//   table (rows, words): words of four u8 (U8), of two f16 (F16) or of one f32;  order: u32 (n_order)
+//   rows: real rows of the batch. c: the channel of element f.
+//   table (n_table, words): a word has four u8 (U8), two f16 (F16) or one f32;  order: u32 (n_order)
 //   ->  out (F, batch4): vec4s of four samples
-// The scale is a sum of two floats, and so is the shift. With one float, its rounding error would bias all pixels.
+// The scale is a sum of two floats, and so is the shift. The rounding error of a single float would bias all pixels.
 // A lane processes four neighbouring samples and every parts-th word of a channel. With U8, it transposes 4 x 4
 // elements per word in registers. If two channels share a word, the word is read twice. A table that is larger than a
 // binding is split into ranges of rows, one dispatch per range. Row numbers outside the table give 0.

@@ -1,6 +1,7 @@
-// shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step. Every run
-//   begins with the same states (BEGIN). After its forward pass, the states are copied to the gradient (GIVE), so shard_sum
-//   weights them and adds them up. With the update, the state becomes the sum divided by the weight of the step (TAKE).
+// shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step.
+//   BEGIN, before a run: a rank's first run of a step saves the states. The later runs of the step restore them.
+//   GIVE, after the forward pass of a run: copies the states to the gradient. shard_sum.comp then adds up STEP_WEIGHT * states.
+//   TAKE, with the update: sets the states to the sum divided by the weight of the step.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -1,9 +1,9 @@
-// shard_sum.comp - adds the gradients of this rank's shards by a binary tree, one shard after the other.
+// shard_sum.comp - adds the gradients of this rank's shards by a binary tree. Each run adds its own gradient.
 //   g = STEP_WEIGHT * gradient, added up over the runs of a shard. If a shard has several runs, the sum of its runs so far is
 //   in the last plane.
-//   Shard s adds the planes of its lowest set bits to g: plane 0 if bit 0 is set, then plane 1 if bit 1 is set too, and so
-//   on up to the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary
-//   counter, and the sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). The last shard writes the whole sum.
+//   For shard s, the kernel adds planes to g: plane 0 if bit 0 of s is set, then plane 1 if bit 1 is set too, and so on up to
+//   the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary counter, and the
+//   sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). For the last shard, g is the whole sum.
 //   A magnitude below 2^-126 becomes +0. So a host that adds the same numbers gets the same bits, whether or not this device
 //   flushes such small numbers to 0. A run without rows adds zeros, whatever its gradient is.
 // grid: each group processes one contiguous range; any group count is right.
@@ -37,7 +37,7 @@ void main()
 {
     const uint n4 = pc.n4, levels = pc.levels, parts = pc.parts, shard = step[STEP_SHARD], part = step[STEP_PART];
     const float weight = uintBitsToFloat(step[STEP_WEIGHT]);
-    const uint level = min(uint(findLSB(~shard)), levels); // planes to add, and the number of the plane to write
+    const uint level = min(uint(findLSB(~shard)), levels); // number of planes to add; also index of the plane to write
     const uvec2 share = share_of(n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         precise vec4 g = vec4(0.0);

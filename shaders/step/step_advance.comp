@@ -1,10 +1,11 @@
 // step_advance.comp - the first dispatch of a run. It computes the step state, which later kernels read, from the run's
-// slot of host words and from the optimizer's clock. So a recorded step can be replayed without a host write in between.
+// slot of host words and from the optimizer's clock. The clock advances on the device. So an application can submit a recorded
+// step again without a host write in between.
 //   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
-//   once. NAdam: r^t in the same way, with r = 0.96^momentum_decay; u_t = beta1 * (1 - r^t / 2); the product of u_1 to
-//   u_t replaces beta1^t.
-//   If the loss is scaled, the step counts only if the gradients are finite. So not this kernel but loss_scale.comp, which runs
-//   after the gradients, stores the new t and powers in the clock.
+//   once. NAdam: r = 0.96^momentum_decay, r^t = r^(t-1) * r in 0.64 fixed point, u_t = beta1 * (1 - r^t / 2). The product of
+//   u_1 to u_t replaces beta1^t.
+//   With a scaled loss, a step counts only if the gradients are finite. So this kernel does not store the new t and powers in
+//   the clock. loss_scale.comp stores them, after the gradients.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460

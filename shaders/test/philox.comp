@@ -1,4 +1,5 @@
-// test/philox.comp - computes out[i] = philox4x32((i, a, b, stream), key). A test compares it with the host's numbers.
+// test/philox.comp - computes out[i] = philox4x32((i, a, b, stream), key). A test compares out
+// with the numbers that the host computes.
 // grid: x over n with a grid stride; any group count is right.
 // out: n uvec4
 // Deterministic: integers.

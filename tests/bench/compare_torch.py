@@ -255,7 +255,7 @@ def vkt_result(command, name, sizes, seconds):
     """Runs vkt-bench for one experiment, with the variant that the engine chooses. Returns its JSON document and the result."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
-        pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # attributes may follow the shapes
+        pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # no $ at its end: attributes may follow the shapes
         run = command + ["--sizes", sizes, "--filter", pattern, "--preferred", "--min-time", str(int(seconds * 1e3)),
                          "--json", path]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

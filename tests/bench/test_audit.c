@@ -89,8 +89,8 @@ static vkt_result audit(const vkt_graph *g, double max_cost, seen *s, vkt_audit_
     return vkt_audit_graph(ctx, g, &(vkt_audit_params){ .max_cost = max_cost, .on_entry = see, .user = s }, t);
 }
 
-/* Emits abs instead of relu: a planted fault. Elementwise ops find their function by the node's op, so the node gets
- * the op abs. */
+/* Emits abs instead of relu: a planted fault. The emit function of elementwise ops selects the function of the
+ * kernel by the op of the node. So the node gets the op abs. */
 static void emit_abs(const vkt_node *n, vkt_emit *e)
 {
     vkt_node as = *n;
@@ -144,7 +144,7 @@ static void every_node_of_a_graph_is_audited(void **state)
     const uint32_t relu = find(&s, "relu"), loss = find(&s, "softmax_xent"), linear = find(&s, "linear");
     assert_int_equal(s.list[relu].e.times, 2);
     assert_string_equal(s.list[linear].text, "(12,40) (7,40) (7)");
-    assert_string_equal(s.list[loss].text, "(12,7) u32<7(12)"); /* labels are classes */
+    assert_string_equal(s.list[loss].text, "(12,7) u32<7(12)"); /* labels are below 7, the number of classes */
     assert_true(s.list[linear].e.gradients == 7 && s.list[linear].e.differences > 0);
     assert_true(s.list[find(&s, "embedding")].e.gradients == 2);
     assert_string_equal(s.list[find(&s, "embedding")].text, "u32<50(12,5) (50,8) padding=3");

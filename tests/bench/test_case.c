@@ -124,8 +124,8 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_false(vkt_case_halve(op, &c));
 }
 
-/* Parses lines whose values an op's builder would refuse. Checks that no subject is made from them, and that a message
- * says why. */
+/* The lines have the right format, but a call that adds the op to a graph would refuse the values. vkt_subject_of_case
+ * must refuse the values too, with a message that has the reason. */
 static void lines_are_checked_as_calls_are(void **state)
 {
     (void)state;

@@ -128,7 +128,7 @@ static void a_short_run_measures_and_writes(void **state)
     says("out", " were in a.json");
 }
 
-/* Checks that a filter may name any phase, for instance d0+d2, which is the gradients of inputs 0 and 2. */
+/* Checks that a filter may name any phase. For instance, the phase d0+d2 computes the gradients of inputs 0 and 2. */
 static void a_filter_knows_every_phase(void **state)
 {
     if (!has_device) skip();
@@ -186,8 +186,8 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
-/* Checks that a file that cannot be opened ends the program before it measures. Checks that all other files are written
- * and the table is printed if one file cannot be written. */
+/* If a file cannot be opened, the program must end before it measures. If a file cannot be written, the program must
+ * still write all other files and print the table. */
 static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
 {
     (void)state;

@@ -226,7 +226,8 @@ static void a_roofline_is_drawn(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Returns whether a table, whose first op took 1 ms +- `spread`, has a line with this end. */
+/* Prints a table in which the quartiles of the first op's times are 1 - spread and 1 + spread ms. Returns whether a
+ * line of the table has this end. */
 static bool table_has(double spread, const char *end_of_line)
 {
     bench_results all = simulated();

@@ -1,6 +1,6 @@
-/* Tests the search of vkt-bench --tune in a small network, on a device that prefers tiles in shared memory. The tests
- * set the times themselves, so that one variant and one tile must win. They check that a new context uses the tuning
- * file, and ignores a file that it cannot use. */
+/* Tests the search of vkt-bench --tune in a small network. VKT_TRAITS makes the device prefer tiles in shared memory.
+ * The tests set the times themselves, so that the variant `shared` with one of two tiles must win. The tests check that
+ * a new context uses the tuning file, and ignores a file that it cannot use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ enum { MOST = 16, STEPS = 3 };
 static vkt_temp_dir dir; /* $XDG_CACHE_HOME of this program */
 static unsigned warnings;
 static char logged[512];
-static char file[512]; /* the tuning file, when it is known; else "" */
+static char file[512]; /* path of the tuning file; "": not known yet */
 static const vkt_tile quick = { 32, 32, 4, 4 }, quick_low = { 16, 64, 4, 4 };
 
 static void keep(void *user, vkt_log_level level, const char *line)
@@ -93,8 +93,8 @@ static void tune(void)
     vkt_ctx_destroy(&b.ctx);
 }
 
-/* The variants that a context chooses for the nodes of the step that can use `shared`, and the losses of its first
- * steps. */
+/* The losses of the first steps with a context, and what the context chooses for each node that can use the variant
+ * `shared`: a variant and a tile. */
 typedef struct outcome {
     size_t n;
     vkt_picked picked[MOST];
@@ -131,7 +131,7 @@ static outcome train(void)
 
 /* ---- the file ---- */
 
-/* Reads the file as a new context does. Returns the number of its entries, and sets `file`. */
+/* Reads the tuning file as a new context does. Returns the number of entries, and sets `file`. */
 static size_t entries(vkt_tuned out[MOST])
 {
     vkt_ctx *ctx = open_ctx();
@@ -192,8 +192,8 @@ static void a_variant_that_is_off_is_not_measured(void **state)
     for (size_t i = 0; i < n; i++) assert_true(list[i].variants && !(list[i].variants & VKT_V(SHARED)));
 }
 
-/* Writes entries that the nodes of their keys cannot use, as another version of the library could have written them.
- * Checks that a context ignores all these entries and logs one message. */
+/* Writes entries with a variant or a tile that the node of the entry cannot use. Another version of the library could
+ * have written such entries. Checks that a context ignores all these entries and logs one message. */
 static void entries_that_do_not_fit_are_ignored(void **state)
 {
     (void)state;
@@ -216,8 +216,8 @@ static void entries_that_do_not_fit_are_ignored(void **state)
     }
 }
 
-/* An entry may have several variants, but has only one tile. Checks that a context does not warn if the variant SHARED
- * cannot use the tile, because the tile may be that of COOP. */
+/* An entry may have several variants, but has only one tile. If the variant SHARED cannot use the tile, the tile may
+ * belong to the variant COOP. Checks that a context does not warn in this case. */
 static void a_tile_of_another_variant_is_no_fault(void **state)
 {
     (void)state;

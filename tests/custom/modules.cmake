@@ -1,5 +1,5 @@
-# Compiles the shaders of tests/custom. Each line has name, shader, target environment and definitions. custom/modules.c
-# includes the list.
+# Compiles the shaders of tests/custom. Each entry of custom_modules has the name of a module, its shader, the target
+# environment and macros. custom/modules.c includes the generated custom_modules.h.
 set(custom_modules
   "wave wave vulkan1.2" "wave_dx wave_dx vulkan1.3" "wave_dx_wrong wave_dx vulkan1.2 FACTOR=1.05"
   "wave_dx_missing wave_dx vulkan1.2 MISSING=1" "wave_dx_stray wave_dx vulkan1.2 STRAY=8"

@@ -1,4 +1,4 @@
-/* custom/modules.h - the modules that tests/CMakeLists.txt compiles from custom/shaders. */
+/* custom/modules.h - the modules that custom/modules.cmake compiles from custom/shaders. */
 #ifndef VKT_TEST_MODULES_H
 #define VKT_TEST_MODULES_H
 
@@ -11,9 +11,9 @@ typedef struct module {
     size_t bytes;
 } module;
 
-/* Returns the module of this name. There must be one. */
+/* Returns the module of this name. If there is none, all members are NULL or 0. */
 module module_of(const char *name);
-/* Returns module number i. Its name is NULL if there is no such module. */
+/* Returns module number i. For i = number of modules, all members are NULL or 0. */
 module module_at(size_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* custom/stand.h - a graph with one op of the application on a device, for tests. */
+/* custom/stand.h - for tests: a graph with ops of the application, and its program on a device. */
 #ifndef VKT_TEST_STAND_H
 #define VKT_TEST_STAND_H
 
@@ -6,7 +6,7 @@
 #include "train/rig.h"
 #include "vktrain/custom.h"
 
-#define POISON 0x7fc5a5a5u /* a NaN; all memory of activations has this value before a run */
+#define POISON 0x7fc5a5a5u /* a NaN; stand_start fills the memory of activations with it */
 
 /* Returns a shader of the module of this name, for `elements` elements. The caller adds bindings and push constants. */
 vkt_custom_shader shader_of(const char *module, uint64_t elements);
@@ -20,24 +20,25 @@ typedef struct stand {
 } stand;
 
 stand stand_make(rig *r);
-/* Makes the program. All its memory is POISON. */
+/* Makes the program, and fills its memory of activations and scratch with POISON. */
 void stand_start(stand *b);
 /* Runs the program `times` times, and checks that no shader wrote behind a value. */
 void stand_run(stand *b, uint32_t rows, uint32_t times);
 void stand_end(stand *b);
 
-/* Makes an input of n random numbers from low to high. Writes them to `numbers` too, which has room for them. */
+/* Adds an input to the graph. Fills `numbers` with one random number in [low, high) for each element of the input.
+ * stand_write copies them to the device. */
 vkt_tensor stand_input(stand *b, vkt_shape shape, float low, float high, uint64_t seed, float *numbers);
 void stand_write(stand *b, vkt_tensor t, const float *numbers);
-/* Reads a value. Free it with test_free. */
+/* Returns the numbers of a value. The caller frees them with test_free. */
 float *stand_read(stand *b, vkt_tensor t);
 
-/* Returns the op y = x sin(a x) of two tensors of the same shape. `gradient`: the name of the gradient shader's module;
- * NULL: the op has no gradient. */
+/* Adds the op y = x sin(a x) of two tensors of the same shape, and returns y. `gradient`: the name of the gradient
+ * shader's module; NULL: the op has no gradient. */
 vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient);
-/* Returns max(x, 0) of x in any layout, by shaders of the application. */
+/* Adds the op max(x, 0), which shaders of the application compute. x may have any layout. */
 vkt_tensor own_relu(vkt_graph *g, vkt_tensor x);
-/* Works as own_relu. An audit chooses the numbers of x from [low, high). */
+/* Does the same as own_relu. An audit chooses the numbers of x from [low, high); both 0: from [-1, 1). */
 vkt_tensor own_relu_in(vkt_graph *g, vkt_tensor x, float low, float high);
 
 /* Fails the test unless `got` is within `allowed` of `want`. */

@@ -1,5 +1,6 @@
-/* Tests an op of an application on its own device. The op's shader needs a capability that the application turned on.
- * The program runs alone, in the application's command buffer, and by a frame's budget. */
+/* Tests an op of an application on a device that the application created. The op's shader needs the capability Float64,
+ * which the application enabled. The program runs by vkt_program_run, by vkt_program_record in a command buffer of the
+ * application, and by vkt_step_budget. */
 #include "embed/app.h"
 
 #include <math.h>

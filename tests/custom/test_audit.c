@@ -5,10 +5,9 @@
 
 #include "vktrain/audit.h"
 
-enum {
-    ROWS = 37,
-    COLUMNS = 27
-}; /* 999 elements. This is no multiple of 4, because drivers may drop writes behind the last 16 bytes of a binding */
+/* x has 999 elements. The size of a binding is rounded up to 16 bytes, so a write to element 999 is inside of the
+ * binding, and the audit can see it. A driver may drop writes behind a binding. */
+enum { ROWS = 37, COLUMNS = 27 };
 
 /* The entry of the custom op. In this test, each audit has one such entry. */
 static struct {
@@ -78,7 +77,8 @@ static void planted_faults_are_found(void **state)
     expect_fault(r, "wave_dx_stray", "written behind the end of");
 }
 
-/* Numbers from 1e7 on differ by 1 or more in f32, so a small step does not change them. Those elements are left out. */
+/* Numbers from 1e7 on differ by 1 or more in f32, so a small step does not change them. The audit leaves out such
+ * elements. */
 static void steps_that_rounding_removes_are_left_out(void **state)
 {
     rig *r = rig_of(state);

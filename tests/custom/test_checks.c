@@ -109,7 +109,8 @@ static void odd(declared *d, const char *name)
 REFUSALS(CHECK)
 #undef CHECK
 
-/* Checks that a program of this shader is refused, because the device cannot run it. */
+/* Checks that vkt_program_create refuses the module `name`, because the device cannot run it. NULL: refuses the relu of
+ * declare() with too many work groups along z. */
 static void check_program(rig *r, const char *name, const char *part)
 {
     vkt_graph *g;
@@ -141,8 +142,8 @@ static void devices_have_limits(void **state)
     check_program(r, NULL, "work groups along z; this device runs at most ");
 }
 
-/* Declares more elements than the device runs work groups of one lane along x. Checks that the program is refused, but
- * not if the declaration says that the shader loops. */
+/* Declares max_groups + 1 elements for a shader with one lane per work group. Without `loops`, the op needs more work
+ * groups than the device runs, so vkt_program_create must refuse it. With `loops`, the call must succeed. */
 static void elements_without_a_loop(void **state)
 {
     rig *r = rig_of(state);

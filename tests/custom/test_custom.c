@@ -1,5 +1,5 @@
-/* Compares outputs and gradients of an application's ops with double precision, at odd shapes. Guard words are behind
- * all values, and all memory is NaN before the run. */
+/* Compares outputs and gradients of an application's ops with results in double precision, at odd shapes. The programs
+ * of stand_start have guard words behind all values, and their memory is NaN before the first run. */
 #include "custom/stand.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 /* Vulkan 1.3 allows this error of sin and cos for arguments in [-pi, pi]. Here |a x| is at most 3. */
 #define SINE 0x1p-11
 
-/* Computes y = x sin(a x) and the gradients of x and a in double precision, where `w` is the gradient of y. Compares
- * the device's y, dx and da with them. `a` has `columns` numbers, which each row of x uses. */
+/* Computes y = x sin(a x) and the gradients of x and a in double precision. `w` is the gradient of y. Compares the
+ * device's y, dx and da with the results. `a` has `columns` numbers, which each row of x uses. */
 static void check_wave(size_t n, size_t columns, const float *x, const float *a, const float *w, const float *y,
                        const float *dx, const float *da)
 {
@@ -135,7 +135,7 @@ static void a_loss_per_row_is_trained_through_a_mean(void **state)
     run_robust(r, 257, 9, 1);
 }
 
-/* Makes the op with three outputs. */
+/* Adds the op of parts.comp, which has three outputs. */
 static void parts(vkt_graph *g, vkt_tensor x, uint32_t n, vkt_tensor outs[3])
 {
     const vkt_custom_input in = { .tensor = x };
@@ -154,8 +154,8 @@ static void parts(vkt_graph *g, vkt_tensor x, uint32_t n, vkt_tensor outs[3])
     vkt_custom(g, &p, outs);
 }
 
-/* Differentiates y = triples + x. Output 0 (squares) does not influence y, so the gradient shader gets zeros for it. x
- * is an input of the op and of the sum, so dx must be 3 + 1. */
+/* Differentiates y = triples + x. Output 0 (squares) does not influence y, so the gradient shader reads zeros as the
+ * gradient of output 0. x is an input of the op and of the sum, so dx must be 3 + 1. */
 static void outputs_without_a_gradient_and_inputs_with_two_readers(void **state)
 {
     rig *r = rig_of(state);
@@ -259,7 +259,7 @@ static void a_sampler_has_no_gradient(void **state)
     for (int i = 0; i < 3; i++) test_free(got[i]);
     stand_end(&b);
 
-    b = stand_make(r); /* the input with no_gradient stops the gradient, so no later op needs one */
+    b = stand_make(r); /* the inner sampler stops the gradient, so the outer sampler needs no gradient shader */
     const vkt_tensor u = vkt_param(b.g, "u", vkt_shape1(N));
     assert_int_equal(vkt_backward(b.g, vkt_mean(b.g, vkt_mul(b.g, u, draw(b.g, draw(b.g, u, true), false)))), VKT_OK);
     stand_end(&b);
@@ -273,9 +273,9 @@ static void a_sampler_has_no_gradient(void **state)
     stand_end(&b);
 }
 
-/* Builds three ops `wave` with ops of the library between and behind them, which may work in place. Ops of both kinds
- * read the value `second`. Checks the number of barriers and the result. Synchronization validation reports a missing
- * barrier. */
+/* Builds three ops `wave`, and a relu and an addition of the library, which may work in place. The values `first` and
+ * `second` have two readers each. Checks the number of barriers and the result. Synchronization validation reports a
+ * missing barrier. */
 static void hazards_are_planned(void **state)
 {
     rig *r = rig_of(state);
@@ -288,7 +288,7 @@ static void hazards_are_planned(void **state)
     const vkt_tensor y = vkt_add(b.g, wave(b.g, vkt_relu(b.g, second), first, NULL), second);
     vkt_keep(b.g, y);
     assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
-                     VKT_OK); /* unlike stand_start, values may share memory */
+                     VKT_OK); /* unlike in stand_start, values may share memory */
     vkt_plan_info info;
     vkt_program_plan(b.p, &info);
     assert_true(info.dispatches == 5 && info.barriers == 4);

@@ -1,5 +1,5 @@
-/* Checks that a training with relu as an op of the application ends with the same bits as one with the library's relu.
- * Also tests checkpoints and programs of 16 bits with ops of the application. */
+/* Checks that a training with relu as an op of the application ends with the same bits as a training with the library's
+ * relu. Also tests recomputed blocks, checkpoints and programs of 16 bits with ops of the application. */
 #include "custom/stand.h"
 
 #include <stdlib.h>

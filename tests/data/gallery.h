@@ -5,7 +5,7 @@
 #include "data/temp.h"
 #include "vktrain/data.h"
 
-/* The longest side of a generated image. */
+/* Upper limit of both sides of a generated image. */
 enum { GALLERY_SIDE = 64 };
 
 /* Returns the size of image `seed`. An image is RGB noise, and its size depends on the seed. */
@@ -17,11 +17,12 @@ const char *gallery_text(const vkt_temp_dir *t, const char *name, const char *te
 const char *gallery_table(const vkt_temp_dir *t, uint32_t n);
 /* Opens the data set of the table `path`; fails the test if that is not possible. */
 vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
-/* Returns image `seed`, resized to w x h, as planes. */
+/* Writes image `seed`, resized to w x h, to planes (3,h,w). */
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
-/* gallery_small stretches images to a height of 9 and a width of 11 pixels. gallery_augmented crops 12 x 12 pixels of
- * an image and mirrors them at random. */
+/* Parameters of data sets. With gallery_small, images are stretched to a height of 9 and a width of 11 pixels. With
+ * gallery_augmented, the shorter side of an image becomes 15 pixels. A sample is then a random crop of 12 x 12 pixels,
+ * mirrored at random. */
 extern const vkt_image_params gallery_small, gallery_augmented;
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "support/temp_dir.h"
 
-/* Writes a file, plain or as one gzip member; returns its path (see vkt_temp_dir_file). */
+/* Writes a file, plain or as one gzip member. Returns the path, which is from vkt_temp_dir_file. */
 const char *temp_write(const vkt_temp_dir *t, const char *name, const void *bytes, size_t n, bool gzip);
-/* Fixtures of one test: they make and remove a folder, whose vkt_temp_dir is *state. They also call vkt_test_setup and
- * vkt_test_teardown. */
+/* temp_setup makes the folder of a test, sets *state to its vkt_temp_dir, and calls vkt_test_setup. temp_teardown
+ * removes the folder, and calls vkt_test_teardown. */
 int temp_setup(void **state);
 int temp_teardown(void **state);
 

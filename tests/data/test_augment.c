@@ -48,7 +48,7 @@ static void the_crop_is_the_middle_of_the_shorter_side(void **state)
         h = h * 16 / shorter;
         gallery_resized(i, w, h, planes);
         assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
-        /* lrint rounds a half to the even number. */
+        /* lrint rounds a half to the even number, as PyTorch's CenterCrop does. */
         const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0);
         assert_true(is_crop(row, 12, 13, planes, (int)h, (int)w, top, left, false));
     }
@@ -130,7 +130,8 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     const vkt_temp_dir *t = *state;
     const char *table = gallery_table(t, 12);
     vkt_image_params p = gallery_augmented;
-    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 }; /* the last two become full while loading */
+    /* The last two caches have space for all samples, but not for all resized images, which are larger. */
+    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 };
     vkt_dataset *all[4];
     for (int i = 0; i < 4; i++) {
         p.cache_bytes = caches[i];

@@ -49,7 +49,7 @@ static void add_chunk(image_file *f, const char *type, const void *data, uint32_
     f->n += n + 12;
 }
 
-/* Begins a gray PNG of 8 bits with `room` bytes for its chunks. */
+/* Begins a gray PNG of 8 bits in a buffer of `room` bytes. */
 static image_file begin_png(uint32_t width, uint32_t height, size_t room)
 {
     image_file f = { malloc(room), 8 };
@@ -94,7 +94,7 @@ static void few_bytes_make_no_large_image(void **state)
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
         image_file f = begin_png(sizes[i][0], sizes[i][1], 200000);
         uint8_t *noise = calloc(130000, 1);
-        add_chunk(&f, "IDAT", noise, i < 4 ? 130000 : 100); /* a file of 130 KB may have 25 million pixels */
+        add_chunk(&f, "IDAT", noise, i < 4 ? 130000 : 100); /* a file of 130 kB may have 25 million pixels */
         free(noise);
         vkt_test_peak_bytes();
         assert_int_equal(decode(&f, 0), VKT_E_FORMAT);
@@ -194,8 +194,8 @@ static void a_large_jpeg_has_few_scans(void **state)
 
 /* ---- gzip ---- */
 
-/* Writes a gzip file of `begin`, and behind it n times the byte `fill`. Returns its path. gzip packs these bytes 1000
- * to 1. */
+/* Writes a gzip file that unpacks to `begin` and n times the byte `fill`. Returns its path. gzip packs 1000 such bytes
+ * into about one byte. */
 static const char *pack(const vkt_temp_dir *t, const char *name, const void *begin, size_t begin_bytes, char fill,
                         size_t n)
 {
@@ -223,7 +223,8 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
-    expect_peak(180 * (size_t)MIB, "a packed table"); /* about 64 MiB are unpacked, and buffers grow by half */
+    /* About 64 MiB are unpacked. While the buffer grows by half, the old and the new buffer exist. */
+    expect_peak(180 * (size_t)MIB, "a packed table");
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
     expect_peak(MIB, "packed images");

@@ -13,7 +13,7 @@
 
 static const vkt_csv_format tsv = { .separator = '\t', .no_quotes = true };
 
-/* Reads all of `text`. Prints it to `out`: "line:[field][field]..." for each record, and ";" between records. */
+/* Reads all of `text`. Prints each record to `out` as "line:[field][field]...", with ";" between records. */
 static vkt_result read_all(const char *text, size_t n, const vkt_csv_format *format, char *out, size_t room)
 {
     const vkt_host h = vkt_test_host();
@@ -101,8 +101,8 @@ static void malformed_texts_are_reported_with_their_line(void **state)
     REFUSES("a\nc,d", NULL, "2: want 1 fields, as in the first record, got 2");
 }
 
-/* Writes random fields of special characters, quoted if necessary or at random, by a simple writer in this test. Checks
- * that the reader returns the same fields. */
+/* A simple writer in this test writes random fields, with many special characters. It quotes each field that needs
+ * quotes, and some other fields at random. The reader must return the same fields. */
 static void what_was_written_is_read(void **state)
 {
     (void)state;
@@ -139,8 +139,8 @@ static void what_was_written_is_read(void **state)
     }
 }
 
-/* Reads random special characters as CSV. VKT_OK and VKT_E_FORMAT are right, but no read may be outside of the text.
- * The test host and AddressSanitizer check that. */
+/* Reads random special characters as CSV. The reader may return VKT_OK or VKT_E_FORMAT, but it must not read or write
+ * outside of its copy of the text. The test host finds such writes, and AddressSanitizer finds most of such reads. */
 static void noise_does_no_harm(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void a_file_is_read_and_its_header_found(void **state)
     vkt_csv c;
     bool more;
     assert_int_equal(vkt_csv_open(&h, path, NULL, &c), VKT_OK);
-    assert_int_equal(vkt_csv_find(&c, "path"), SIZE_MAX); /* no record yet */
+    assert_int_equal(vkt_csv_find(&c, "path"), SIZE_MAX); /* no record is read yet */
     assert_int_equal(vkt_csv_next(&c, &more), VKT_OK);
     assert_int_equal(vkt_csv_find(&c, "path"), 0);
     assert_int_equal(vkt_csv_find(&c, "LABEL"), 1);

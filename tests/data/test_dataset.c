@@ -1,4 +1,4 @@
-/* Tests tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
+/* Tests data sets of arrays and of sources: ownership, slices, statistics, normalisation, refused arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +172,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     vkt_dataset *ds, *tail, *middle;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_slice(ds, 2, 4, &tail), VKT_OK);
-    assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* rows 3 and 4 */
+    assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* rows 3 and 4 of ds */
     assert_ptr_equal((const uint8_t *)vkt_dataset_features(ds) + 3 * ROW, vkt_dataset_features(middle));
     assert_int_equal(vkt_dataset_normalize(tail, (const double[]){ 3, 4 }, (const double[]){ 5, 6 }), VKT_OK);
     assert_true(vkt_dataset_mean(ds)[1] == 4 && vkt_dataset_std(middle)[0] == 5);
@@ -200,7 +200,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     vkt_dataset_destroy(&middle);
 }
 
-/* A source that fills row i with i + epoch, fails for row 5, and counts its calls. */
+/* Counts the calls of a source. The source fills row i with bytes of the value i + epoch. It fails for row 5. */
 typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
@@ -338,9 +338,11 @@ static void measured_statistics_are_exact(void **state)
     double mean[C], std[C];
     for (int i = 0; i < N; i++)
         for (int k = 0; k < ROW; k++) {
-            /* Channel 0 has mean 1/2 and std 1/2, channel 1 is the constant 1/5. */
+            /* Statistics of u8 are those of x / 255. So channel 0 has mean 1/2 and std 1/2. Channel 1 is the constant
+             * 1/5, and a constant channel gets the std 1. */
             t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;
-            /* In channel 0, sums of squares would cancel. Channel 1 has the numbers -3, 0, 3. */
+            /* In channel 0, mean(x^2) - mean(x)^2 would lose digits by cancellation. Channel 1 has the numbers -3, 0
+             * and 3. */
             t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3;
         }
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);

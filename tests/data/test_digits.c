@@ -11,7 +11,7 @@
 #include "vktrain/data.h"
 
 enum { PIXELS = 28 * 28 };
-#define PIN 0x0e3674a4c5f5d540ull /* vkt_hash of rows 0 .. 999 under seed 1 */
+#define PIN 0x0e3674a4c5f5d540ull /* vkt_hash of the pixels of rows 0 to 999 with seed 1 */
 
 static vkt_dataset *digits(uint32_t count, uint64_t seed)
 {
@@ -67,7 +67,7 @@ static void classes_are_balanced_in_every_block(void **state)
         }
         assert_int_equal(seen, 0x3ff);
     }
-    assert_in_range(moved, 850, 950); /* 900 are expected if every ten labels are in random order */
+    assert_in_range(moved, 850, 950); /* 900 are expected if each block of ten labels is in random order */
     vkt_dataset_destroy(&ds);
 }
 
@@ -87,7 +87,7 @@ static void pixels_are_ink_on_a_dark_ground(void **state)
         assert_in_range(brightest, 120, 255);
         for (uint32_t k = 0; k < 28; k++) border += x[k] + x[27 * 28 + k];
     }
-    assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: it has noise with mean 4 */
+    assert_true(border / (1000 * 56) < 12); /* few strokes touch the border; its noise has mean 4 */
     double mean, std;
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
     assert_true(mean > 0.09f && mean < 0.13f && std > 0.20f && std < 0.26f);
@@ -101,7 +101,7 @@ static int32_t distance2(const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
-/* Returns the label of the row of `x` that is nearest to `image`. */
+/* Finds the row of `x` that is nearest to `image`, and returns the label of this row. */
 static uint32_t nearest(const uint8_t *image, const uint8_t *x, const uint32_t *labels, uint32_t rows)
 {
     uint32_t best = 0;

@@ -1,5 +1,5 @@
-/* Tests decoders and resizing: results are compared with Pillow's bytes. Cases have every colour type, EXIF, and
- * damaged files. */
+/* Tests the decoders of JPEG and PNG, and resizing. Most results are compared with Pillow's bytes. The files have every
+ * colour type of PNG, EXIF orientations, or damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct fixture {
     image_file files[4];
 } fixture;
 
-/* Reads a golden image file. The teardown frees it. */
+/* Reads a golden image file. forget() frees the file; the teardown calls forget(). */
 static const image_file *golden(fixture *t, const char *name)
 {
     image_file *f = t->files;
@@ -48,7 +48,7 @@ static size_t bytes_of(const vkt_image *i)
     return (size_t)i->width * i->height * i->channels;
 }
 
-/* Decodes `f` and compares its pixels with those of `want`, a PNG of the pixels that Pillow decoded. */
+/* Decodes `f`. The PNG file `want` has the pixels that Pillow decoded from `f`: the result must be the same. */
 static void expect_golden(fixture *t, const image_file *f, const char *want, uint32_t channels)
 {
     vkt_image_scratch other = { 0 };
@@ -89,7 +89,7 @@ static const png_case png_cases[] = { { 0, 1, 1 }, { 0, 2, 1 },  { 0, 4, 1 },  {
 
 enum { PNG_W = 13, PNG_H = 9, PNG_ROW = PNG_W * 8 };
 
-/* Generates random samples, packed into `rows`, and computes the RGB pixels that they encode. */
+/* Packs random samples into `rows`. Writes to `rgb` the RGB pixels that these samples encode. */
 static void draw_png(vkt_rng *rng, const png_case *c, const uint8_t *palette, uint8_t *rows, uint8_t *rgb)
 {
     const uint32_t most = (1u << c->depth) - 1, row_bytes = vkt_div_up(PNG_W * (uint32_t)(c->samples * c->depth), 8);
@@ -150,7 +150,8 @@ static void png_files_of_every_kind_give_their_samples(void **state)
 
 /* ---- EXIF ---- */
 
-/* Writes TIFF data with an orientation, and one entry before it. Returns the size of the data in bytes. */
+/* Writes TIFF data with two entries: an image width, then an orientation with these arguments. Returns the size of the
+ * data in bytes. */
 static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t count, uint32_t value)
 {
     const uint32_t words[] = { 42, 0, 8, 2, 0x0100, 4, 0, 1, 0, 7, 0x0112, type, 0, count, value, 0, 0, 0 };
@@ -178,7 +179,7 @@ static void orientations_are_applied_as_by_pillow(void **state)
             memcpy(file + 12 + n, plain->p + 2, plain->n - 2);
             expect_golden(t, &(image_file){ file, 12 + n + plain->n - 2 }, name, 3);
             forget(t);
-            /* Encodes the pixels again as a PNG whose eXIf chunk has the orientation. */
+            /* Encodes the pixels of turned_1.png again, as a PNG whose eXIf chunk has the orientation. */
             const image_file *upright = golden(t, "turned_1.png");
             const vkt_image *pixels;
             assert_int_equal(decode(t, upright, 3, &pixels), VKT_OK);
@@ -199,8 +200,8 @@ static void malformed_exif_means_upright(void **state)
     for (int little = 0; little < 2; little++) {
         const size_t n = tiff_with(tiff, little, 3, 1, 6);
         assert_int_equal(vkt_exif_orientation(tiff, n), 6);
-        /* Truncates the header or an entry. The 4 bytes behind the last entry, the offset of the next IFD, are not
-         * read. */
+        /* Truncates the header or an entry. The decoder does not read the 4 bytes behind the last entry (the offset of
+         * the next IFD), so the loop ends before these bytes. */
         for (size_t length = 0; length < n - 4; length++) {
             uint8_t *exact = test_malloc(length + 1); /* so that a sanitizer sees a read far behind the end */
             memcpy(exact, tiff, length);
@@ -292,8 +293,8 @@ static void other_kinds_and_sizes_are_refused(void **state)
     refuse(t, png, "2147483647 x 2147483647 pixels");
 }
 
-/* The first scan of a progressive JPEG is repeated 600 times. Each scan costs few bytes, and a pass over the whole
- * image. */
+/* The first scan of a progressive JPEG is repeated 600 times. A scan has few bytes, but the decoder needs a pass over
+ * the whole image for each scan. */
 static void endless_scans_are_refused(void **state)
 {
     fixture *t = *state;

@@ -22,7 +22,7 @@
 #include "support/find_data.h"
 #include "support/host.h"
 
-/* Checks that row `row` of ds is image `seed`, stretched to the size of gallery_small. */
+/* Checks that row `row` of ds is the image of gallery_put for `seed`, stretched to the size of gallery_small. */
 static void expect_row(const vkt_dataset *ds, uint32_t row, uint32_t seed)
 {
     uint8_t got[3 * 9 * 11], want[3 * 9 * 11];
@@ -52,7 +52,7 @@ static void tables_of_all_forms_are_read(void **state)
         vkt_dataset_sample_shape(ds, chw);
         assert_true(chw[0] == 3 && chw[1] == 9 && chw[2] == 11 && vkt_dataset_rows(ds) == 3);
         assert_int_equal(vkt_dataset_classes(ds), 3);
-        assert_string_equal(vkt_dataset_class_name(ds, 0), "Bee"); /* capitals first: bytes are compared */
+        assert_string_equal(vkt_dataset_class_name(ds, 0), "Bee"); /* capitals come first: bytes are compared */
         assert_string_equal(vkt_dataset_class_name(ds, 1), "ape");
         assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 2, 0, 1 }), 12);
         expect_row(ds, 0, 3);
@@ -76,8 +76,8 @@ static void tables_of_all_forms_are_read(void **state)
     assert_int_equal(vkt_dataset_labels(ds)[0], 5);
     expect_row(ds, 0, 3);
     vkt_dataset_destroy(&ds);
-    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* the table has no column of
-                                                                                   * labels */
+    /* This table has no column of labels. */
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small);
     assert_null(vkt_dataset_labels(ds));
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
@@ -193,7 +193,8 @@ static void class_folders_are_read(void **state)
                      VKT_E_IO);
 }
 
-/* A link to nothing is no class. A circular link may be a class, so the reader must not leave it out silently. */
+/* A link to a missing file is no class. If stat fails for another reason, the entry may be a class. So the reader must
+ * return an error: the test has a circular link (ELOOP). */
 static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -225,13 +226,13 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     uint32_t left_out = 99;
     vkt_dataset *ds;
     vkt_test_expect_errors(true);
-    for (uint64_t cache = 0; cache < 2; cache++) { /* all broken files are reported, in the order of the table */
+    for (uint64_t cache = 0; cache < 2; cache++) { /* 0: all images are kept in memory; 1: no image is kept */
         vkt_image_params p = gallery_small;
         p.cache_bytes = cache;
         p.left_out = &left_out;
         const unsigned errors = vkt_test_errors();
         assert_int_equal(vkt_dataset_from_image_table(&h, table, &p, &ds), VKT_E_FORMAT);
-        assert_int_equal(vkt_test_errors(), errors + 4);
+        assert_int_equal(vkt_test_errors(), errors + 4); /* a line for each of the 3 files, and a line for all */
         assert_int_equal(left_out, 3);
         vkt_test_error_contains("3 of 6 are broken or missing; skip_broken would leave them out");
         p.skip_broken = true;
@@ -250,7 +251,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     refuse(gallery_text(t, "u.csv", "p1.png,0\np4.png,0\n"), &p, VKT_E_FORMAT, "2 of 2 are broken or missing");
 }
 
-/* A file that breaks after the data set was made stops the epoch, and the message names it. */
+/* A file that is removed after the data set was made stops the epoch. The message names the file. */
 static void files_that_break_later_stop_the_epoch(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -279,8 +280,8 @@ static void files_that_break_later_stop_the_epoch(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* `resize` lets the shorter side of a long strip grow to 200 pixels, and the strip would become huge. The file counts
- * as broken, and the reader does not allocate that memory. */
+/* `resize` makes the shorter side 200 pixels long, so an image of 4000 x 1 pixels would become 800000 x 200. That is
+ * more than max_pixels. So the file counts as broken, and the reader does not allocate memory for the large image. */
 static void long_strips_are_broken(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -297,7 +298,7 @@ static void long_strips_are_broken(void **state)
 
 static unsigned until_bad_sector; /* the call of readdir that fails (1: the next one); 0: none fails */
 
-/* Replaces the C library's function in this program. */
+/* Replaces the C library's function in this program. Calls that must not fail go to the C library. */
 struct dirent *readdir(DIR *d)
 {
     static struct dirent *(*real)(DIR *);
@@ -330,7 +331,8 @@ static void a_folder_that_cannot_be_read_to_its_end_is_refused(void **state)
         }
         assert_int_equal(vkt_dataset_rows(ds), 2);
         vkt_dataset_destroy(&ds);
-        assert_int_equal(n, 10); /* nine calls fail: for ".", "..", "ant", end; for ".", "..", two images, end */
+        /* readdir was called nine times: for ".", "..", "ant", the end; then for ".", "..", two images, the end. */
+        assert_int_equal(n, 10);
         break;
     }
 }
@@ -412,8 +414,8 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* vkt_image_row gives the same bytes as the file's row in a data set, both for a stretched image and for one that is
- * cropped in the middle. */
+/* vkt_image_row gives the same bytes as the file's row in a data set. The first data set stretches the image, the
+ * second data set crops its middle. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -1,6 +1,6 @@
 /* Tests the loader: it must give the same bytes as direct fetches, for any number of workers and slots. Also tests
- * errors, and epochs that end early. cmocka's assertions jump, so they may run on the test's own thread only. Workers
- * write their results to atomics. */
+ * errors, and epochs that end early. A failed assertion of cmocka calls longjmp, so only the test's own thread may use
+ * assertions. The source runs on worker threads. It counts in atomics, which the test checks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 
 /* A source that computes its rows, fails on request, and records its calls. */
 typedef struct source {
-    uint32_t bad[2];  /* rows that fail: the first with VKT_E_IO, the second with VKT_E_FORMAT */
-    uint32_t slow_us; /* the duration of a fetch */
+    uint32_t bad[2];  /* row bad[0] fails with VKT_E_IO, row bad[1] with VKT_E_FORMAT */
+    uint32_t slow_us; /* a fetch also waits this long */
     uint32_t meet;    /* not 0: a fetch waits until this many fetches run at once, but at most 5 s */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
@@ -175,7 +175,7 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     vkt_shuffle(t->order, 300, 1, 0);
     start(t, 64, 2, 3);
     check_epoch(t, 64, 2, t->order, 300, 1);
-    t->slots[0].labels = t->slots[1].labels = NULL; /* labels are not requested */
+    t->slots[0].labels = t->slots[1].labels = NULL; /* the next loader gives neither labels nor targets */
     t->slots[0].targets = t->slots[1].targets = NULL;
     vkt_loader_destroy(&t->l);
     start(t, 300, 1, 3);
@@ -246,7 +246,8 @@ static void waits_for_rows_are_counted(void **state)
     uint32_t slot, rows;
     uint64_t waited = 0;
     t->src.slow_us = 20000;
-    /* A batch takes 100 ms. The loop repeats only if this thread was suspended. */
+    /* A batch takes 100 ms, so the first vkt_loader_next waits. The loop repeats only if this thread was suspended
+     * until the batch was ready. */
     for (int i = 0; i < 20 && waited <= 1000000; i++) {
         vkt_loader_destroy(&t->l);
         atomic_store(&t->src.fetched, 0);
@@ -257,7 +258,7 @@ static void waits_for_rows_are_counted(void **state)
     }
     assert_true(waited > 1000000);
     assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
-    /* Waits until one row of the third batch is fetched. */
+    /* Waits until one row of the third batch is fetched: then the second batch is ready. */
     for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(rows, 5);
@@ -272,7 +273,9 @@ static void the_first_failing_row_in_order_is_reported(void **state)
     vkt_shuffle(t->order, ROWS, 8, 0);
     for (uint32_t workers = 1; workers <= 5; workers += 2)
         for (int swap = 0; swap < 2; swap++) {
-            t->src.bad[swap] = t->order[130]; /* both bad rows are in the third batch of 50, in two chunks */
+            /* Both bad rows are in the third batch of 50. A worker claims at most 16 rows at once, so the two rows may
+             * have different workers. */
+            t->src.bad[swap] = t->order[130];
             t->src.bad[!swap] = t->order[104];
             start(t, 50, 4, workers);
             assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
@@ -289,9 +292,9 @@ static void the_first_failing_row_in_order_is_reported(void **state)
             vkt_test_error_contains("(104 of the epoch) could not be fetched: the disk has a hole");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
-            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* this refused call stops the
-                                                                                          * workers */
-            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk works again: the next epoch is complete */
+            /* The call is refused, but it stops the workers. */
+            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG);
+            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* no row fails any more, so the next epoch is complete */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);
             vkt_loader_destroy(&t->l);
@@ -302,7 +305,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
 {
     fixture *t = *state;
     uint32_t slot, rows;
-    start(t, 30, 3, 3); /* destroyed before its first epoch */
+    start(t, 30, 3, 3); /* this loader is destroyed before its first epoch */
     vkt_loader_destroy(&t->l);
     t->src.slow_us = 100;
     for (uint32_t taken = 0; taken <= 3; taken++) {
@@ -313,7 +316,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
-        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed, because no epoch reads this order yet */
+        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed, because the epochs of this loop use no order */
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < epoch; i++) {
             assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
@@ -322,7 +325,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
             assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
         }
     }
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4, in slot 1, stays valid after a restart */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the caller keeps batch 4 during a restart */
     assert_int_equal(slot, 1);
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

@@ -1,5 +1,5 @@
-/* Tests data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is
- * there. */
+/* Tests data sets from IDX files: layouts, pairs of files that do not match, folders, and the real MNIST if its files
+ * are there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +138,7 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         { "train-images-idx4-ubyte.gz", "train-labels-idx1-ubyte", VKT_SPLIT_TRAIN, true, 4 },
         { "train-images.idx3-ubyte", "train-labels.idx1-ubyte", VKT_SPLIT_TRAIN, false, 3 },
         { "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", VKT_SPLIT_TEST, false,
-          3 }, /* unpacked files that still have the names of packed ones */
+          3 }, /* unpacked files that still have the names of packed files */
         { "test-images-idx4-ubyte", "test-labels-idx1-ubyte", VKT_SPLIT_TEST, false, 4 },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -172,7 +172,8 @@ static void write_folder(vkt_temp_dir *t, const char *classes, bool gzip)
     temp_write(t, gzip ? "classes.txt.gz" : "classes.txt", classes, strlen(classes), gzip);
 }
 
-/* A folder has the names of its classes in a file, as for Fashion-MNIST, whose classes are not digits. */
+/* A file of the folder has the names of the classes. Fashion-MNIST needs such a file, because its classes are not
+ * digits. */
 static void a_folder_may_name_its_classes(void **state)
 {
     vkt_temp_dir *t = *state;
@@ -182,7 +183,7 @@ static void a_folder_may_name_its_classes(void **state)
         for (uint32_t classes = 0; classes <= 5; classes += 5) {
             vkt_dataset *ds;
             assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, classes, &ds), VKT_OK);
-            assert_int_equal(vkt_dataset_classes(ds), 5); /* one of them has no rows */
+            assert_int_equal(vkt_dataset_classes(ds), 5); /* class 4 has no rows */
             assert_string_equal(vkt_dataset_class_name(ds, 0), "T-shirt/top");
             assert_string_equal(vkt_dataset_class_name(ds, 2), "Pullover");
             assert_string_equal(vkt_dataset_class_name(ds, 4), "Coat");
@@ -247,7 +248,7 @@ static void check_split(const char *folder, vkt_split split, const uint32_t per_
     assert_true(chw[0] == 1 && chw[1] == 28 && chw[2] == 28);
     for (uint32_t i = 0; i < rows; i++) found[vkt_dataset_labels(ds)[i]]++;
     assert_memory_equal(found, per_class, sizeof found);
-    if (split == VKT_SPLIT_TRAIN) { /* the usual constants, to four digits */
+    if (split == VKT_SPLIT_TRAIN) { /* the mean and std that are usually given for MNIST */
         double mean, std;
         assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
         assert_true(fabs(mean - 0.1307) < 5e-5 && fabs(std - 0.3081) < 5e-5);
@@ -266,7 +267,7 @@ static void the_real_mnist_has_its_published_counts(void **state)
     check_split(folder, VKT_SPLIT_TEST, test, 10000);
 }
 
-/* A folder that lacks files of MNIST, as a failed download may leave it, is not the data set. */
+/* vkt_test_find_mnist must not return a folder that lacks files of MNIST. A failed download may leave such a folder. */
 static void an_empty_folder_is_not_the_data_set(void **state)
 {
     char found[512];

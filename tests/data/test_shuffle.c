@@ -12,8 +12,8 @@
 static void orders_are_pinned(void **state)
 {
     (void)state;
-    /* Numbers of an independent implementation (Python) of Philox4x32-10, Lemire's reduction and the descending
-     * shuffle. If a value changes, no old checkpoint can be resumed. */
+    /* An independent program in Python computed these orders, with Philox4x32-10, Lemire's reduction and Durstenfeld's
+     * shuffle. If an order changes, a run cannot be resumed from an old checkpoint. */
     static const struct pin {
         uint64_t seed;
         uint32_t epoch, want[10];
@@ -71,7 +71,7 @@ static void epochs_and_seeds_differ_and_repeat(void **state)
         same_epoch += a[i] == epoch[i];
         same_seed += a[i] == seed[i];
     }
-    assert_true(same_epoch < 10 && same_seed < 10); /* about 1 is expected: Poisson, P(>= 10) = 1e-7 */
+    assert_true(same_epoch < 10 && same_seed < 10); /* about 1 is expected; Poisson: P(10 or more) = 1e-7 */
 }
 
 static void all_permutations_of_four_are_equally_likely(void **state)

@@ -1,4 +1,4 @@
-/* Tests texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
+/* Tests texts, vocabularies and sequences: Keras' definitions, refused inputs, and the Reuters corpus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +132,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_int_equal(vkt_dataset_type(d), VKT_ROW_U32);
         assert_memory_equal(vkt_dataset_features(d), wide, sizeof wide);
         vkt_dataset_destroy(&d);
-        /* vkt_vocab_row must give a single text the row that the data set has. */
+        /* For a single text, vkt_vocab_row must make the same row as the data set has. */
         uint32_t row[4], words, unknown;
         assert_int_equal(vkt_vocab_row(v, &p, "Pale ale, pale!", row, &words, &unknown), VKT_OK);
         assert_true(row[0] == 5 && row[1] == 3 && words == 3 && unknown == 0);
@@ -207,7 +207,7 @@ static void bad_tables_are_refused_by_line(void **state)
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;
     const char *truncated = temp_write(*state, "truncated.gz", "a\tb\n", 4, true);
-    assert_int_equal(truncate(truncated, 20), 0); /* truncated in the middle of the checksum */
+    assert_int_equal(truncate(truncated, 20), 0); /* the end of the gzip trailer is missing (CRC-32, length) */
     assert_int_equal(vkt_texts_from_tsv(&h, truncated, NULL, &t), VKT_E_FORMAT);
     vkt_test_error_contains("ends without its checksum");
     assert_int_equal(vkt_texts_from_tsv(&h, vkt_temp_dir_file(*state, "none"), NULL, &t), VKT_E_NOT_FOUND);
@@ -243,7 +243,7 @@ static void a_vocabulary_comes_back_as_it_was(void **state)
     assert_int_equal(vkt_vocab_to_text(v, &text), VKT_OK);
     assert_string_equal(text, saved);
     vkt_text_release(&text);
-    /* The vocabulary keeps filters and case: % is a filter, and A is the word "a". */
+    /* The vocabulary has the filters and the option `lower` of `saved`: % is a filter, and A is the word "a". */
     uint32_t ids[4], n;
     assert_int_equal(vkt_vocab_encode(v, "A,B'\"%Ü", ids, 4, &n), VKT_OK);
     assert_int_equal(n, 3);
@@ -360,7 +360,7 @@ static void every_failed_allocation_is_a_status(void **state)
 
 /* ---- the real corpus ---- */
 
-/* Compares the hash of the sequences with that of a Python program, which computes the same as Keras' text.py and
+/* `hash` is the hash of the sequences that a Python program made. That program computes the same as Keras' text.py and
  * sequence.py. */
 static void check_sequences(const vkt_texts *t, const vkt_vocab *v, uint64_t hash)
 {
@@ -423,9 +423,9 @@ static void the_reuters_corpus(void **state)
     check_sequences(train, v, UINT64_C(0x29f43b1de36813ef));
     vkt_vocab_destroy(&v);
 
-    /* These params split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words.
-     * By the notes, the longest text has 2,374 words in the training set and 1,038 in the test set. The notes do not
-     * count a u with dots as a letter. */
+    /* These params split at every ASCII character that is neither letter nor digit. The README.md of the corpus counts
+     * 25,873 words in the training set. Its longest texts have 2,374 words (training set) and 1,038 words (test set).
+     * The README.md does not count a u with dots, so this vocabulary has one word more. Ids begin at 3. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -1,5 +1,5 @@
-/* vkt_tokenizer: token ids against those of Hugging Face's tokenizers (golden/make_tokenizer_golden.py), decoding, and
- * what is refused. */
+/* Tests vkt_tokenizer. Token ids are compared with the ids of Hugging Face's tokenizers
+ * (golden/make_tokenizer_golden.py). Also tests decoding, and arguments that are refused. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static vkt_tokenizer *tokenizer_of(const char *pre)
 
 /* ---- golden ids ---- */
 
-/* Compares the ids of a line `FLAGS TEXT IDS...`. */
+/* Encodes the text of a line `FLAG TEXT IDS...` and compares the ids. FLAG 1 stands for VKT_TOKENS_SPECIAL. */
 static void check_line(const vkt_tokenizer *t, char *line, vkt_tokens *list)
 {
     const uint32_t flags = line[0] == '1' ? VKT_TOKENS_SPECIAL : 0;
@@ -77,7 +77,7 @@ static void ids_are_those_of_tokenizers(void **state)
     }
 }
 
-/* ---- what the golden does not have ---- */
+/* ---- cases that the golden files do not have ---- */
 
 static void encodes_to(const vkt_tokenizer *t, const char *text, size_t n, uint32_t flags, const char *tokens)
 {
@@ -91,7 +91,8 @@ static void encodes_to(const vkt_tokenizer *t, const char *text, size_t n, uint3
     vkt_tokens_release(&list);
 }
 
-/* The merge of the lowest rank comes first, and of equal ones the leftmost; a merge can need a later one's result. */
+/* The merge of the lowest rank comes first. Of merges of the same rank, the leftmost merge comes first. "ab cd" merges
+ * the results of two other merges. */
 static void merges_apply_by_rank(void **state)
 {
     static const vkt_gguf_string tokens[] = { { "a", 1 },  { "b", 1 },  { "c", 1 },    { "d", 1 }, { "bc", 2 },
@@ -110,12 +111,12 @@ static void merges_apply_by_rank(void **state)
     encodes_to(t, "aaa", 3, 0, "[aa] [a]");
     encodes_to(t, "aaab", 4, 0, "[aa] [ab]");
     encodes_to(t, "aab", 3, 0, "[a] [ab]");
-    encodes_to(t, "axb", 3, 0, "[ab]"); /* no token has the byte x, so it is left out before the merges */
+    encodes_to(t, "axb", 3, 0, "[ab]"); /* no token has the byte x, so x is left out before the merges */
     assert_false(vkt_tokenizer_covers(t));
     vkt_tokenizer_destroy(&t);
 }
 
-/* A byte that is not UTF-8 splits a text as U+FFFD does: it is neither a letter, nor a number, nor space. */
+/* A byte that is not UTF-8 splits a text as U+FFFD does. U+FFFD is neither a letter, nor a number, nor a space. */
 static void bytes_that_are_not_utf8_split_texts(void **state)
 {
     static const vkt_gguf_string tokens[] = {
@@ -137,7 +138,7 @@ static void bytes_that_are_not_utf8_split_texts(void **state)
     }
 }
 
-/* Decoding gives bytes that are not UTF-8 back. */
+/* Bytes that are not UTF-8 are the same after encoding and decoding. */
 static void bytes_that_are_not_utf8_are_kept(void **state)
 {
     static const char *const texts[] = {
@@ -171,13 +172,14 @@ static void special_tokens_need_a_flag(void **state)
     encodes_to(t, "1<|eot_id|>2", 12, VKT_TOKENS_SPECIAL | VKT_TOKENS_BOS, "[<|begin_of_text|>] [1] [<|eot_id|>] [2]");
     assert_int_equal(vkt_tokenizer_encode(t, "1<|eot_id|>2", 12, 0, &list), VKT_OK);
     for (size_t i = 0; i < list.n; i++) assert_int_not_equal(vkt_tokenizer_kind(t, list.ids[i]), VKT_TOKEN_CONTROL);
-    /* A user-defined token is found in any case. */
+    /* A user-defined token is found without the flag too. */
     encodes_to(t, "1<think>2", 9, 0, "[1] [<think>] [2]");
     vkt_tokens_release(&list);
     vkt_tokenizer_destroy(&t);
 }
 
-/* A long run of one class is one long piece. Its merges must not lose a byte. */
+/* Encodes many equal characters. For most characters and pre-tokenizers, they are one long piece. Its merges must not
+ * lose a byte. */
 static void long_runs_are_encoded(void **state)
 {
     enum { N = 1 << 17 };
@@ -212,7 +214,7 @@ static void a_stream_holds_incomplete_characters(void **state)
 {
     static const struct {
         char bytes[5];
-        const char *printed[4]; /* after each byte */
+        const char *printed[4]; /* what the stream prints after each byte */
     } cases[] = {
         { "\xf0\x9f\x98\x80", { "", "", "", "\xf0\x9f\x98\x80" } },
         { "\xe2\x82\xac.", { "", "", "\xe2\x82\xac", "." } },
@@ -234,7 +236,7 @@ static void a_stream_holds_incomplete_characters(void **state)
             assert_int_equal(vkt_tokenizer_stream(t, &s, id, out, room), VKT_OK);
             assert_string_equal(out, cases[i].printed[k]);
         }
-    /* A control token is left out, and the bytes that are held stay. */
+    /* The stream leaves a control token out, and still holds the bytes of an incomplete character. */
     assert_int_equal(vkt_tokenizer_stream(t, &s, vkt_tokenizer_id(t, "\xe2", 1), out, room), VKT_OK);
     assert_int_equal(vkt_tokenizer_stream(t, &s, vkt_tokenizer_id(t, "<|im_end|>", 10), out, room), VKT_OK);
     assert_string_equal(out, "");
@@ -359,7 +361,8 @@ static void memory_may_fail_anywhere(void **state)
         if (r == VKT_OK) r = vkt_tokenizer_encode(t, text, sizeof text - 1, 0, &list);
         failed = vkt_test_allocation_failed();
         vkt_test_fail_allocation(0);
-        /* PCRE2 works without the memory of its just-in-time compiler. */
+        /* The result may be VKT_OK although an allocation failed: PCRE2 works without the memory of its just-in-time
+         * compiler. */
         if (r != VKT_OK) assert_int_equal(r, VKT_E_NOMEM);
         refused += r != VKT_OK;
         assert_true(r != VKT_OK ? list.n == 0 && failed : list.n > 5);

@@ -14,14 +14,14 @@ typedef struct test_vocabulary {
     uint32_t ids[4];
 } test_vocabulary;
 
-/* Reads a file. Ends the program if it has another form. The caller calls test_vocabulary_free. */
+/* Reads a vocabulary. Ends the program if the file has another form. The caller calls test_vocabulary_free. */
 test_vocabulary *test_vocabulary_read(const char *path);
 void test_vocabulary_free(test_vocabulary *v);
-/* Reads a file as a text with a NUL. Ends the program if that fails. The caller frees it. */
+/* Reads a file, and adds a NUL. Ends the program if that fails. The caller frees the result. */
 char *test_read_file(const char *path);
-/* Takes the next line of a text, and moves *at behind it. The newline becomes a NUL. NULL: there is no line. */
+/* Returns the line at *at, and moves *at behind this line. The newline becomes a NUL. NULL: no line is left. */
 char *test_next_line(char **at);
-/* Replaces each %XX of a line by its byte, and adds a NUL. Returns the number of bytes. */
+/* Replaces each %XX of a line by the byte XX, and adds a NUL. Returns the number of bytes without the NUL. */
 size_t test_unescape(char *line);
 
 #endif

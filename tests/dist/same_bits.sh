@@ -1,7 +1,7 @@
 #!/bin/sh
-# same_bits.sh BUILD MPIRUN [NAME..] - trains the samples with 1, 2, 4 and 8 ranks, as threads and as processes, in f32
-# and f16. Prints the first 16 digits of the SHA-256 of the weights of each run. They must be equal for all runs of one
-# network and precision. The exit code is 1 if they are not, or if a run fails.
+# same_bits.sh BUILD MPIRUN [NAME..] - trains networks with 1, 2, 4 and 8 ranks, as threads and as processes, in f32
+# and f16. Prints the first 16 digits of the SHA-256 of the weights of each run. These digits must be equal for all runs
+# of one network and precision. The exit code is 1 if they differ, or if a run fails.
 #
 #   sh tests/dist/same_bits.sh build mpirun.openmpi            # all: mnist (469 steps), resnet20 (200), gpt (200)
 #   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # only gpt

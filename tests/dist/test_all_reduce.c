@@ -1,6 +1,6 @@
 /* Tests vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank a sum must have the bits of an independent
- * sum over the binary tree, for messages of f32 and of bf16, with NaN, infinities and denormal numbers. Guard words
- * must stay, and each rank must send as many bytes as promised. */
+ * sum over the binary tree, for messages of f32 and of bf16, with NaN, infinities and denormal numbers. Guard bytes
+ * must stay, and each rank must send the number of bytes that vktrain/dist.h states. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static float number(vkt_rng *rng)
     return vkt_rng_uniform(rng, -1, 1);
 }
 
-/* The array and the scratch of each rank, both between guard words, and the expected sum. */
+/* The array and the scratch of each rank, both between guard bytes, and the expected sum. */
 typedef struct field {
     uint32_t ranks;
     size_t n;

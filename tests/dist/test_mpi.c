@@ -66,7 +66,7 @@ static void run(const mpi *m, int ranks, const char *before, const char *mode)
         if (!(condition)) fail_msg("%s: status %d, output:\n%s", #condition, status, output); \
     } while (0)
 
-/* Copies the first line that begins with "rank R: <start>", from <start> on. Returns false if there is none. */
+/* Copies the first line that begins with "rank R: <start>", from <start> on. Returns false if no line does. */
 static bool line_of(int rank, const char *start, char line[400])
 {
     char prefix[100];
@@ -131,8 +131,8 @@ static void a_fault_ends_all_ranks(void **state)
     one_message(-1, "rank 2 has failed: the disk is full");
 }
 
-/* The launcher ends all ranks when it sees that one was killed. So each rank runs in a shell, which hides the rank's
- * end until the other three are closed. */
+/* The launcher ends all ranks when it sees that a rank was killed. So each rank runs in a shell, which hides the end of
+ * its rank until the other three ranks have closed their connection. */
 static void a_killed_rank_is_named(void **state)
 {
     run(installed(state), 4,
@@ -192,7 +192,7 @@ static void calls_that_do_not_match_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { TESTS(openmpi), TESTS(mpich) };
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1); /* in containers */
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1); /* programs in containers often run as root */
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     return cmocka_run_group_tests_name("ranks over MPI", tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static unsigned char byte_of(uint32_t from, uint32_t to, uint32_t round, size_t 
     return (unsigned char)(from * 31 + to * 7 + round * 3 + i);
 }
 
-/* Exchanges with every other rank in changing order and sizes. Returns VKT_E_WRONG if data are wrong. */
+/* Exchanges messages of many sizes with all other ranks, one after the other. Returns VKT_E_WRONG if data are wrong. */
 static vkt_result exchange_with_all(const vkt_transport *t, void *user)
 {
     unsigned char send[MOST_BYTES], receive[MOST_BYTES];
@@ -159,7 +159,7 @@ static void a_rank_that_comes_late_gets_the_failure_too(void **state)
     all_failed(result, 0, "rank 0 does not answer: rank ");
 }
 
-/* Exchanges in a ring: each rank waits for the next one. */
+/* Exchanges in a ring: each rank waits for the next rank. */
 static vkt_result wait_in_a_ring(const vkt_transport *t, void *user)
 {
     unsigned char send[4] = { 0 }, receive[4];

@@ -1,5 +1,5 @@
-# awk -f check.awk HEADER... XML... - prints what Doxygen's XML lacks, one line each: functions that the headers declare,
-# and texts of symbols. Doxygen itself does not warn of functions that a filter hides, nor of values of enums.
+# awk -f check.awk HEADER... XML... - prints one line for each function of the headers that Doxygen's XML lacks, and for each
+# symbol without a text. Doxygen itself does not warn of functions that the preprocessor hides, nor of values of enums.
 
 # ---- headers: a declaration from VKT_API to its ";" ----
 FILENAME ~ /\.h$/ {
@@ -12,7 +12,7 @@ FILENAME ~ /\.h$/ {
     next
 }
 
-# ---- XML, one element per line: symbols contain other symbols, so the current ones are a stack ----
+# ---- XML, one element per line: symbols contain other symbols, so the open symbols are a stack ----
 /<(memberdef|enumvalue|compounddef) / {
     depth++
     kind[depth] = $0

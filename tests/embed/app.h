@@ -1,7 +1,7 @@
 /* embed/app.h - an application that owns a Vulkan device, as a user of the library may write it. It opens the loader
  * and makes the instance and the device. It has its own buffers, images and command buffers. vktrain adopts its device.
  *
- * A failure in the application fails the test. Messages of the validation layer reach vkt_test_host(), like those of
+ * A failure in the application fails the test. Messages of the validation layer reach vkt_test_host(), as they do for
  * the library's own instances. */
 #ifndef VKT_TEST_APP_H
 #define VKT_TEST_APP_H
@@ -82,9 +82,9 @@ typedef struct app {
 #undef APP_MEMBER
 } app;
 
-/* Opens the application. The device gets the features that the library needs, except for `without`. If `without` is
- * NULL, it gets all of them, and shaderFloat16 if it is offered. Skips the test if no Vulkan is installed, or fails it
- * if the build requires a device. */
+/* Opens the application. The device gets the features that the library needs, except for the feature `without` (NULL:
+ * all of them). It also gets shaderFloat16, shaderInt64 and shaderFloat64 if they are offered. If no Vulkan is
+ * installed, skips the test, or fails the test if the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
 /* Returns an argument for vkt_ctx_adopt. The caller may change it. */
@@ -113,19 +113,20 @@ void app_image_free(app *a, app_image *i);
 
 VkCommandBuffer app_begin(app *a, bool reusable);
 void app_end(app *a, VkCommandBuffer cmd);
-/* Submits `cmd` (VK_NULL_HANDLE: none), which waits for `waits` (may be NULL). Its end increments the timeline. */
+/* Submits `cmd` (VK_NULL_HANDLE: nothing). The submission waits for `waits` (may be NULL). Its end increments the
+ * timeline. */
 void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits, uint32_t n_waits);
 void app_wait(app *a); /* waits for all submissions of the application */
 VkSemaphoreSubmitInfo app_semaphore(VkSemaphore s, uint64_t value);
 VkSemaphore app_timeline_make(app *a);
 /* Waits until the device is idle, then destroys the semaphore. The wait is necessary, because Mesa 22.3's submit thread
- * still uses a semaphore after a wait for it has ended. */
+ * still uses the semaphore after a wait for the semaphore has ended. */
 void app_timeline_free(app *a, VkSemaphore s);
 /* Records a barrier from all work before it to all work after it, and to reads of the host. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 
 /* If `up`, copies the start of the buffer to the whole image; otherwise copies the image to the buffer. Copies only the
- * depth of a depth-stencil format. Leaves the image in `layout`. */
+ * depth of a depth-stencil format. The image is in the layout `from` before the call, and in `layout` after it. */
 void app_image_copy(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout);
 /* Reads an array from the device, by commands of the application. */
 void app_array_read(app *a, const vkt_array *array, void *out);
@@ -149,8 +150,8 @@ void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
 vkt_run net_run(uint32_t step); /* returns a run whose learning rate depends on `step` */
-/* net_params writes all parameters of a net to `out`. net_expected writes those of a new net on this context, after
- * `steps` calls of vkt_program_run. */
+/* net_params writes all parameters of a net to `out`. net_expected makes a new net on this context, calls
+ * vkt_program_run `steps` times, and writes the parameters of this net to `out`. */
 enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };
 void net_params(net *n, float out[NET_PARAMS]);
 void net_expected(vkt_ctx *ctx, uint32_t steps, float out[NET_PARAMS]);

@@ -27,8 +27,8 @@ typedef struct shader {
     VkDescriptorSet set;
 } shader;
 
-/* Makes the pipeline of a module, whose entry point is main. Its bindings 0 to SHADER_BINDINGS - 1 are storage buffers.
- */
+/* Makes a pipeline from a SPIR-V module with the entry point main. The bindings 0 to SHADER_BINDINGS - 1 are storage
+ * buffers. */
 void shader_open(shader *s, app *a, const uint32_t *words, size_t bytes);
 void shader_close(shader *s);
 /* Writes a binding. All bindings must be written before the first dispatch. */

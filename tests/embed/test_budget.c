@@ -1,6 +1,6 @@
-/* Tests budgets that adapt: the library corrects the expected times of slices by measured ones. The device is
- * simulated. Before a frame reads measured times, the test replaces them by computed ones. So no test here depends on
- * the speed of the machine. */
+/* Tests budgets that adapt: the library corrects the expected times of slices by measured times. Most tests simulate
+ * the speed of the device: before a frame reads measured times, the test replaces them by computed times. So no test
+ * depends on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -64,8 +64,8 @@ static uint64_t slice_ns(const rig *r, uint32_t i)
     return (uint64_t)(r->load * KERNEL_NS * (s->ends[i] - (i ? s->ends[i - 1] : 0)));
 }
 
-/* Replaces the measured times of a set by those of the simulated device. A slice begins WAKE_NS after the end of the
- * slice before it. Slice r->late begins HOST_NS after that end. */
+/* Replaces the measured times of a set by the times of the simulated device. A slice begins WAKE_NS after the end of
+ * the slice before it. But slice r->late begins HOST_NS after the end of the slice before it. */
 static void make_up_times(const rig *r, vkt_slice_set *set)
 {
     const uint32_t n = r->n.p->budget.slices.n;
@@ -80,7 +80,7 @@ static void make_up_times(const rig *r, vkt_slice_set *set)
     }
 }
 
-/* Returns the slice that begins with a kernel. */
+/* Returns the index of the slice whose first kernel is `kernel`. */
 static uint32_t slice_at(const vkt_slices *s, uint32_t kernel)
 {
     uint32_t i = 0;
@@ -109,8 +109,8 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
 }
 
 /* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast.
- * Ten frames after each change, a frame takes at most 5/4 of the budget. A run begins while the run before it is
- * pending. */
+ * Ten frames after each change, a frame takes at most 5/4 of the budget. A frame that completes
+ * a run begins the next run while the device still works on the run before. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -127,12 +127,12 @@ static void expected_times_follow_a_load(void **state)
             assert_int_equal(progress.measured_budget_ns, BUDGET_NS);
             busy_ns[k] = r.true_ns;
         }
-        assert_true(busy_ns[k] > 2 * BUDGET_NS / 5); /* a frame uses at least 40 % of the budget */
+        assert_true(busy_ns[k] > 2 * BUDGET_NS / 5); /* the last frame uses more than 40 % of the budget */
     }
     rig_free(&r);
 }
 
-/* A changed budget divides the rest of the run in progress anew. */
+/* When the budget changes, the rest of the run in progress is divided into new slices. */
 static void a_changed_budget_counts_at_once(void **state)
 {
     (void)state;
@@ -173,7 +173,8 @@ static void slow_slices_are_divided(void **state)
     rig_free(&r);
 }
 
-/* The device writes the times here: each slice ends after it began, and begins after the slice before it ended. */
+/* In this test the times come from the device. A slice must not end before it begins. It must not begin before the end
+ * of the slice before it. */
 static void the_device_copies_its_timestamps(void **state)
 {
     (void)state;
@@ -204,8 +205,8 @@ static void the_device_copies_its_timestamps(void **state)
     rig_free(&r);
 }
 
-/* A call without limit ends a run half a second after the frame before it. No slice gets this half
- * second as its time. */
+/* A call without limit ends a run half a second after the frame before it. This half second must not count as the time
+ * of a slice. */
 static void a_call_without_limit_belongs_to_no_frame(void **state)
 {
     (void)state;
@@ -214,7 +215,7 @@ static void a_call_without_limit_belongs_to_no_frame(void **state)
     vkt_step_progress p = finish(&r); /* makes the first slices */
     assert_int_equal(p.measured_frames, 0);
     for (int i = 0; i < 2; i++) {
-        p = frame(&r, BUDGET_NS); /* the second frame is the first one that reads measured times */
+        p = frame(&r, BUDGET_NS); /* the second frame is the first frame that reads measured times */
         assert_int_equal(p.measured_frames, i);
         assert_int_equal(p.measured_budget_ns, i ? BUDGET_NS : 0);
     }
@@ -233,8 +234,8 @@ static void a_call_without_limit_belongs_to_no_frame(void **state)
     rig_free(&r);
 }
 
-/* A frame goes on with a second run after the device has done the first one. The rest of the budget is still the limit.
- */
+/* A frame goes on with a second run after the device has done the first run. The rest of the budget is still the
+ * limit. */
 static void a_fast_device_gets_no_more_than_the_budget(void **state)
 {
     (void)state;
@@ -271,12 +272,12 @@ static void slices_grow_again_after_a_load(void **state)
     r.load = 1;
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
-    /* A step takes a little more than two grains (record/slices.c), so up to six slices may stay. */
+    /* A step takes a little more than two grains, so record/slices.c may keep up to six slices. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }
 
-/* If there is no memory for new slices, the old slices still train. */
+/* If there is no memory for new slices, the program still trains with the old slices. */
 static void slices_stay_if_there_is_no_memory_for_others(void **state)
 {
     (void)state;
@@ -297,7 +298,7 @@ static void slices_stay_if_there_is_no_memory_for_others(void **state)
         }
         failures++;
         for (int i = 0; i < 4; i++) frame(&r, KERNEL_NS);
-        assert_int_equal(s->n, 1); /* new slices are not tried in each frame */
+        assert_int_equal(s->n, 1); /* the library does not try to make new slices in each frame */
         assert_true(r.step > step + 2);
         s->retry = 0;
     }
@@ -314,7 +315,8 @@ static uint32_t longer_than(const rig *r, uint64_t ns)
 }
 
 /* After one slow frame, the library expects only the slice of that frame to be slow. After two slow frames, it expects
- * all slices to be slow. It does not raise the expected time of a slice that was slow itself a second time. */
+ * all slices to be slow. The slices of these frames already have times that were measured
+ * under the load. The library does not multiply these times by the load again. */
 static void one_slow_frame_is_no_load(void **state)
 {
     (void)state;

@@ -547,7 +547,7 @@ static int teardown(void **state)
     fclose(stream);
     if (chdir("/") != 0) return -1;
     vkt_temp_dir_remove(&folder);
-    return faults ? -1 : 0; /* the validation layer may print messages at the end */
+    return faults ? -1 : 0; /* the validation layer may report faults when objects are destroyed */
 }
 
 int main(void)

@@ -57,8 +57,8 @@ static void an_input_or_a_reshape_of_one_is_an_output(void **state)
 
 /* ---- a forked child ---- */
 
-/* Destroys the objects, in the child and later in the parent. No call may hang, and none may log an error. Returns 0 if
- * all handles are NULL and no error was logged. */
+/* Destroys the objects, in the child and later in the parent. No call may hang or log an error. Returns 0 if all
+ * handles are NULL and no error was logged. */
 static int destroy_all(vkt_program **p, vkt_store **s, vkt_array *a[2], vkt_ctx **ctx)
 {
     const unsigned before = vkt_test_errors();

@@ -1,6 +1,6 @@
-/* Copies images of every format, and compares the copies with a reference in double precision that shares no code with
- * the library. The images have all numbers of formats with at most 16 bits a channel, NaN, infinities and subnormal
- * numbers. Writing also clamps and rounds. */
+/* Copies images of every format to arrays, and arrays to images. Compares the copies with a reference in double
+ * precision that shares no code with the library. A channel of at most 16 bits has all of its values. A channel of 32
+ * bits has NaN, infinities and subnormal numbers. A copy to an image also clamps and rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static uint32_t bits_of(const channel *c, const uint8_t *pixel)
     return v;
 }
 
-/* The fields of a float of `bits` bits. */
+/* The sizes of the fields of a float, in bits. */
 typedef struct fields {
     uint32_t exponent, mantissa;
     bool sign;
@@ -119,7 +119,7 @@ static double float_of(uint32_t v, uint32_t bits)
     return sign * (e ? ldexp(1 + fraction, (int)e - 1 + lowest_exponent(l)) : ldexp(fraction, lowest_exponent(l)));
 }
 
-/* Returns the number of channel c of a pixel. A channel that the format lacks is 0, and a lacking alpha is 1. */
+/* Returns the number of channel c of a pixel. A channel that the format lacks is 0, and a missing alpha is 1. */
 static double number_of(const format *f, const uint8_t *pixel, int c)
 {
     const channel *at = &f->rgba[c];
@@ -152,7 +152,7 @@ static bool fits(double x, double got, const channel *c)
     if (c->kind == FLOAT) return float_fits(x, got, c->bits);
     if (isnan(x)) return got >= 0 && got <= 1;
     const double steps = ldexp(1, (int)c->bits) - 1, t = (x < 0 ? 0 : x > 1 ? 1 : x) * steps;
-    /* `got` must be the number of the format below x, or the one above x. */
+    /* `got` must be the number of the format below x, or the number above x. */
     return fabs(got * steps - t) < 1 - 1e-3 || fabs(got * steps - t) <= 0.5;
 }
 
@@ -272,7 +272,7 @@ static void every_format_is_read(void **state)
 
 /* ---- writing ---- */
 
-/* Returns number i to write: special ones first, then both signs and all magnitudes from 2^-30 to 2^19. */
+/* Returns number i to write. Special numbers come first, then numbers of both signs with exponents from -30 to 19. */
 static float value(uint32_t i)
 {
     static const float special[] = { 0.0f,         -0.0f,        1.0f,       -1.0f,     0.5f,     NAN,        INFINITY,

@@ -1,5 +1,5 @@
-/* Copies images of the application: rectangles of an image, with transfers of ownership between queue families, and
- * divided among several frames. */
+/* Tests of copies between an image of the application and an array. They copy rectangles, transfer the ownership of an
+ * image between queue families, and copy an image slice by slice. */
 #include <string.h>
 
 #include "base/base.h"
@@ -13,12 +13,12 @@
 #define GENERAL VK_IMAGE_LAYOUT_GENERAL
 enum { W = 23, H = 11, PIXELS = W * H };
 
-/* An application with an image of RGBA32F, whose numbers are 0, 1, 2, ... */
+/* An application with an RGBA32F image. The image has the numbers 0, 1, 2, ... */
 typedef struct rig {
     app a;
     vkt_ctx *ctx;
     app_image image;
-    app_buffer bytes; /* the pixels of the image */
+    app_buffer bytes; /* a copy of the image's pixels */
 } rig;
 
 static void rig_make(rig *r)
@@ -70,8 +70,8 @@ static bool is_inside(const rectangle *b, uint32_t x, uint32_t y)
     return x >= b->x && x < b->x + b->width && y >= b->y && y < b->y + b->height;
 }
 
-/* Reads a rectangle. If the image may be written, writes negative numbers to the rectangle, and checks that all other
- * pixels stay unchanged. */
+/* Copies a rectangle of the image to an array and checks the numbers. If `usage` has STORAGE, also copies negative
+ * numbers to the rectangle, and checks that all other pixels stay unchanged. */
 static void copy_rectangle(rig *r, const rectangle *b, VkImageUsageFlags usage)
 {
     static float data[PIXELS * 4], got[PIXELS * 4];
@@ -207,8 +207,8 @@ static void check_barrier(const rig *r, uint32_t from, uint32_t to, VkImageLayou
     assert_true(s->baseMipLevel == 0 && s->levelCount == 1 && s->baseArrayLayer == 0 && s->layerCount == 1);
 }
 
-/* Checks the barriers that acquire an image from the queue family `other` and release the image to it. The device does
- * not have this family, so the layer keeps the barriers from the driver. */
+/* Checks the barriers that acquire an image from the queue family `other` and release the image to `other`. The device
+ * does not have this family, so the layer does not pass these barriers on to the driver. */
 static void both_halves_of_a_transfer_match(void **state)
 {
     (void)state;
@@ -256,8 +256,9 @@ static void both_halves_of_a_transfer_match(void **state)
     rig_free(&r);
 }
 
-/* Transfers an image from and to an external user, through the driver and the validation layer, and changes its layout
- * on the library's own family. The copies between these barriers must give the right numbers. */
+/* Round 0 releases and acquires an image on the library's own queue family, which only changes the layout. Round 1
+ * uses VK_QUEUE_FAMILY_EXTERNAL. In this test the barriers reach the driver and the validation layer. The copies behind
+ * each acquire must give the right numbers. */
 static void images_are_acquired_and_released(void **state)
 {
     (void)state;
@@ -296,7 +297,8 @@ static void images_are_acquired_and_released(void **state)
 
 enum { WIDE = 250, HIGH = 201, ALL = WIDE * HIGH, SLICES = 13 }; /* one slice for each 4096 pixels, rounded up */
 
-/* An image of R32F and an array, each with numbers of its own. */
+/* An application with an R32F image and an array of the same size. The image has positive numbers, the array has
+ * negative numbers. */
 typedef struct large {
     app a;
     vkt_ctx *ctx;
@@ -352,7 +354,7 @@ static vkt_result copy(large *l, bool write, uint64_t *budget_ns, vkt_step_progr
     return (write ? vkt_texture_write_budget : vkt_texture_read_budget)(l->t, NULL, budget_ns, p);
 }
 
-/* Returns the numbers that the copy has written: those of the image if `write`, else those of the array. */
+/* Returns the numbers of the copy's destination, which is the image if `write`, else the array. */
 static const float *destination(large *l, bool write)
 {
     static float got[ALL];
@@ -363,8 +365,8 @@ static const float *destination(large *l, bool write)
     return write ? l->bytes.mapped : got;
 }
 
-/* With the smallest budget, each call on an idle device submits one slice. After each call, the slices so far are
- * copied and no others. A second copy repeats the first one. */
+/* With the smallest budget, each call on an idle device submits one slice. After each call, exactly the slices so far
+ * are copied. The last two calls begin a second copy, which copies the same numbers. */
 static void a_small_budget_copies_slice_by_slice(void **state)
 {
     (void)state;
@@ -393,8 +395,8 @@ static void a_small_budget_copies_slice_by_slice(void **state)
     }
 }
 
-/* Without a limit, the first call submits one slice, because no time is known. The next call submits all other
- * slices. */
+/* Without a limit, the first call submits only one slice, because no slice has been measured yet. A call with a budget
+ * of 0 submits nothing. The next call without a limit submits all other slices. */
 static void a_large_budget_ends_the_copy(void **state)
 {
     (void)state;
@@ -418,8 +420,8 @@ static void a_large_budget_ends_the_copy(void **state)
     }
 }
 
-/* While the first slice waits for a semaphore, calls submit no more slices. They still submit the semaphores that they
- * are given. */
+/* While the first slice waits for a semaphore, a call submits no more slices. Such a call still submits the caller's
+ * semaphores. */
 static void no_slice_is_submitted_before_the_first_time_is_known(void **state)
 {
     (void)state;

@@ -18,9 +18,9 @@
 
 enum { POINTS = 301, HIDDEN = 16, LANES = 16, MOST = 1 << 13 };
 
-/* A result comes from four sums, of up to 8, 28, 16 and 16 products. Together these have 68 roundings of 2^-24, which
- * is 4e-6. Another driver may add in another order or fuse operations. Terms may be larger than the largest result, so
- * the bound is larger than 4e-6. (Lavapipe gives equal bits.) */
+/* The allowed error, relative to the largest result. A driver may add in another order or fuse operations. (Lavapipe
+ * gives equal bits.) A result comes from four sums, of up to 8, 30, 16 and 16 products. These sums have 70 roundings of
+ * 2^-24 in total, which is 4e-6. The bound is larger, because terms may be larger than the largest result. */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */
@@ -41,7 +41,8 @@ static float number(uint32_t i)
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
 }
 
-/* Fills n->x with points. The first 8 are corners. Most of the rest are inside, and some are outside. */
+/* Fills n->x with points. The first 8 are corners of the unit square or cube. Most of the other points are inside it,
+ * and some are outside. */
 static void upload_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {
@@ -158,8 +159,8 @@ static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, co
 #define COMPARE(n, name) \
     compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
-/* The four grids are over a plane or in space. The grids of `plane` and `space` have dense levels first, and hashed
- * levels after them. The shaders were compiled with these sizes (tests/CMakeLists.txt). */
+/* The grids of these tests have two or three dimensions. The grids of `plane` and `space` have dense levels first, and
+ * hashed levels after them. The shaders were compiled with these sizes (tests/CMakeLists.txt). */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests vktrain/vktrain.glsl and vktrain.hlsl. The networks of embed/networks.def run with weights of vkt_store_export,
- * and are compared with a reference in double precision. */
+/* Tests vktrain/vktrain.glsl and vktrain.hlsl. Shaders evaluate the networks of embed/networks.def with weights that
+ * vkt_store_export has written. The results are compared with a reference in double precision. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ typedef struct network {
     const char *name;
     const uint32_t *words;
     size_t bytes;
-    int stored, bits; /* bits of the arithmetic */
+    int stored, bits; /* how parameters are stored; bits of the arithmetic */
     double (*hidden)(double), (*last)(double);
     uint32_t n_widths, width[MAX_LAYERS + 1];
 } network;
@@ -111,8 +111,8 @@ typedef struct weights {
     uint32_t at[2 * MAX_LAYERS]; /* index of the first element of weight and bias of each layer */
 } weights;
 
-/* Makes a store of the network's parameters. The biases of a network of one layer are such that its sums are both near
- * zero and in the tails of its activation. The sums of others are about as large as their inputs. */
+/* Makes a store of the network's parameters. If the network has one layer, its biases put some sums near zero and some
+ * into the tails of the activation. If it has more layers, their sums are about as large as their inputs. */
 static vkt_store *make_store(const network *n, vkt_ctx *ctx, vkt_graph *g)
 {
     static const float biases[] = { 0.1f, -1, 2, -5, 12, -60, 60 };
@@ -191,8 +191,8 @@ static double element(const network *n, const weights *w, uint32_t i)
 
 /* ---- the reference ---- */
 
-/* Computes y from x. allowed[o] is the largest allowed error of y[o]. It is the change of the activation that a
- * rounding error of its sum can cause, plus the error of the activation itself. */
+/* Computes y from x. allowed[o] is the largest allowed error of y[o]: the change of y[o] that a rounding error of the
+ * sum can cause, plus the error of the activation function itself. */
 static void reference(const network *n, const weights *w, const double *x, double *y, double *allowed)
 {
     double h[MAX_WIDTH], rounding = n->bits == 16 ? 0x1p-8 : 0x1p-20;
@@ -283,13 +283,13 @@ static void networks_are_as_in_double_precision(void **state)
     app_close(&a);
 }
 
-/* The size of the code depends on the number of layers only. */
+/* The code of a layer is a loop (VKT_UNROLL is 0), so wider layers need no more code. More layers need more code. */
 static void wider_networks_have_no_more_code(void **state)
 {
     (void)state;
     const network *narrow = find("documented_vec4"), *wide = find("wide");
     assert_int_equal(narrow->n_widths, wide->n_widths);
-    assert_true(wide->bytes <= narrow->bytes); /* narrow has two layers whose widths are not multiples of 4 */
+    assert_true(wide->bytes <= narrow->bytes); /* two widths of narrow are not multiples of 4, which needs more code */
     assert_true(find("five_layers")->bytes < 3 * narrow->bytes);
 }
 

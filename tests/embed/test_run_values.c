@@ -1,5 +1,5 @@
-/* The device writes learning rate, rows and first row (vkt_program_params.run_values). Training must give the same bits
- * as with the same numbers in a vkt_run, in each way to step. */
+/* The device writes the learning rate, the rows and the first row of a run (vkt_program_params.run_values). Training
+ * must give the same bits as with these numbers in a vkt_run of the host. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
     vkt_program *p;
-    vkt_array *arrays[3], *values; /* table, labels, order */
+    vkt_array *arrays[3], *values; /* arrays: table, labels, order */
     app_buffer source;             /* the application's commands copy it to `values` */
 } rig;
 
@@ -87,7 +87,7 @@ static void rig_free(rig *r)
     app_close(&r->a);
 }
 
-/* Submits commands of the application that write the values. Returns what a run has to wait for. */
+/* Submits commands of the application that write the values. Returns the semaphore that a run has to wait for. */
 static VkSemaphoreSubmitInfo write_values(rig *r, vkt_run_values v)
 {
     const vkt_vk_buffer to = vkt_array_buffer(r->values);
@@ -129,7 +129,7 @@ static vkt_run_values values_of(uint32_t s)
     return (vkt_run_values){ .lr = 0.1f / (float)(1 + s), .rows = rows, .first = s * 11 % (SAMPLES - 4) };
 }
 
-/* Trains some steps, and returns the parameters. */
+/* Trains for STEPS runs, and writes the parameters to `out`. */
 static void train(way w, bool from_device, uint32_t micro, float out[PARAMS])
 {
     rig r;
@@ -166,7 +166,7 @@ static void the_device_gives_the_same_bits_as_the_host(void **state)
     }
 }
 
-/* Runs with more rows than the batch has train on the whole batch. */
+/* A run trains on the whole batch if its `rows` is larger than the batch size. */
 static void more_rows_count_as_the_batch(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void more_rows_count_as_the_batch(void **state)
     assert_memory_equal(params[0], params[1], sizeof params[0]);
 }
 
-/* Runs without rows do not change the parameters, and leave no NaN: later runs train. */
+/* Runs with 0 rows do not change the parameters. They leave no NaN, so later runs still train. */
 static void no_rows_change_no_parameter(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Shared memory: the application's buffers and images in the library's programs, and the library's tensors in the
- * application's commands. */
+/* Tests of shared memory. Programs of the library use buffers and images of the application, and commands of the
+ * application copy tensors of the library. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +63,8 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* The program computes out = 2 * in + 1. Both are buffers of the application, which writes `in` before each run and
- * reads `out` after it. The run waits for a semaphore of the application. */
+/* The program computes out = 2 * in + 1. `in` and `out` are in buffers of the application. The application writes `in`
+ * before each run and reads `out` after the run. The run waits for a semaphore of the application. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void wrong_buffers_are_refused(void **state)
     app_close(&a);
 }
 
-/* Parts of one buffer may be neighbours, but must not overlap if one is written. */
+/* Two arrays may be parts of one buffer. The parts must not overlap if the program writes one of the arrays. */
 static void what_is_written_belongs_to_no_other_value(void **state)
 {
     (void)state;
@@ -167,8 +167,9 @@ static void what_is_written_belongs_to_no_other_value(void **state)
     app_close(&a);
 }
 
-/* The application uses one queue family, so only iteration 2 transfers ownership, from and to an external user. The
- * library records its half of each transfer. The test has no external user, so no code records the other half. */
+/* Iterations 1 and 3 name the library's own queue family, so they transfer no ownership. Iteration 2 transfers it from
+ * and to an external user. The library records its half of each transfer. The test has no external user, so no code
+ * records the other half. */
 static void ownership_is_transferred_and_returned(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static void our_buffers_are_visible_to_its_commands(void **state)
 
 enum { W = 19, H = 7 };
 
-/* Returns the number that channel c of pixel i stands for, from bytes of this format. */
+/* Returns the number that `bytes` have in channel c of pixel i, decoded from the image format. */
 static double texel(VkFormat format, const void *bytes, int i, int c)
 {
     const bool bgra = format == VK_FORMAT_B8G8R8A8_UNORM || format == VK_FORMAT_B8G8R8A8_SRGB;

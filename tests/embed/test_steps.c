@@ -1,4 +1,5 @@
-/* Each of the three ways to step gives the same bits as vkt_program_run. */
+/* Tests vkt_program_run_synced, vkt_program_record and vkt_step_budget. Each function must give the same bits as
+ * vkt_program_run. */
 #include <math.h>
 
 #include "embed/app.h"
@@ -70,7 +71,7 @@ static void runs_wait_and_signal(void **state)
     rig_check_and_free(&r);
 }
 
-/* Work of the application waits for a run, by the library's timeline. */
+/* A submission of the application waits for a run. It uses the library's timeline semaphore. */
 static void the_application_waits_for_the_timeline(void **state)
 {
     (void)state;
@@ -118,8 +119,8 @@ static void too_many_and_null_semaphores_are_refused(void **state)
 
 /* ---- fewer rows than the batch ---- */
 
-/* Trains three steps on the first `rows` rows. The rows behind them are `other`. Compares each loss with a reference in
- * double precision. */
+/* Trains three steps on the first `rows` rows. The rows behind these have the number `other` in x, and -other in t.
+ * Compares each loss with a reference in double precision. */
 static void train_rows(vkt_ctx *ctx, uint32_t rows, float other, float params[NET_PARAMS])
 {
     float x[NET_ROWS * NET_IN], t[NET_ROWS * NET_OUT], y[NET_ROWS * NET_OUT];
@@ -219,8 +220,8 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
     put(&r->a, cmd, &after);
 }
 
-/* Submitted runs alternate with command buffers, each of which has three recorded runs. The bits must be those of
- * submitted runs alone. */
+/* Submitted runs alternate with command buffers, each of which has three recorded runs. The parameters must have the
+ * same bits as if all runs were submitted. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
     for (; s < steps; n++) {
-        assert_in_range(n, 0, 1000000); /* a bound that is never reached, also on a busy machine */
+        assert_in_range(n, 0, 1000000); /* a bound that even a busy machine does not reach */
         uint64_t left_ns = budget_ns;
         vkt_step_progress progress;
         do {
@@ -326,12 +327,13 @@ static void slices_add_up_to_runs(void **state)
         taken[i] = frames(&r, STEPS, budgets[i], i != 1);
         rig_check_and_free(&r);
     }
-    assert_true(taken[0] > 4 * STEPS); /* a budget of 1 ns: one slice per frame */
-    /* A budget of ten seconds: once the program is measured, one frame makes all other runs. */
+    assert_true(taken[0] > 4 * STEPS); /* with a budget of 1 ns, a frame has one slice */
+    /* With a budget of ten seconds, one frame makes all runs behind those that measure the program. */
     assert_true(taken[3] < taken[0] / 2);
 }
 
-/* A program that ran before needs no measurement. A smaller budget splits it again. */
+/* vkt_program_run has measured the program already, so the first call of vkt_step_budget completes a run. A smaller
+ * budget divides the program into more slices. */
 static void budgets_may_change(void **state)
 {
     (void)state;
@@ -349,7 +351,7 @@ static void budgets_may_change(void **state)
         vkt_step_progress progress;
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         if (s == 3) assert_true(progress.completed);
-        /* The reported time is the measured time, not the budget. */
+        /* submitted_ns comes from measurements, not from the budget. */
         if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1);
         slices = progress.slices > slices ? progress.slices : slices;
         s += progress.completed;
@@ -381,7 +383,7 @@ static void a_run_under_way_is_guarded(void **state)
     rig_check_and_free(&r);
 }
 
-/* While a run is in progress, its inputs are not written. A budget without limit ends the run. */
+/* While a run is in progress, vkt_program_write refuses to change its input. Calls without a limit end the run. */
 static void an_input_is_not_written_under_way(void **state)
 {
     (void)state;
@@ -434,7 +436,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL standing_clock(VkDevice device, VkQueryPoo
     return VK_SUCCESS;
 }
 
-/* Timestamps too coarse for a slice do not make the loop of a frame endless. */
+/* If timestamps are too coarse to measure a slice, the loop of a frame still ends. */
 static void a_clock_that_stands_ends_frames_too(void **state)
 {
     (void)state;
@@ -460,7 +462,7 @@ static void a_clock_that_stands_ends_frames_too(void **state)
     rig_check_and_free(&r);
 }
 
-/* A context that does not split programs has no budgets, not even for a program that is measured by `profile`. */
+/* If the context does not divide programs, vkt_step_budget fails, even for a program that `profile` measures. */
 static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;
@@ -491,7 +493,7 @@ static void undivided_programs_have_no_budget(void **state)
     app_close(&a);
 }
 
-/* While submitted work does not end, vkt_step_budget submits nothing and does not wait. A call with a budget of 0 still
+/* While an earlier run is pending, vkt_step_budget submits no slice and does not wait. A call with a budget of 0 still
  * signals its semaphores. */
 static void a_frame_never_waits(void **state)
 {

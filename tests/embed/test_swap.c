@@ -1,4 +1,4 @@
-/* Tests a value with two arrays, which runs use in turns (vkt_binding.other, vkt_run.swap), in each way to step. */
+/* Tests values with two arrays (vkt_binding.other). vkt_run.swap selects the array that a run uses. */
 #include <string.h>
 
 #include "base/base.h"
@@ -16,7 +16,7 @@ typedef struct rig {
     vkt_array *array[2];
     vkt_tensor x, y;
     vkt_program *p;
-    double want[2]; /* element 0 of the arrays */
+    double want[2]; /* the expected element 0 of each array */
 } rig;
 
 static vkt_array *new_array(vkt_ctx *ctx, uint32_t rows, uint32_t columns, const float *data)
@@ -113,7 +113,7 @@ static void each_run_chooses_its_arrays(void **state)
     }
 }
 
-/* Many runs are pending at once. The host waits only after the last one. */
+/* Several runs are pending at once, because the host does not wait between two calls of vkt_program_run. */
 static void runs_follow_each_other(void **state)
 {
     (void)state;
@@ -130,7 +130,8 @@ static void runs_follow_each_other(void **state)
     rig_free(&r);
 }
 
-/* Trains a network on two data sets in turns by one program, and by two programs on one store. */
+/* Trains a network on two data sets alternately: with one program that swaps its arrays, and with two programs on one
+ * store. Both must give the same parameters. */
 static void one_program_trains_as_two_do(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# times.sh BUILD [DRIVERS] - compile and run times of the network of docs/embedding.md, on the CPU drivers of this
-# machine and of tests/drivers.sh, and the statistics that RADV's compiler reports. This is no test, because the times
-# depend on the machine.
+# times.sh BUILD [DRIVERS] - prints the compile times and run times of the networks of times/times.def on CPU drivers,
+# and the statistics of RADV's compiler. The CPU drivers are those of this machine and of DRIVERS, a folder that
+# tests/drivers.sh has filled. This is no test, because the times depend on the machine.
 set -u
 build=${1:?usage: times.sh BUILD [DRIVERS]}
 drivers=${2-/nonexistent}
@@ -10,7 +10,7 @@ unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES VK_ICD_FILENAMES GALLIVM_PERF
 export MESA_SHADER_CACHE_DISABLE=true
 cmake --build "$build" --target embed_times >/dev/null || exit 1
 
-# run FILE COMMAND...: runs a command with the driver of FILE, if it is there.
+# run FILE COMMAND...: runs a command with the driver of FILE, if FILE exists.
 run() {
     file=$1
     shift

@@ -29,7 +29,7 @@ static void run_command(const char *path, char **command)
     _exit(127);
 }
 
-/* Returns whether the line that rows [first, end) show is a message or names a file. Such a line may be wider than the
+/* Returns whether the line in rows [first, end) is a message or names a file. Such a line may be wider than the
  * terminal. */
 static bool may_be_wide(const terminal *t, size_t first, size_t end)
 {
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         perror("a pseudo-terminal");
         return 127;
     }
-    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* without it, reading ends before the child has begun */
+    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* else reading ends before the child opens the terminal */
     const pid_t child = fork();
     if (child == 0) run_command(t.path, argv + 3);
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0 && terminal_look(&t, 20)) {

@@ -1,9 +1,9 @@
 /* fuzz/fuzz.h - the code that the fuzz targets share.
  *
- * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. It is built as two programs. With
- * libFuzzer (clang, -DVKT_FUZZ=ON) it searches for new inputs. With replay.c, which any compiler builds and every test
- * run calls, it reads corpus/<reader>/ and truncated and damaged copies of its files. Add the inputs that libFuzzer
- * finds to that folder. make_corpus.c writes the other files of the folder.
+ * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. The build makes two programs of it. The
+ * program with libFuzzer (clang, -DVKT_FUZZ=ON) searches for new inputs. The program with replay.c runs in every test
+ * run, and any compiler can build it. It reads the files of corpus/<reader>/, and truncated and damaged copies of them.
+ * Add the inputs that libFuzzer finds to that folder. make_corpus.c writes the other files of the folder.
  *
  * For any input, a reader must return a status, leave no output after a failure, and free its memory. */
 #ifndef VKT_FUZZ_H
@@ -20,7 +20,7 @@ const vkt_host *fuzz_host(void);
 const char *fuzz_file(const uint8_t *data, size_t size);
 /* Closes the file, and checks that all memory was freed. Call it at the end of each input. */
 void fuzz_end(void);
-/* If `ok` is false, prints the fault and ends the program. */
+/* If `ok` is false, prints `what` and ends the program. */
 void fuzz_require(bool ok, const char *what);
 /* Checks the status of a reader: VKT_OK if there is an output, else VKT_E_FORMAT, VKT_E_UNSUPPORTED or VKT_E_NOMEM. */
 void fuzz_status(vkt_result r, bool has_output);

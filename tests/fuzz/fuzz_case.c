@@ -1,13 +1,13 @@
-/* Reads cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, applied, differentiated and
- * lowered to dispatches for two simulated devices. The bindings must be within their values. Small cases get random
- * data and go through the double-precision reference. */
+/* Reads cases of ops as text, in the form of --shapes files and vkt-info. Parses each line, makes a graph of the case,
+ * adds the gradients and lowers the graph for two simulated devices. The bindings must be within their values. If a
+ * case is small, the double-precision reference also computes it with random data. */
 #include "bench/case.h"
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
 #define MAX_COST 3e5            /* largest number of operations of the reference */
-#define MAX_BYTES 1e9           /* largest size of all inputs and outputs together of a case that is lowered */
-#define SMALL_BINDING_BYTES 1e8 /* as MAX_BYTES, for the second of `devices`: its bindings are small */
+#define MAX_BYTES 1e9           /* largest total size of the values of a case that is lowered */
+#define SMALL_BINDING_BYTES 1e8 /* MAX_BYTES for devices[1], whose bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,
@@ -58,8 +58,8 @@ static double bytes_of(const vkt_graph *g)
     return sum;
 }
 
-/* Builds the graph of a case and lowers it. Then adds gradients of its f32 inputs, with seeds for all f32 outputs, and
- * lowers it again. */
+/* Builds the graph of a case and lowers it. Then adds the gradients of the f32 inputs and lowers the graph again. The
+ * gradients of all f32 outputs are inputs of the graph. */
 static void build(const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     open_it(data, size);
     static const char opening[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
-    const size_t at = 8 + sizeof opening - 1; /* the offset of the eight digits: see io/checkpoint.h */
+    const size_t at = 8 + sizeof opening - 1; /* the offset of the checksum's eight digits: see io/checkpoint.h */
     uint8_t *right = size < at + 8 ? NULL : vkt_alloc(fuzz_host(), size);
     if (!right) {
         fuzz_end();

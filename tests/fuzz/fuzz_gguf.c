@@ -1,5 +1,5 @@
-/* Reads GGUF files, from memory and mapped. Every tensor must be within the file, and what is in the file must be
- * readable. */
+/* Reads GGUF files, from memory and mapped. Every tensor must be within the file. The metadata, and the tensors of
+ * supported types, must be readable. */
 #include "fuzz/fuzz.h"
 #include "vktrain/gguf_model.h"
 

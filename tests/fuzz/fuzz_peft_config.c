@@ -1,4 +1,4 @@
-/* Reads the adapter_config.json of a folder of PEFT. What is accepted has a rank, a factor and names of layers. */
+/* Reads the adapter_config.json of a folder of PEFT. Accepted options must have a rank, alpha and names of layers. */
 #include <math.h>
 
 #include "fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* Reads the input as a file of training data of vkt-lora: JSON lines or plain text. The target has the functions that
- * print messages: it prints none. */
+/* Reads the input as a file of training data of vkt-lora: JSON lines or plain text. This file defines complain(), so
+ * that the reader prints no messages. */
 #include "common/message.h"
 #include "fuzz/fuzz.h"
 #include "lora/rows.h"
@@ -23,7 +23,7 @@ static const vkt_tokenizer *tokenizer(void)
     return t;
 }
 
-/* Checks that all ids are tokens, and that the counts are those of the rows. */
+/* Checks that all ids are tokens, and that the counts in `r` match its rows. */
 static void check(const rows *r, uint32_t words)
 {
     uint64_t counted = 0;

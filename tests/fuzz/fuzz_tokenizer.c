@@ -1,6 +1,6 @@
-/* Makes a vocabulary and a text of the input, encodes the text, and decodes it. The first byte chooses the
- * pre-tokenizer and the flags; the second one is a number of merges; two bytes for each merge choose its tokens; the
- * rest is the text. */
+/* Makes a vocabulary and a text of the input, encodes the text, and decodes it. Byte 0 of the input chooses the
+ * pre-tokenizer and the flags. Byte 1 is the number of merges. Behind it, two bytes for each merge choose the two
+ * tokens that the merge joins. The rest of the input is the text. */
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"
@@ -8,7 +8,8 @@
 
 enum { BYTES = 256, SPECIAL = 2, MOST = BYTES + SPECIAL + 255, LONGEST = 32 };
 
-/* Tokens as they are written in a vocabulary: each byte is one or two bytes of UTF-8. */
+/* A byte-level vocabulary. The text of a token has a character for each byte of the token. This character has one or
+ * two bytes in UTF-8. */
 typedef struct vocabulary {
     char tokens[MOST][2 * LONGEST], merges[255][2 * LONGEST + 1];
     vkt_gguf_string token_texts[MOST], merge_texts[255];
@@ -53,7 +54,7 @@ static void add_merge(vocabulary *v, uint32_t a, uint32_t b)
     add(v, both, VKT_TOKEN_NORMAL);
 }
 
-/* The bytes that a stream prints for all ids are those of the whole text. */
+/* Checks that a stream prints exactly the text for the ids of the list. */
 static void check_stream(const vkt_tokenizer *t, const vkt_tokens *list, const char *text, size_t n)
 {
     char out[4 * LONGEST + 8];
@@ -79,14 +80,14 @@ static void check(const vkt_tokenizer *t, const char *text, size_t n, uint32_t f
 {
     vkt_tokens list = { 0 }, again = { 0 };
     fuzz_require(vkt_tokenizer_encode(t, text, n, flags, &list) == VKT_OK, "a text that is not encoded");
-    const size_t room = normalizes ? 12 * n + 1 : n; /* three times the bytes are enough for the normal form */
+    const size_t room = normalizes ? 12 * n + 1 : n; /* the normal form has at most 3 n bytes, so this is enough */
     char *out = malloc(room + 1);
     size_t bytes = 0;
     fuzz_require(out && vkt_tokenizer_decode(t, list.ids, list.n, false, out, room, &bytes) == VKT_OK, "decoding");
     fuzz_require(bytes <= room, "a text that grows");
     if (!normalizes) fuzz_require(bytes == n && memcmp(out, text, n) == 0, "another text");
     fuzz_require(vkt_tokenizer_encode(t, out, bytes, flags, &again) == VKT_OK, "a text that is not encoded again");
-    /* Special tokens may come into being when the texts beside them are normalized. */
+    /* If `flags` is set, normalization may produce special tokens that the input does not have. */
     if (!flags)
         fuzz_require(again.n == list.n && (!list.n || memcmp(again.ids, list.ids, list.n * sizeof *list.ids) == 0),
                      "other ids");
@@ -106,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     add_bytes(&v);
     size_t at = 2;
     for (uint32_t i = 0; i < data[1] && at + 2 <= size; i++, at += 2) {
-        /* Ids above 255 are merges that were made before. */
+        /* Ids above 255 are earlier merges. A first byte of 0xc0 or more chooses one of these. */
         const uint32_t a = data[at], b = data[at + 1];
         add_merge(&v, a >= 0xc0 && v.n > BYTES ? BYTES + a % (v.n - BYTES) : a, b);
     }

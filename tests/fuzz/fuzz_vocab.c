@@ -1,4 +1,5 @@
-/* Reads vocabulary files. If the reader accepts a file, its words are written again, and the bytes must be the same. */
+/* Reads vocabulary files. If the reader accepts a file, its words are written again. The bytes must be the same, unless
+ * the file is compressed. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

@@ -78,8 +78,8 @@ def train(case, dtype, variant, rank):
     torch.manual_seed(1)
     model = Network(norm)
     draw(model, seed)
-    # Each rank keeps its own running statistics. (By default those of rank 0 replace those of the other ranks before
-    # each step. No loss and no weight depends on them.)
+    # Each rank keeps its own running statistics. (By default, the other ranks get the statistics of rank 0 before each
+    # step. In training, no loss and no weight depends on running statistics.)
     ddp = DistributedDataParallel(model.to(dtype), broadcast_buffers=False)
     optimizer = make(ddp.parameters())
     losses = []

@@ -19,7 +19,7 @@ from make_mnist_golden import deviation, mix
 SEED, LR, MIN_LR, WARMUP, STEPS = 1, 3e-3, 3e-4, 4, 20
 ROWS, BATCH = 22, 6  # four steps an epoch, the last one of 4 rows
 VOCABULARY, CONTEXT, LAYERS, HEADS, WIDTH = 40, 16, 2, 4, 32
-# Other float32 runs. They show how much float32 results vary by chance (README.md).
+# Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "written_out")
 
 

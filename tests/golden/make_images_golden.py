@@ -18,7 +18,7 @@ import safetensors_file
 from make_mnist_golden import VARIANTS, mix
 
 SIDE, CLASSES, BATCH, EPOCHS = 32, 101, 32, 5
-ROWS, CHECK = 108, 40  # training images; after them the validation images
+ROWS, CHECK = 108, 40  # number of training images; number of validation images, which follow them
 LR, PLATEAU = 0.001, {"patience": 1, "threshold": 1e-3}
 MEAN, STD = (0.4948052, 0.48568845, 0.44682974), (0.24580306, 0.24236229, 0.2603115)
 FOLD = 1021
@@ -55,7 +55,7 @@ class Network(nn.Module):
         self.fc1, self.fc2, self.fc3 = nn.Linear(2304, 256), nn.Linear(256, 128), nn.Linear(128, CLASSES)
         with torch.no_grad():
             for number, p in enumerate(self.parameters()):
-                p.zero_()  # biases stay 0; weights get Xavier's deviation in convolutions, 0.01 in linear layers
+                p.zero_()  # biases stay 0; the deviation of weights is Xavier's in convolutions, 0.01 in linear layers
                 if p.dim() > 1:
                     std = np.sqrt(2 / ((p.shape[0] + p.shape[1]) * 9)) if p.dim() == 4 else 0.01
                     p.copy_(torch.from_numpy(weights(number, tuple(p.shape), std)))

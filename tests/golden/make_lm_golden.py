@@ -28,7 +28,7 @@ SEED, STEPS, LR = 20261128, 50, 3e-3
 ROWS, BATCH, CONTEXT = 14, 4, 24  # four steps an epoch, the last one of 2 rows
 RANK, ALPHA = 4, 8.0
 IGNORED = 0xffffffff
-# Other float32 runs. They show how much float32 results vary by chance (README.md).
+# Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "merged", "written_out")
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
@@ -43,7 +43,7 @@ class Shape:
         self.eps = 1e-5 if name == "llama" else 1e-6
         self.base = 10000.0 if name == "llama" else 1000000.0
         self.yarn, self.linear = (4.0 if name == "qwen2" else None), (2.0 if name == "qwen3" else 1.0)
-        self.first_context = 32  # before YaRN
+        self.first_context = 32  # length of the context before YaRN extends it
 
 
 SHAPES = (

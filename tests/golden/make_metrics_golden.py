@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(5)
 out, meta = {}, {}
 
-# There are seven classes. Class 4 is never predicted. Class 5 has no rows. Class 6 has no rows and is never predicted.
+# There are seven classes. Class 4 is never predicted. Class 5 has no samples. Class 6 has no samples and is never predicted.
 K, N = 7, 230
 labels = rng.choice(5, N, p=[0.4, 0.3, 0.15, 0.1, 0.05])
 guesses = np.where(rng.random(N) < 0.6, labels, rng.choice([0, 1, 2, 3, 5], N))
@@ -24,12 +24,12 @@ out["confusion"] = confusion_matrix(labels, guesses, labels=classes).astype(np.f
 out["accuracy"] = np.array([accuracy_score(labels, guesses)])
 for zero in (0, 1):
     each = precision_recall_fscore_support(labels, guesses, labels=classes, zero_division=zero)
-    out[f"each{zero}"] = np.stack(each, 1).astype(np.float64)  # (K,4)
+    out[f"each{zero}"] = np.stack(each, 1).astype(np.float64)  # (K,4): precision, recall, F1, number of samples
     for mean in ("macro", "weighted"):
         m = precision_recall_fscore_support(labels, guesses, labels=classes, average=mean, zero_division=zero)
         out[f"{mean}{zero}"] = np.array(m[:3], dtype=np.float64)
 
-# There are no ties: all scores of a row differ.
+# There are no ties: all scores of a sample differ.
 scores = rng.permuted(np.tile(np.arange(K, dtype=np.float32), (N, 1)), axis=1) - np.float32(2.5)
 out["scores"] = scores
 out["top3"] = torch.topk(torch.tensor(scores), 3).indices.numpy().astype(np.float32)
@@ -37,7 +37,7 @@ for k in (1, 3):
     top = torch.topk(torch.tensor(scores), k).indices.numpy()
     out[f"top{k}_accuracy"] = np.array([(top == labels[:, None]).any(1).mean()])
 
-# SGD over a linear layer: 20 rows of 5 numbers, 4 classes, batches of 8, 8 and 4 rows in order, 3 epochs.
+# SGD trains a linear layer: 20 samples of 5 numbers, 4 classes, batches of 8, 8 and 4 samples in order, 3 epochs.
 torch.set_default_dtype(torch.float64)
 x = torch.tensor(rng.standard_normal((20, 5)).astype(np.float32)).double()
 t = torch.tensor(rng.integers(0, 4, 20))
@@ -49,7 +49,7 @@ out["w0"], out["b0"], out["class_weights"] = w0, b0, weights
 for name, cw, smoothing in (("weighted", weights, 0.0), ("smoothed", None, 0.1), ("both", weights, 0.2)):
     w = torch.tensor(w0.astype(np.float64), requires_grad=True)
     b = torch.tensor(b0.astype(np.float64), requires_grad=True)
-    # The library stores label smoothing as a float32.
+    # The library stores label smoothing as a float32, so PyTorch gets the rounded number.
     loss = torch.nn.CrossEntropyLoss(weight=None if cw is None else torch.tensor(cw.astype(np.float64)),
                                      label_smoothing=float(np.float32(smoothing)))
     losses = []

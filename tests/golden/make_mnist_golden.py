@@ -20,12 +20,12 @@ import safetensors_file
 
 SEED, LR, STEPS, BATCH, SIDE = 102, 0.01, 50, 128, 28
 FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of each step
-# The first sample is a multiple of 60. It was chosen so that the two largest elements of each pooling window differ
-# most. In float64 they differ by at least 1.4e-6 of the tensor's largest element, so rounding does not decide which one
-# is the maximum.
+# The first sample, 3780, was chosen among multiples of 60, because with it no pooling window is near a tie. In float64
+# the two largest elements of each window differ by at least 1.4e-6 of the tensor's largest element. So rounding does
+# not decide which of the two is the maximum.
 PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
-PARTIAL_ROWS = 8  # the partial file has only the first output channels of conv2.weight
-# Other float32 runs. They show how much float32 results vary by chance (README.md).
+PARTIAL_ROWS = 8  # the partial file has this many output channels of conv2.weight, the first ones
+# Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
 # Stripes of class k: phase = ACROSS[k] * x + DOWN[k] * y, in 64ths of a period.

@@ -24,7 +24,7 @@ SEED, STEPS, NOISE_STEPS, KEY = 52, 24, 14, 77
 HEIGHT, WIDTH, CHANNELS, HIDDEN, TILE = 20, 28, 4, 16, (8, 12)
 LR, NETWORK_FACTOR = 0.05, 0.25
 GRIDS = (dict(scale=2, features=2, bits=2, corners=False), dict(scale=4, features=3, bits=4, corners=True))
-# Other float32 runs. They show how much float32 results vary by chance (README.md).
+# Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_texels", "shuffled_texels", "written_out")
 
 
@@ -51,7 +51,7 @@ class Network(nn.Module):
             nn.Parameter(torch.empty(g["features"], HEIGHT // g["scale"], WIDTH // g["scale"])) for g in GRIDS)
         inputs = sum(g["features"] * (4 if g["corners"] else 1) for g in GRIDS)
         self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in ((inputs, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CHANNELS)))
-        self.nearest = []  # smallest distances from zero and from ties
+        self.nearest = []  # smallest distances: of the inputs of ReLU from 0, of quantized latents from a tie
 
     def read(self, grid, g, step, written_out):
         a = dict(tile=TILE, factor=g["scale"], corners=g["corners"])
@@ -115,7 +115,7 @@ def train(dtype, variant=None, seed=SEED):
         for s in range(STEPS):
             order = order_of(variant, s)
             optimizer.zero_grad()
-            wanted = latent_grid(target, origin(s), dict(tile=TILE, corners=True))[order, ::4]  # with s = 1: the texel itself
+            wanted = latent_grid(target, origin(s), dict(tile=TILE, corners=True))[order, ::4]  # corner 0: the texel itself
             loss = F.mse_loss(model(s, order, variant == "written_out"), wanted)
             loss.backward()
             first = first or snapshot((name, p.grad) for name, p in model.named_parameters())

@@ -120,7 +120,7 @@ def rope(x, first, a):
     if first is not None:
         at = at + first.reshape([-1] + [1] * (y.dim() - 2))
     angle = at.unsqueeze(-1) * frequency.double()
-    rotated = a.get("rotated", y.shape[1])  # without heads, the sizes of x are (B,H,T,D) or (B,T,D)
+    rotated = a.get("rotated", y.shape[1])  # without `heads`, x has the shape (B,H,T,D) or (B,T,D)
     turned, copied = (y[:, :rotated], y[:, rotated:]) if heads else (y, None)
     part, behind = turned[..., :dims], turned[..., dims:]
     if a.get("neighbours"):
@@ -185,7 +185,7 @@ def quantize(x, a):
     if a.get("noise"):
         return t + (noise(x.shape, a["seed"], a["draw"], a.get("salt", 0)) - 0.5) / steps
     at = steps * t.detach() + 0.5
-    assert (at - at.round()).abs()[(t > 0) & (t < 1)].min() > 1e-5  # float32 rounds to the same level
+    assert (at - at.round()).abs()[(t > 0) & (t < 1)].min() > 1e-5  # so float32 rounds to the same level
     return t + (at.floor() / steps - t).detach()
 
 
@@ -441,8 +441,8 @@ def evaluate(op, a, x):
         by_head = x[0].unflatten(2, (a["heads"] + 2 * kv_heads, -1)).transpose(1, 2)
         parts = list(by_head.split([a["heads"], kv_heads, kv_heads], 1)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
-    if op == "attention":  # the formula of torch's documentation, because this version has no such public function
-        if "kv_heads" in a:  # torch: enable_gqa
+    if op == "attention":  # the formula of torch's documentation, because torch 1.13 has no such public function
+        if "kv_heads" in a:  # as torch's enable_gqa does
             x = [x[0]] + [v.repeat_interleave(x[0].shape[-3] // a["kv_heads"], -3) for v in x[1:3]] + x[3:]
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
@@ -546,7 +546,7 @@ def draw(rng, op, attr, k, shape, first_shape):
     if op.endswith("_over"):
         x = np.round(2 * x) / 2  # so that some elements are equal
     if op in ("relu", "abs"):
-        x.flat[::5] = 0  # the gradient at 0 is 0
+        x.flat[::5] = 0  # some inputs are 0; the gradient there is 0
     return x
 
 

@@ -20,7 +20,7 @@ from make_mnist_golden import ACROSS, DOWN, VARIANTS, deviation, mix
 
 SEED = 31
 LR, ROWS, BATCH, STEPS, SIDE = 0.05, 37, 8, 20, 12  # five steps an epoch, the last one of 5 rows
-KEPT = 128  # the file has this many elements of each tensor, the first ones
+KEPT = 128  # the file has the first KEPT elements of each tensor
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 

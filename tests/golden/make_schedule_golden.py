@@ -9,7 +9,7 @@ import torch
 from torch.optim import lr_scheduler as sched
 
 STEPS = 40
-# The values fall, rise, stay within the threshold, fall again, and stay. So a plateau takes each of its branches.
+# The values fall, rise, stay within the threshold, fall again, and stay. So ReduceLROnPlateau takes each of its branches.
 VALUES = [1.0, 0.8, 0.9, 0.79995, 0.85, 0.9, 0.95, 0.7, 0.7, 0.7, 0.69999, 0.6, 0.65, 0.66, 0.67, 0.68, 0.69, 0.5, 0.5, 0.49] + 20 * [0.49]
 
 

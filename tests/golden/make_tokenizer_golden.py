@@ -25,7 +25,7 @@ Größe, Äpfel und Öl: schön süß. Le garçon était déjà à l'école où 
 日本語の文章と漢字。中文的句子和字。한국어 문장과 글자. हिन्दी भाषा. العربية. עברית. 😀 👩‍💻 👍🏽 ½ ² Ⅷ ٣٤٥
 THE WORDS THE TOKENIZER SAW, THE THE the the ...... ------ !!!??? ((( ))) """
 
-# Strings whose borders only these repetitions put into the merges.
+# Strings with borders between pieces. The training repeats these strings, so that some merges cross these borders.
 BORDERS = ["'Sthe", "'sthe", "'LLama", "'\u017fthe", "\U00011de0.", ".\U00011de0", "'REx", "''t"]
 
 
@@ -72,7 +72,8 @@ def train(pre):
         gone = {alphabet[i] for i in range(0, 256, 37)} - {"".join(m) for m in merges} - {x for m in merges for x in m}
         assert gone
         learned = [x for x in learned if x not in gone]
-    # The last two tokens cannot be made by merges, so only "llama-bpe" finds them.
+    # No merges make the last two tokens. Only "llama-bpe" produces them, because it first looks for the whole piece in
+    # the vocabulary (ignore_merges).
     tokens = control + learned + USER + ["Ġwhole", "Hello"]
     kinds = [CONTROL] * len(control) + [1] * len(learned) + [USER_DEFINED] * 2 + [1, 1]
     return tokens, kinds, merges
@@ -170,7 +171,7 @@ def chats_file(tokenizers):
                     messages = [{"role": role, "content": content} for role, content in chat]
                     more = {"enable_thinking": False} if flags & 8 else {}
                     text = env.from_string(template).render(messages=messages, add_generation_prompt=bool(flags & 4), **more)
-                    # The answers: what stands between `start` and the end of `stop`.
+                    # The answers: each range of the text from the end of `start` to the end of `stop`.
                     answers, at = [], 0
                     while (at := text.find(start, at)) >= 0 and (end := text.find(stop, at)) >= 0:
                         answers.append((at + len(start), end + len(stop)))

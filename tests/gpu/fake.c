@@ -27,7 +27,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo 
     for (uint32_t i = 0; i < info->enabledExtensionCount; i++)
         named = named || strcmp(info->ppEnabledExtensionNames[i], VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0;
     const bool flagged = info->flags & VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
-    assert_true(named == flagged); /* VUID-VkInstanceCreateInfo-flags-06559; the name alone would have no effect */
+    /* The flag needs the extension (VUID-VkInstanceCreateInfo-flags-06559). The extension alone has no effect. */
+    assert_true(named == flagged);
     fake.lists_portable = flagged;
     return fake.create_instance ? fake.create_instance : real.CreateInstance(info, a, out);
 }
@@ -230,9 +231,9 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
         real.CmdDispatch(c, x, y, z);
 }
 
-/* Lists the functions that fake.fail_call can make fail, except those above, as X(function, parameters, arguments,
- * out). DEFINE makes a function that forwards its call. If the call has to fail, the function writes garbage to `out`
- * (unless that is NULL), as Vulkan allows. */
+/* Lists more functions that fake.fail_call can make fail, as X(function, parameters, arguments, out). DEFINE makes a
+ * function that forwards its call. If the call has to fail, the function writes garbage to `out`, unless `out` is NULL.
+ * Vulkan allows this. */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \

@@ -23,23 +23,23 @@ typedef struct fake_submit {
 } fake_submit;
 
 typedef struct fake_vulkan {
-    uint32_t api_version;     /* the version that every device reports; 0: its own */
-    const char *without;      /* name of a feature, an extension or another need (see fake.c) that no device has */
+    uint32_t api_version;     /* the version that every device reports; 0: the device's own version */
+    const char *without;      /* name of a feature, extension or property (see fake.c) that no device has */
     VkResult create_instance; /* the error that vkCreateInstance returns; 0: none */
     bool no_devices;
-    bool transfer_queue;               /* adds a family 1 that can only copy; its queue is that of family 0 */
+    bool transfer_queue;               /* adds family 1, which can only copy; its queue is the queue of family 0 */
     int32_t fail_call;                 /* the n-th call of a fallible function (see fake.c) fails; 0: none */
     bool fail_for_good;                /* all later calls of fallible functions fail too */
     const char *failed;                /* name of the function that failed last, without "vk"; NULL: none */
-    void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this */
+    void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this function */
     uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
     uint32_t
         subgroup_sizes[3]; /* with `vendor`: the size that devices report, and the range that pipelines may require */
     bool portability;      /* every device also has VK_KHR_portability_subset */
-    bool lists_portable;   /* vkCreateInstance was asked to list devices with this extension, as Vulkan requires */
+    bool lists_portable;   /* vkCreateInstance had the flag that lists devices with VK_KHR_portability_subset */
     bool enables_subset;   /* vkCreateDevice was asked to enable VK_KHR_portability_subset */
     const char *cores_extension; /* not NULL: the name of an extension that every device also has */
-    VkStructureType cores_type;  /* the struct of that extension; it has `cores` at byte cores_at */
+    VkStructureType cores_type;  /* type of the extension's properties struct, which gets `cores` at offset cores_at */
     uint32_t cores, cores_at;
     uint64_t budget, usage; /* budget not 0: every heap reports these two sizes (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];

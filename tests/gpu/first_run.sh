@@ -55,7 +55,7 @@ part info "$build/samples/vkt-info"
 part tests ctest --test-dir "$build" --output-on-failure -L "$tests" -LE 'lint|full_only'
 part audit "$build/samples/vkt-audit" --all --filter "$ops" --seeds "$seeds" --json "$all/audit.json"
 part bench "$build/samples/vkt-bench" --sizes "$sizes" --filter "$only" --min-time "$ms" --json "$all/bench.json"
-if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then # also true with ROCm
+if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then # true with ROCm, too
     part torch python3 "$here/../bench/compare_torch.py" --vkt "$build/samples/vkt-bench" --device cuda
 else
     skip "PyTorch on this GPU: it is not installed, or it finds no GPU"

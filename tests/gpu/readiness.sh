@@ -6,9 +6,9 @@
 #   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
 #
-# Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. The Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles for
-# matrix instructions. tests/gpu/shims.sh builds what its drivers for Arc, Adreno and Ada need. A missing driver counts as a skip.
-# The last line is "N passed, N failed, N skipped".
+# Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. RADV of the Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles
+# matrix instructions. The drivers for Arc (Mesa 25), Adreno and Ada (Mesa 26) need the libraries that tests/gpu/shims.sh builds.
+# A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
 set -u
 write=
 if [ "${1-}" = --write ]; then
@@ -30,8 +30,7 @@ skip() {
     skips=$((skips + 1))
 }
 
-# Compiles for a device: compile NAME LIBRARY PRECISION COMMAND... The command, with the program's arguments behind it, starts the
-# program.
+# compile NAME LIBRARY PRECISION COMMAND...: compiles for a device. COMMAND starts the program and gets the program's arguments.
 compile() {
     name=$1
     precision=$3
@@ -92,6 +91,6 @@ export PYTHONDONTWRITEBYTECODE=1
 /usr/bin/python3 "$here/readiness/readiness.py" "$here/../../docs/gpu.md" "$here/readiness/exceptions.txt" $write $documents \
     >>"$out/result" 2>&1
 grep -vE '^[0-9]+ passed' "$out/result"
-[ "$(grep -cE '^[0-9]+ passed' "$out/result")" -eq 2 ] || failed=$((failed + 1)) # a script did not come to its end
+[ "$(grep -cE '^[0-9]+ passed' "$out/result")" -eq 2 ] || failed=$((failed + 1)) # a script ended before it printed its counts
 awk -v f="$failed" -v s="$skips" '/^[0-9]+ passed/ { p += $1; f += $3; s += $5 }
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f }' "$out/result"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# shims.sh DIR - builds libraries out of Mesa's source, with which Mesa's drivers compile for GPUs that are not there:
+# shims.sh DIR - builds libraries from Mesa's source. With these, Mesa's drivers compile for GPUs that are not there:
 #   DIR/shims/libintel_noop.so      Arc, for ANV of the Mesa 25 that tests/drivers.sh has unpacked in DIR
 #   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of the Mesa 26 in DIR
 #   DIR/shims/libnouveau_noop.so    Ada, for NVK of the Mesa 26 in DIR
-# A library stands for the kernel's driver: it answers the questions of Mesa's driver, and runs nothing. Mesa calls it a drm-shim
-# (src/drm-shim). The source comes from bookworm-backports. The program mako, which makes some of the headers, and libdrm's
-# headers come from bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
+# A library replaces a driver of the Linux kernel: it answers the ioctls of Mesa's driver, and runs nothing. Mesa calls such a
+# library a drm-shim (src/drm-shim). The source comes from bookworm-backports. The Python package mako, which makes some of the
+# headers, and libdrm's headers come from bookworm. Nothing is installed. Needs gcc. The exit code is 0 if all libraries are there.
 set -u
 dir=$(cd "${1:?usage: shims.sh DIR}" && pwd) || exit 2
 out=$dir/shims
@@ -35,7 +35,7 @@ for file in "$work"/apt/*.deb; do dpkg -x "$file" "$work/root"; done
 tar -xf "$work"/apt/mesa_*.orig.tar.xz -C "$work" 2>/dev/null || fail "no source of Mesa from bookworm-backports"
 mesa=$(find "$work" -maxdepth 1 -name 'mesa-*' -type d)
 
-# The headers that Mesa makes when it is built.
+# Makes the headers that Mesa's own build makes.
 made=$work/made/intel/dev
 export PYTHONPATH="$work/root/usr/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1
 make() {

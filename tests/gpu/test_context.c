@@ -102,7 +102,7 @@ static void the_named_device_is_chosen(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* Chooses among simulated devices, by selectors and by the order of kinds. */
+/* Chooses among simulated devices. If a selector matches several devices, the kind decides, then the index. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void ranks_devices(void **state)
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].selector, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
-    /* The order is from best to worst. The test makes the better devices unusable one after the other. */
+    /* `order`: the devices from best to worst. After each choice, the test makes the chosen device unusable. */
     const uint32_t order[] = { 4, 5, 2, 1, 0, 6 };
     for (size_t i = 0; i < VKT_COUNT(order); i++) {
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_OK);
@@ -203,7 +203,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(reported, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and a choice of the subgroup size */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* `needed`, Vulkan 1.3, a choice of the subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();
@@ -281,8 +281,9 @@ static void survives_every_failed_vulkan_call(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the driver refuses a block, the engine requests a smaller one. If it refuses the buffer for reading back,
-         * the engine frees the one for uploads and tries again. */
+        /* If the memory of a block cannot be allocated or mapped, the engine requests a smaller block. If the readback
+         * buffer cannot be created or bound, the engine frees the upload ring and tries again. For all other buffers
+         * such a failure is an error. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
         const bool may = strcmp(fake.failed, "CreateBuffer") == 0 || strcmp(fake.failed, "BindBufferMemory") == 0;
         if (!may || r != VKT_OK) assert_int_equal(r == VKT_OK, recovers);
@@ -311,8 +312,8 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
-/* Cooperative matrices need all of four features. A host that lends its device passes a chain of feature structs. A
- * feature is in the struct of its Vulkan version, or in a struct of its own. */
+/* Cooperative matrices need four features. A chain of feature structs has a feature in the struct of a Vulkan version,
+ * or in the struct of the extension that introduced the feature. The test checks chains of both kinds. */
 static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
@@ -376,8 +377,8 @@ static void matrices_of_bfloat16_want_two_more_features(void **state)
     }
 }
 
-/* The loader hides a device that lacks parts of Vulkan, unless the instance asks for such devices. The device must then
- * be created with VK_KHR_portability_subset. */
+/* A device with VK_KHR_portability_subset lacks parts of Vulkan. The loader hides such devices unless the instance asks
+ * for them. vkCreateDevice must enable this extension if the device has it. */
 static void devices_with_a_part_of_vulkan_are_used(void **state)
 {
     (void)state;
@@ -427,8 +428,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* Messages of a validation layer become error lines that the test host counts. Without this check, a test without such
- * messages would prove nothing. */
+/* The log gets the errors of the validation layer as error lines, and the test host counts these lines. Tests that
+ * expect no such line rely on this count. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

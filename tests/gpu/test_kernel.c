@@ -18,7 +18,7 @@ static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
     return b;
 }
 
-/* Host and device generate numbers with the same bits, in pipelines of several group sizes. */
+/* The device generates the same random bits as the host, with each of three work group sizes. */
 static void device_and_host_draw_the_same_numbers(void **state)
 {
     (void)state;
@@ -127,8 +127,9 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A kernel that is short of registers gets subgroups of limits.subgroup_short lanes, and one that shuffles much gets
- * limits.subgroup_shuffles lanes. */
+/* The flags of a kernel select its subgroup size. ATTENTION has VKT_KF_SHORT: limits.subgroup_short lanes.
+ * EMBEDDING_RANK has VKT_KF_SHUFFLES: limits.subgroup_shuffles lanes. GEMM_TILE has neither flag: limits.subgroup_size
+ * lanes. A work group of 4 lanes is wrong for all three kernels, and the error message has the right size. */
 static void a_kernel_has_subgroups_of_its_own_size(void **state)
 {
     (void)state;
@@ -206,7 +207,8 @@ static void many_pipelines_are_made_at_once(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* In each iteration one call fails: the n-th host allocation, or the n-th Vulkan call. */
+/* In the first loop the n-th host allocation fails. In the second loop the n-th fallible Vulkan call fails. Each loop
+ * ends when nothing failed. */
 static void pipelines_survive_every_failure(void **state)
 {
     (void)state;
@@ -235,7 +237,7 @@ static void pipelines_survive_every_failure(void **state)
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         vkt_ctx_destroy(&ctx);
         if (failed) continue;
-        assert_int_equal(n, 5); /* 4 calls may fail: set layout, pipeline layout, module, pipeline */
+        assert_int_equal(n, 5); /* 4 calls can fail: set layout, pipeline layout, module, pipeline */
         break;
     }
     fake_reset();

@@ -44,7 +44,7 @@ static void buffers_keep_their_contents(void **state)
     uint32_t *want = malloc(WORDS * 4), *got = malloc(WORDS * 4);
     assert_true(want && got);
     uint64_t sum = 0;
-    vkt_buffer *half = make(ctx, VKT_MEM_DATA, 64 * MiB); /* all buffers fit into its block */
+    vkt_buffer *half = make(ctx, VKT_MEM_DATA, 64 * MiB); /* its block stays; all buffers fit into it */
     vkt_buffer_destroy(ctx, &half);
     for (uint32_t iteration = 0; iteration < ITERATIONS; iteration++) {
         const uint32_t i = vkt_rng_range(&r, 0, SLOTS - 1);
@@ -68,7 +68,7 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* All holes were merged: the block is one hole, except for the staging rings, so this buffer needs no new block. */
+    /* All holes were merged. So the block has a hole for this buffer, even if the block has the staging rings too. */
     const uint64_t before = ctx->counters.device_allocs;
     half = make(ctx, VKT_MEM_DATA, 16 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);
@@ -120,8 +120,8 @@ static void blocks_grow(void **state)
             if (i < 2) assert_int_equal(s.reserved_bytes, MiB);
             assert_true(s.reserved_bytes <= VKT_MAX(2 * s.used_total_bytes, MiB));
         }
-        /* The buffers have 20 MiB. The blocks have 1 + 1 + 2 + 4 + 8 + 16 MiB or, with the limit, 1 + 1 + 2 + ... + 2
-         * MiB. */
+        /* All buffers together have 20 MiB. With the default limit the blocks have 1, 1, 2, 4, 8 and 16 MiB. With the
+         * limit of 2 MiB there are two blocks of 1 MiB and nine blocks of 2 MiB. */
         assert_int_equal(ctx->counters.device_allocs - allocs, k ? 11 : 6);
         for (uint32_t i = 0; i < N; i++) vkt_buffer_destroy(ctx, &b[i]);
         vkt_ctx_destroy(&ctx);
@@ -133,7 +133,7 @@ static void the_cap_holds(void **state)
     (void)state;
     vkt_ctx *ctx = open_capped(10 * MiB);
     assert_int_equal(stats(ctx).cap_bytes, 10 * MiB);
-    /* A block of the usual size would exceed the cap. So the block is as small as the request. */
+    /* Each of these buffers needs more than half of a standard block. So each gets a block of exactly its size. */
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, 4 * MiB), *b = make(ctx, VKT_MEM_DATA, 4 * MiB), *c = NULL;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
@@ -145,7 +145,7 @@ static void the_cap_holds(void **state)
                      VKT_E_DEVICE_MEMORY);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 0, "empty", &c), VKT_E_ARG);
     vkt_test_expect_errors(false);
-    /* Freed blocks are cached, but a request that needs their memory gets it. */
+    /* Blocks without buffers stay allocated. The engine frees them when a request needs their memory. */
     vkt_buffer_destroy(ctx, &a);
     vkt_buffer_destroy(ctx, &b);
     assert_int_equal(stats(ctx).reserved_bytes, 8 * MiB);
@@ -225,7 +225,7 @@ static void asks_for_less_when_the_driver_refuses(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A device that limits the size of an allocation has small blocks. */
+/* No block is larger than the largest allocation that the device allows. */
 static void blocks_are_no_larger_than_an_allocation(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void blocks_are_no_larger_than_an_allocation(void **state)
     vkt_buffer *b[8];
     const uint64_t allocs = ctx->counters.device_allocs;
     for (size_t i = 0; i < VKT_COUNT(b); i++) b[i] = make(ctx, VKT_MEM_DATA, 3 * MiB / 4);
-    assert_int_equal(ctx->counters.device_allocs - allocs, 5); /* 1 or 2 MiB each, and the driver refused none */
+    assert_int_equal(ctx->counters.device_allocs - allocs, 5); /* 0.75 or 2 MiB each; the driver refused none */
     for (size_t i = 0; i < VKT_COUNT(b); i++) vkt_buffer_destroy(ctx, &b[i]);
     vkt_ctx_destroy(&ctx);
 }

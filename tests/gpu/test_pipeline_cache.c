@@ -101,10 +101,10 @@ static void bad_files_are_ignored(void **state)
     run(false);
     assert_true(cache_file(path));
     assert_int_equal(vkt_file_read(&host, path, 1 << 28, (void **)&good, &n), VKT_OK);
-    const size_t vendor = 24 + 8; /* 24: our header; 8: headerSize and headerVersion of Vulkan's header */
+    const size_t vendor = 24 + 8; /* offset of vendorID, after our header, headerSize and headerVersion */
     const struct {
         size_t bytes, flip; /* size of the file, and index of the changed byte (SIZE_MAX: none) */
-        bool rehash;        /* the checksum is that of the changed data */
+        bool rehash;        /* the checksum fits the changed data */
         const char *want;
     } cases[] = {
         { 0, SIZE_MAX, false, "too short" },

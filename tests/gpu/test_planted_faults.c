@@ -1,6 +1,6 @@
 /* Proves that the validation settings of tests/run.sh have an effect. Programs with a planted fault must be reported.
- * The same programs without the fault must not be reported. With a renamed or misspelt setting, all other tests would
- * still pass.
+ * The same programs without the fault must not be reported. If a setting were misspelt, all other tests would still
+ * pass.
  *
  * This file calls Vulkan directly: no engine code is between the fault and the layer. The environment switches on
  * synchronization validation, as for every other test. This file switches on GPU-assisted validation, which is slow. */
@@ -21,7 +21,7 @@
 #include "support/host.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ELEMENTS 64 /* one group of shift.comp */
+#define ELEMENTS 64 /* lanes of one work group of shift.comp */
 #define BUFFERS 3
 
 /* clang-format off */
@@ -249,8 +249,7 @@ static void record(rig *r, const program *p, VkCommandBuffer cmd, uint32_t dispa
     r->CmdDispatch(cmd, 1, 1, 1);
 }
 
-/* Runs the program on a device of its own. Returns the number of validation errors and copies the last one to `text`.
- */
+/* Runs the program on a new device. Returns the number of validation errors, and copies the last error to `text`. */
 static unsigned run(const program *p, char text[2048])
 {
     rig r = { 0 };
@@ -315,8 +314,8 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* The layer of Debian 12 (1.3.239) does not report two writes through one binding, because they may be intended. Newer
- * layers report them if their heuristic is on. */
+/* Two dispatches that write through the same binding may be intended. So the layer of Debian 12 (1.3.239) does not
+ * report such writes. Newer layers report them if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

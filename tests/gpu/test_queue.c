@@ -43,7 +43,7 @@ static void values_count_submissions(void **state)
     assert_int_equal(vkt_wait(ctx, last), VKT_OK);
     assert_true(vkt_reached(ctx, last));
     const uint64_t waits = ctx->counters.waits;
-    assert_int_equal(vkt_wait(ctx, last), VKT_OK); /* the work is done, so this does not wait */
+    assert_int_equal(vkt_wait(ctx, last), VKT_OK); /* the work is done, so the call does not wait */
     assert_int_equal(vkt_wait(ctx, 1), VKT_OK);
     assert_int_equal(ctx->counters.waits, waits);
     assert_int_equal(ctx->counters.submits, 20);
@@ -54,7 +54,7 @@ static void values_count_submissions(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Submissions need no barriers between them: each sees the writes of all earlier submissions. */
+/* Submissions need no barriers between them: each submission sees the writes of all earlier submissions. */
 static void submissions_are_in_order(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void timestamps_grow(void **state)
     assert_int_equal(vkt_timer_read(ctx, &t, ns), VKT_OK);
     assert_int_equal(ns[0], 0);
     assert_true(ns[1] > 0 && ns[2] >= ns[1]);
-    assert_true(ns[2] <= host); /* both are in nanoseconds, and the device's time is part of the host's */
+    assert_true(ns[2] <= host); /* the host's interval contains that of the device */
     vkt_timer_destroy(ctx, &t);
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);

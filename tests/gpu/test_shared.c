@@ -1,12 +1,12 @@
 /* Tests buffers that the device and the host both read and write. Also tests gates: submitted work waits at a gate
- * until the host has written its data. Most tests run on all kinds of contexts (`view`), with and without imported host
- * memory. */
+ * until the host has written the data. Several tests run on all kinds of contexts (`view`), with and without imported
+ * host memory. */
 #include "fake.h"
 
 #include <stdlib.h>
 
 #define MiB ((uint64_t)1 << 20)
-enum { WORDS = 20011, BYTES = WORDS * 4 }; /* no multiple of a page */
+enum { WORDS = 20011, BYTES = WORDS * 4 }; /* no multiple of a page's size */
 
 static vkt_memory_stats stats(const vkt_ctx *ctx)
 {
@@ -75,7 +75,7 @@ static vkt_commands record_copy(vkt_ctx *ctx, const vkt_buffer *from, const vkt_
 }
 
 /* Exchanges data five times. The device writes to the shared buffer, the host changes these data, and the device reads
- * them. The read is submitted before the host begins. */
+ * the changed data. The read is submitted before the host changes the data, and waits at the gate. */
 static void exchange(vkt_ctx *ctx)
 {
     vkt_buffer *in = make(ctx), *out = make(ctx), *shared = make_shared(ctx, BYTES);
@@ -95,7 +95,7 @@ static void exchange(vkt_ctx *ctx)
         assert_int_equal(vkt_wait(ctx, wrote), VKT_OK);
         assert_memory_equal(words, src, BYTES);
         for (uint32_t i = 0; i < WORDS; i++) words[i] = words[i] * 3 + 1;
-        /* The value is still too small for the wait. */
+        /* This value of the gate is too small to end the wait. */
         if (round > 1) assert_int_equal(vkt_gate_open(ctx, &gate, 10 * round - 5), VKT_OK);
         assert_false(vkt_reached(ctx, done));
         assert_int_equal(vkt_gate_open(ctx, &gate, 10 * round), VKT_OK);
@@ -187,7 +187,7 @@ static void shared_buffers_count_below_the_cap(void **state)
         vkt_buffer_destroy(ctx, &c);
         vkt_buffer_destroy(ctx, &a);
         vkt_buffer_destroy(ctx, &b);
-        a = make_shared(ctx, 10 * MiB); /* cached blocks are freed for it */
+        a = make_shared(ctx, 10 * MiB); /* the engine frees its empty blocks to stay below the cap */
         assert_int_equal(stats(ctx).reserved_bytes, 10 * MiB);
         vkt_buffer_destroy(ctx, &a);
         vkt_ctx_trim(ctx);
@@ -223,9 +223,9 @@ static void listen(void *user, vkt_log_level level, const char *line)
         memcpy(said, line, VKT_MIN(strlen(line) + 1, 255u));
 }
 
-/* First each Vulkan call fails once. If the call belongs to the import, the driver allocates the memory instead, and a
- * debug message reports that. Then each call fails together with all calls after it, and the result is an error status.
- * No memory is left behind, which the validation layer also checks. */
+/* In each iteration, the n-th Vulkan call fails. If the call belongs to the import, the driver allocates the memory
+ * instead, and a debug message reports the failed import. With `for_good`, all calls after it fail too, so the buffer
+ * cannot be created. No memory may be left; the validation layer checks this too. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;

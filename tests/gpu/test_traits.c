@@ -39,8 +39,9 @@ static void simulated_devices_have_the_right_class(void **state)
     }
 }
 
-/* Each class has three traits for the size of a subgroup: one for most kernels, one for kernels that are short of
- * registers, and one for kernels that shuffle much. Devices offer a range of sizes, or only one. */
+/* A device reports one subgroup size, and a range of sizes (`least` to `most`) that pipelines may require. The traits
+ * of its class choose three sizes: `want` for most kernels, `few` for kernels that are short of registers, and
+ * `shuffles` for kernels that shuffle much. */
 static void a_subgroup_has_the_size_of_the_trait(void **state)
 {
     (void)state;
@@ -51,7 +52,7 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
         { 0x8086, 16, 16, 32, 16, 16, 16 },   /* Battlemage */
         { 0x8086, 32, 32, 32, 32, 32, 32 },   /* a driver with one size */
         { 0x5143, 128, 64, 128, 64, 64, 64 }, /* Adreno */
-        { 0x13b5, 16, 16, 16, 16, 16, 16 },   /* Mali: smaller than the trait */
+        { 0x13b5, 16, 16, 16, 16, 16, 16 },   /* Mali: its only size is below the trait, 64 */
         { 0x1002, 64, 32, 64, 64, 64, 32 },   /* RDNA */
         { 0x1002, 64, 64, 64, 64, 64, 64 },   /* Vega */
         { 0x10de, 32, 32, 32, 32, 32, 32 },   /* NVIDIA */
@@ -78,8 +79,8 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
-/* Extensions of three vendors report the number of cores. If no extension reports it, or the user sets the trait
- * `cores`, the number is that trait. */
+/* Three vendors have an extension that reports the number of cores. If no extension reports a number above 0, or if the
+ * user sets the trait `cores`, limits.cores is that trait. */
 static void cores_are_reported_or_estimated(void **state)
 {
     (void)state;
@@ -112,7 +113,8 @@ static void cores_are_reported_or_estimated(void **state)
     fake_reset();
 }
 
-/* limits.lacks_tuning is true for a GPU until a tuning file exists. Programs then offer to measure the kernels. */
+/* limits.lacks_tuning is true for a GPU that has a cache but no tuning file. If it is true, programs offer to measure
+ * the kernels. */
 static void a_gpu_without_a_tuning_file_says_so(void **state)
 {
     (void)state;
@@ -122,7 +124,8 @@ static void a_gpu_without_a_tuning_file_says_so(void **state)
     const char *const before = getenv("XDG_CACHE_HOME");
     char *const kept = before ? strdup(before) : NULL;
     setenv("XDG_CACHE_HOME", dir.path, 1);
-    for (int i = 0; i < 4; i++) { /* a CPU, a GPU, a GPU without a cache, a GPU with a tuning file */
+    /* i = 0: the real device. 1: a GPU. 2: a GPU without a cache. 3: a GPU with a tuning file. */
+    for (int i = 0; i < 4; i++) {
         vkt_device_limits limits;
         fake_reset();
         if (i) fake.vendor = 0x10de;
@@ -142,7 +145,7 @@ static void a_gpu_without_a_tuning_file_says_so(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* A context on this device has the traits of its class, except for those that depend on the CPU of the machine. */
+/* A context has the traits of its device's class. On a CPU driver, three traits depend on the CPU of the machine. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ static vkt_ctx *open_with(bool transfer_queue)
     return ctx;
 }
 
-/* Makes a random sequence of transfers, on the device and on a copy in host memory, and compares both. */
+/* Makes random transfers to and from a buffer. Makes the same changes to `want` in host memory, and compares both. */
 static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t iterations, uint64_t seed)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -63,9 +63,9 @@ static void transfers_follow_each_other(void **state)
     (void)state;
     for (int queue = 0; queue < 2; queue++) {
         vkt_ctx *ctx = open_with(queue);
-        follow(ctx, 256, 200, 1);            /* more transfers than slots */
-        follow(ctx, 300 * 1024, 300, 2);     /* the ring ends in the middle of a transfer */
-        follow(ctx, 21 * MiB + 1024, 10, 3); /* larger than the ring */
+        follow(ctx, 256, 200, 1);            /* more transfers than command buffers, of which the ring has 16 */
+        follow(ctx, 300 * 1024, 300, 2);     /* the transfers reach the end of the ring many times */
+        follow(ctx, 21 * MiB + 1024, 10, 3); /* the buffer is larger than the ring */
         vkt_ctx_destroy(&ctx);
     }
 }
@@ -133,14 +133,15 @@ static void rings_grow_to_their_limit(void **state)
     }
 }
 
-/* Near the cap, or with a driver that has no more memory, transfers of any size use the rings for which there is
- * memory. Nothing is logged. Once memory is free, the rings grow. */
+/* Near the memory cap, the rings are small, but transfers of any size still work, and no error is logged. Once there is
+ * more memory, the rings grow. */
 static void small_rings_are_better_than_none(void **state)
 {
     (void)state;
     enum { BYTES = 5 << 20, CAP = 16 << 20 };
     const vkt_ctx_params params = { .no_pipeline_cache = true, .max_device_bytes = CAP, .block_bytes = MiB };
-    const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 }; /* the last one is enough for a ring of uploads alone */
+    /* The bytes that stay free below the cap. The upload ring can use all of the 2 MiB. */
+    const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 };
     unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
     assert_true(src && got);
     for (size_t i = 0; i < 2 * VKT_COUNT(left); i++) {
@@ -149,7 +150,7 @@ static void small_rings_are_better_than_none(void **state)
         vkt_memory_stats m;
         vkt_buffer *b = make(ctx, BYTES);
         for (uint64_t k = 0; k < BYTES; k++) src[k] = (unsigned char)(k * (7 + 2 * i) >> 3);
-        if (warm) { /* rings of the first size exist */
+        if (warm) { /* the rings exist, with their first size */
             assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
             assert_int_equal(vkt_readback(ctx, b, 0, got, 256), VKT_OK);
         }
@@ -173,8 +174,8 @@ static void small_rings_are_better_than_none(void **state)
     free(got);
 }
 
-/* An upload that needs a larger ring waits for no earlier upload, because an earlier upload may itself wait for what
- * this thread does next. */
+/* An upload that needs a larger ring waits for no earlier upload: that upload may itself wait for a gate that this
+ * thread has not opened yet. */
 static void a_larger_ring_waits_for_no_upload(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void a_larger_ring_waits_for_no_upload(void **state)
         assert_int_equal(
             vkt_submit_synced(ctx, VK_NULL_HANDLE, &(vkt_sync){ .n_waits = 1, .waits = &wait }, "closed", &value),
             VKT_OK);
-        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* each but the first few needs a larger ring */
+        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* all but the first few need a larger ring */
             assert_int_equal(vkt_upload(ctx, b, bytes, src + bytes, bytes), VKT_OK);
         assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
         assert_false(vkt_reached(ctx, value));
@@ -235,7 +236,7 @@ static void refuses_what_does_not_fit(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Copies run on the compute queue between uploads. Each must see the upload before it, and not the one after it. */
+/* Copies run on the compute queue between uploads. Each copy must see the upload before it, and not the next upload. */
 static void uploads_are_ordered_with_compute(void **state)
 {
     (void)state;
@@ -344,8 +345,8 @@ static void the_steady_state_allocates_nothing(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* If a call fails in the middle of a transfer, pieces of the transfer still run. The next transfer must not change
- * them. */
+/* If a call fails in the middle of a transfer, pieces of the transfer may still run. The next transfer must not
+ * overwrite the staging memory of these pieces. */
 static void a_transfer_that_failed_halfway_harms_no_later_one(void **state)
 {
     (void)state;

@@ -40,7 +40,8 @@ static vkt_ctx *open_ctx(bool no_cache)
     return ctx;
 }
 
-/* Returns the number of entries of a new context that uses the file. *first (NULL: not wanted) is the first entry. */
+/* Returns the number of entries that a new context reads from the tuning file. *first gets the first entry, if there is
+ * one and `first` is not NULL. */
 static size_t entries_seen(bool no_cache, vkt_tuned *first)
 {
     vkt_ctx *ctx = open_ctx(no_cache);

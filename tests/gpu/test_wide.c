@@ -1,5 +1,5 @@
-/* Tests wider vectors: the self-test on this device, the faults that the self-test must find, and the value that
- LP_NATIVE_VECTOR_WIDTH gets. */
+/* Tests vectors of 512 bits with llvmpipe (kernel/wide.h): the self-test on this device, the faults that the self-test
+ * must find, and the value that LP_NATIVE_VECTOR_WIDTH gets. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static bool may_go_wide(void)
 #endif
 }
 
-/* Returns whether vkt_ctx_open_wide should give 16 lanes if its caller says that the CPU gains by them. */
+/* Returns whether vkt_ctx_open_wide should open a context with 16 lanes, if its argument cpu_gains is true. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;
@@ -184,7 +184,7 @@ static void wrong_results_are_not_used(void **state)
     refuses_the_users_512();
 }
 
-/* A setting that is wrong at any width is not blamed on the width, and is reported once. */
+/* A wrong VKT_TRAITS causes one error, and no warning that 512 bits cannot be used. */
 static void wrong_settings_are_not_blamed_on_the_width(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&ctx);
     vkt_ctx_destroy(&held);
 
-    /* Opens the other instance while the self-test at 512 bits runs and fails. */
+    /* Opens the other context during the self-test at 512 bits, which fails. So the driver keeps the width of 512. */
     fake.instead_of_dispatch = hold_the_driver;
     vkt_test_expect_errors(true);
     assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
@@ -232,7 +232,8 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&held);
 }
 
-/* In each iteration one call fails: the n-th host allocation, or the n-th Vulkan call. */
+/* In the first loop the n-th host allocation fails. In the second loop the n-th fallible Vulkan call fails. Each loop
+ * ends when nothing failed. */
 static void the_self_test_survives_every_failure(void **state)
 {
     (void)state;
@@ -254,15 +255,15 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        assert_true(failed || r == VKT_OK); /* if the driver refuses a block, the engine requests a smaller one */
+        assert_true(failed || r == VKT_OK); /* after a failed call, a smaller block may do */
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);
         assert_true(failed || n > 8);
     }
 }
 
-/* A fault of an opening. ALLOCATION: its n-th host allocation fails. CALL: its n-th Vulkan call fails. CALLS: that call
- * and all later calls fail. */
+/* What fails while a context is opened. ALLOCATION: the n-th host allocation. CALL: the n-th Vulkan call. CALLS: the
+ * n-th Vulkan call and all later Vulkan calls. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)
@@ -270,10 +271,10 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* Opens a context while the n-th allocation or call fails (see `fault`). Returns false if the opening makes fewer than
- * n of them. Checks that no memory is left behind. If gains() is true and the context has no wide vectors, a warning
- * must have the reason. LP_NATIVE_VECTOR_WIDTH must be "512" if the context has wide vectors, else `own` (NULL: not
- * set). */
+/* Opens a context while the n-th allocation or call fails, as `what` says. `own` is the value of LP_NATIVE_VECTOR_WIDTH
+ * before (NULL: not set). Returns false if nothing failed, because there are fewer than n allocations or calls. Checks
+ * that no memory is left. If gains() is true and the context has no wide vectors, a warning must have the reason. The
+ * variable must then be "512" if the context has wide vectors, and else `own`. */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

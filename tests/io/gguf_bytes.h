@@ -1,4 +1,4 @@
-/* io/gguf_bytes.h - GGUF files made byte by byte, also malformed ones. */
+/* io/gguf_bytes.h - makes GGUF files byte by byte, also malformed files. */
 #ifndef VKT_TEST_GGUF_BYTES_H
 #define VKT_TEST_GGUF_BYTES_H
 
@@ -18,12 +18,12 @@ void gguf_put_text(gguf_bytes *b, const char *text);
 void gguf_put_start(gguf_bytes *b, uint32_t version, uint64_t n_tensors, uint64_t n_meta);
 /* Puts an entry of metadata with a U32. */
 void gguf_put_meta_u32(gguf_bytes *b, const char *key, uint32_t x);
-/* Puts what the header says about a vector or matrix; rows 0: a vector. */
+/* Puts the header's entry of a tensor: a matrix, or a vector if `rows` is 0. */
 void gguf_put_tensor(gguf_bytes *b, const char *name, uint32_t type, uint64_t columns, uint64_t rows, uint64_t offset);
 /* Puts zeros up to a multiple of 32, and then n more. */
 void gguf_put_data(gguf_bytes *b, size_t n);
 /* Opens a copy of the bytes in a block of exactly their size, so that a sanitizer sees a read behind it. Returns the
- * status; *g is NULL after an error. free() frees *copy after vkt_gguf_destroy. */
+ * status; *g is NULL after an error. The caller frees *copy with free(), after vkt_gguf_destroy. */
 vkt_result gguf_open_copy(const vkt_host *h, const uint8_t *bytes, size_t n, uint8_t **copy, vkt_gguf **g);
 
 #endif

@@ -125,8 +125,8 @@ static void every_flipped_bit_and_every_truncation_is_found(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Replaces a text of the header by one of the same length and corrects the checksum, by the definition in checkpoint.h.
- */
+/* Replaces a text of the header by a text of the same length. Then computes the checksum again, as checkpoint.h defines
+ * it. */
 static void edit_and_seal(const char *path, const char *from, const char *to)
 {
     const vkt_host h = vkt_test_host();
@@ -166,7 +166,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     vkt_test_error_contains("not a vktrain checkpoint");
 
     write_small(path);
-    edit_and_seal(path, "469", "470"); /* this edit is harmless, so the checksum must be right */
+    edit_and_seal(path, "469", "470"); /* the step is valid, so only a wrong checksum could fail */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);

@@ -43,8 +43,8 @@ static char *get(const char *path, size_t *n)
     return bytes;
 }
 
-/* Tries each limit of a file's size below the size of the checkpoint. This runs in a child, because the limit
- * holds for a whole process. */
+/* A limit of the file size simulates a full disk. The test tries each limit below the size of the checkpoint, in a
+ * child, because the limit holds for a whole process. */
 static void a_full_disk_leaves_the_old_checkpoint(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
         kill(b, SIGKILL);
         waitpid(a, &status_a, 0);
         waitpid(b, &status_b, 0);
-        assert_true(WIFSIGNALED(status_a) && WIFSIGNALED(status_b)); /* neither ended because of a failed write */
+        assert_true(WIFSIGNALED(status_a) && WIFSIGNALED(status_b)); /* no writer ended because of a failed write */
         assert_whole(path, words);
         left_temporaries += vkt_temp_dir_count(&dir) > 1;
     }

@@ -1,5 +1,5 @@
-/* GGUF files: those of the Python package are read with its values, files of the library come back, and every damaged
- * file gives a status or sound entries. */
+/* Tests GGUF files. Files of the Python package have the values that the package wrote. Files that the library writes
+ * are read back without a change. Wrong arguments and failed allocations give a status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -381,7 +381,7 @@ static void what_cannot_be_written_is_refused(void **state)
         { .name = "u", .type = VKT_GGUF_Q4_0, .rank = 1, .dims = { 33 }, .data = x },
         { .name = "u", .rank = 2, .dims = { 1u << 31, 1ull << 33 }, .data = x },
         { .name = "u", .rank = 1, .dims = { 1ull << 61 }, .data = x },
-        { .name = "u", .rank = 1, .dims = { (1ull << 61) - 1 }, .data = x }, /* with t 2^63 bytes or more */
+        { .name = "u", .rank = 1, .dims = { (1ull << 61) - 1 }, .data = x }, /* 2^63 bytes or more with `right` */
     };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(metas); i++)
@@ -416,7 +416,7 @@ static void each_allocation_may_fail(void **state)
         assert_int_equal(vkt_test_live_blocks(), 0);
         failed++;
     }
-    assert_true(failed > 30); /* each of the 18 keys and 12 names is a block */
+    assert_true(failed > 30); /* one block for each of the 18 keys and 12 names */
     const size_t live = vkt_test_live_blocks();
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);

@@ -1,5 +1,6 @@
-/* Quantized blocks as float: equal to the numbers of the Python package to the bit, and to a second implementation in
- * double precision that works on random blocks. The tensors of a real model have the recorded checksums. */
+/* Tests the conversion of quantized blocks to float. The results equal those of the Python package, to the bit. On
+ * random blocks, they equal those of a second implementation in double precision. The tensors of a real model have the
+ * recorded checksums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,8 @@ static const vkt_gguf_type readable[] = { VKT_GGUF_F32,  VKT_GGUF_F16,  VKT_GGUF
 
 /* ---- types ---- */
 
-/* A type of a file is passed to the ops as it is. */
+/* The library passes the type numbers of a file to the ops without a conversion. So both enums must have equal numbers.
+ */
 #define IS_SAME(name) ((int)VKT_GGUF_##name == (int)VKT_QUANT_##name)
 _Static_assert(IS_SAME(F16) && IS_SAME(Q4_0) && IS_SAME(Q4_1) && IS_SAME(Q8_0) && IS_SAME(Q4_K) && IS_SAME(Q5_K) &&
                    IS_SAME(Q6_K) && IS_SAME(BF16),
@@ -111,7 +113,7 @@ static void tensors_have_the_values_of_the_package(void **state)
         for (uint32_t k = 0; k < t->rank; k++) assert_int_equal(t->dims[k], e->dims[t->rank - 1 - k]);
         assert_int_equal(vkt_safetensors_read_f32(st, e, want, e->elements), VKT_OK);
         const size_t n = (size_t)e->elements, block = vkt_gguf_block_elements(t->type);
-        for (size_t part = n; part >= block; part = part > block ? block : 0) { /* at once, and block by block */
+        for (size_t part = n; part >= block; part = part > block ? block : 0) { /* all at once, then block by block */
             poison(got, VKT_COUNT(got));
             for (size_t at = 0; at < n; at += part)
                 assert_int_equal(vkt_gguf_read_f32(g, e->name, at, part, got + GUARDS + at), VKT_OK);
@@ -149,9 +151,10 @@ static int bits_of(const uint8_t *p, int k, int n)
     return x;
 }
 
-/* Returns the six bits of value `k` of the twelve bytes of a block of Q4_K or Q5_K; `second`: 0 for s, 1 for m. In
- * bits: values of the pairs 0 to 3 are the bits 0 to 5 of a byte. Bits 6 and 7 of this byte are the bits 4 and 5 of the
- * value of pair k + 4, whose bits 0 to 3 are in bytes 8 to 11. */
+/* Returns an integer of pair k in a block of Q4_K or Q5_K: s if `second` is 0, t if `second` is 1 (vktrain/gguf.h).
+ * The twelve bytes `p` have eight pairs of six-bit integers. For k < 4, bits 0 to 5 of byte k are s, and bits 0 to 5 of
+ * byte k + 4 are t. For k >= 4, byte k + 4 has the four low bits of s, then the four low bits of t. The two high bits
+ * of s are bits 6 and 7 of byte k - 4. The two high bits of t are bits 6 and 7 of byte k. */
 static int six_bits(const uint8_t *p, int k, int second)
 {
     if (k < 4) return bits_of(p, 8 * (k + 4 * second), 6);
@@ -216,7 +219,7 @@ static void random_blocks_are_rounded_once(void **state)
 /* Returns the checksum of a tensor's values, which are read in parts. */
 static uint32_t checksum(const vkt_gguf *g, const vkt_gguf_tensor *t)
 {
-    enum { PART = 1 << 16 }; /* a multiple of each block */
+    enum { PART = 1 << 16 }; /* a multiple of each type's block */
     float *values = malloc(PART * sizeof *values);
     uLong crc = crc32(0, NULL, 0);
     for (uint64_t at = 0; at < t->elements; at += PART) {

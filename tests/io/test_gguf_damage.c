@@ -1,5 +1,6 @@
-/* Damaged GGUF files: malformed ones are refused with the reason, and every truncation and random damage gives a status
- * or sound entries. The bytes are in a block of exactly their size, so a sanitizer sees each read behind them. */
+/* Tests damaged GGUF files. A malformed file is refused with the reason. A truncated or randomly damaged file gives an
+ * error status or sound entries. The bytes are in a block of exactly their size, so a sanitizer sees each read behind
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +117,7 @@ static void malformed_metadata_are_refused(void **state)
     }
 }
 
-/* A file with the tensors t and u, vectors or matrices. */
+/* One of the two tensors in the file that put_two makes. rows 0: a vector. */
 typedef struct two {
     const char *name;
     uint32_t type;
@@ -248,7 +249,7 @@ static vkt_result open_and_read(const uint8_t *bytes, size_t n)
 static const char *const files[] = { VKT_TEST_DIR "/golden/gguf/types.gguf", VKT_TEST_DIR "/golden/gguf/llama.gguf",
                                      VKT_TEST_DIR "/golden/gguf/qwen2.gguf" };
 
-/* Reads a file, to be freed by free(). */
+/* Reads a file. The caller frees the bytes with free(). */
 static uint8_t *load(const char *path, size_t *n)
 {
     const vkt_host h = vkt_test_host();
@@ -270,7 +271,7 @@ static void every_truncation_is_refused(void **state)
         const vkt_host h = vkt_test_host();
         vkt_gguf *g;
         assert_int_equal(vkt_gguf_from_memory(&h, "whole", bytes, n, &g), VKT_OK);
-        uint64_t end = 0; /* of the last tensor: only padding follows */
+        uint64_t end = 0; /* end of the last tensor; only padding follows */
         for (size_t i = 0; i < vkt_gguf_n_tensors(g); i++) {
             const vkt_gguf_tensor *t = vkt_gguf_tensor_at(g, i);
             end = VKT_MAX(end, t->offset + t->bytes);
@@ -283,7 +284,8 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Flips one to four bits, or replaces a byte or an aligned word, mostly in the header. */
+/* Makes one to four random changes. Each flips a bit, or replaces one byte or eight bytes. Seven of eight files are
+ * changed only in the first 1,500 bytes, where the header is. */
 static void random_damage_gives_a_status_or_sound_entries(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Descriptions of language models in GGUF files: three architectures with their keys and defaults, and every fault is
- * refused with its name. */
+/* Tests how the description of a language model is read from a GGUF file: three architectures, with their keys and
+ * defaults. Each wrong key or tensor is refused with a message that names it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void the_three_architectures_are_read(void **state)
 
 enum { MAX = 48 };
 
-/* Metadata and tensors of a file, with one of them changed. */
+/* Metadata and tensors of a file, some of them changed. */
 typedef struct edit {
     vkt_gguf *g;
     vkt_gguf_meta meta[MAX];
@@ -86,7 +86,7 @@ static edit *edit_open(const char *path)
     return e;
 }
 
-/* Replaces the metadata with the key of `m`, or appends it. Without values it is removed. */
+/* Replaces the entry that has the key of `m` by `m`, or appends `m`. If m.values is NULL, removes the entry. */
 static void set_meta(edit *e, vkt_gguf_meta m)
 {
     size_t i = 0;
@@ -95,7 +95,7 @@ static void set_meta(edit *e, vkt_gguf_meta m)
     e->meta[i] = m.values ? m : e->meta[--e->n_meta];
 }
 
-/* The same for tensors. */
+/* Replaces the tensor that has the name of `t` by `t`, or appends `t`. If t.data is NULL, removes the tensor. */
 static void set_tensor(edit *e, vkt_gguf_tensor t)
 {
     size_t i = 0;
@@ -158,7 +158,7 @@ static void absent_keys_have_defaults(void **state)
     set_meta(e, (vkt_gguf_meta){ "llama.rope.scaling.factor", VKT_GGUF_KIND_F32, false, 1, &four });
     assert_int_equal(edit_read(e, &m), VKT_OK);
     assert_true(m.scaling == VKT_ROPE_LINEAR && m.rope_factor == 4);
-    e = edit_open(GOLDEN("llama.gguf")); /* as many heads of keys as of queries, unless a key says another number */
+    e = edit_open(GOLDEN("llama.gguf")); /* without head_count_kv, it is head_count */
     set_meta(e, (vkt_gguf_meta){ .key = "llama.attention.head_count_kv" });
     vkt_test_expect_errors(true);
     assert_int_equal(edit_read(e, &m), VKT_E_SHAPE);

@@ -273,7 +273,7 @@ static const struct {
     { "{" X("[0,9]", "0", "0") "}", 0, NULL },
     { "{}", 0, NULL },
     { "{\"__metadata__\":{}}", 0, NULL },
-    { "{" X("[1]", "4", "8") Y("0", "4") "}", 8, NULL }, /* the order of keys is not that of the data */
+    { "{" X("[1]", "4", "8") Y("0", "4") "}", 8, NULL }, /* the keys and the data have different orders */
     { "{\"x\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, NULL }, /* an unknown dtype */
     { "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"new\":null}}", 4, NULL },
     { "", 0, "does not begin with '{'" },
@@ -305,7 +305,7 @@ static const struct {
     { "{" X("[1]", "0", "5") "}", 5, "do not fill" },
     { "{" X("[0]", "0", "4") "}", 4, "do not fill" },
     { "{" X("[4294967296,4294967296]", "0", "4") "}", 4, "more than 2^64" },
-    { "{" X("[4294967296,1073741824]", "0", "0") "}", 0, "do not fill" }, /* 2^62 elements: the bytes wrap to 0 */
+    { "{" X("[4294967296,1073741824]", "0", "0") "}", 0, "do not fill" }, /* 2^62 elements have 2^64 bytes, which wrap to 0 */
     { "{" X("[1]", "0", "4") "}", 3, "truncated" },
     { "{" X("[1]", "9223372036854775803", "9223372036854775807") "}", 4, "truncated" },
     { "{" X("[1]", "0", "4") "}", 5, "1 bytes behind" },
@@ -364,7 +364,7 @@ static void wrong_lengths_are_refused(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Truncates the fixture to each length. It opens only if it is complete. */
+/* Truncates the fixture to each length. The file opens only if it is complete. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Sharded safetensors: an index and its files are one set, a single file is one too, and a wrong index is refused. */
+/* Tests sharded safetensors: the files of an index are one set, a single file is a set too, and a wrong index is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static const char index_text[] =
     "\"one.safetensors\", "
     "\"a.bias\": \"two.safetensors\", \"c\\u00e9\": \"one.safetensors\"}, \"later\": null}\n";
 
-/* Writes two shards: one has b.weight, c and one that the index does not list; two has a.bias. */
+/* Writes two shards. one.safetensors has three tensors, and the index does not list one of these. two.safetensors has
+ * a.bias. */
 static void write_shards(const vkt_temp_dir *dir)
 {
     const vkt_host h = vkt_test_host();
@@ -130,7 +132,7 @@ static void truncations_and_damage_give_a_status(void **state)
     (void)state;
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
-    const size_t n = sizeof index_text - 1, whole = n - 1; /* a newline ends the index */
+    const size_t n = sizeof index_text - 1, whole = n - 1; /* without the newline at the end, the index is complete */
     vkt_shards *s;
     write_shards(&dir);
     vkt_test_expect_errors(true);

@@ -1,7 +1,8 @@
 # awk -f floors.awk engine/README.md engine/*/*.[ch] - reports every #include "..." that the table of floors does not allow.
 #
 # A row `| 3 | ops | content | base, ir, kernel ids |` lets engine/ops include its own folder, the folders base and ir, all that
-# these two may include, and kernel/ids.h. `all but gpu, kernel` means every lower floor except these two, and nothing more.
+# these two may include, and kernel/ids.h. `all but gpu, kernel` means all folders on lower floors except gpu and kernel, even
+# if one of the allowed folders may include gpu or kernel.
 
 function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 

@@ -1,4 +1,4 @@
-/* lora_files.h - a store of adapters for a model of golden/gguf, and where a GGUF file has their rows. */
+/* lora_files.h - makes a store of adapters for a model of golden/gguf, and finds the rows of adapters in a GGUF file. */
 #ifndef VKT_TEST_LORA_FILES_H
 #define VKT_TEST_LORA_FILES_H
 
@@ -8,7 +8,7 @@
 #define GOLDEN(name) VKT_TEST_DIR "/golden/gguf/" name
 
 enum { N = 7, RANK = 3 };
-/* The seven layers of block 0, and the tensors of a GGUF file. */
+/* A layer of block 0: its name in a Hugging Face model, and the name of its tensor in a GGUF file. */
 typedef struct lora_layer {
     const char *layer, *tensor;
 } lora_layer;
@@ -22,23 +22,24 @@ typedef struct files {
     vkt_store *s;
 } files;
 
-/* Opens a model, and makes a store with an adapter for each layer. */
+/* Opens a model, and makes a store with an adapter for each layer. For `averaged`, see make_store. */
 files open_files(const rig *r, const char *path, bool averaged);
 void close_files(files *f);
-/* Writes a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. Returns its path.
- */
+/* Writes a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. Returns the path of
+ * the file. */
 const char *partly_rotated(const rig *r);
 
 /* Returns dims[dim] of the weight of a layer. */
 uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim);
-/* Returns a number of A (which = 0) or B (which = 1) of a layer. */
+/* Returns element i of A (which = 0) or B (which = 1) of a layer. */
 float number(uint32_t layer, uint32_t which, uint32_t i);
-/* Makes a store with an adapter for each of the first n layers of block 0. With `averaged`, the store has a published
- * part, which has the numbers, and the values are zero. */
+/* Makes a store with an adapter for each of the first n layers of block 0. The values are those of number(). With
+ * `averaged`, these numbers are the published part instead, and the values are zero. */
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
-/* Returns the row of the file for row `row` of Hugging Face: convert_hf_to_gguf.py reshapes (out, in) to (heads, 2,
- * w / 2, in), swaps the two dimensions in the middle, and reshapes back. If only a part of a head is rotated, w is this
- * part: the file rotates its numbers 2 i and 2 i + 1. */
+/* Returns the row of a GGUF file that has row `row` of a Hugging Face weight with `out` rows. For query and key of a
+ * llama model, convert_hf_to_gguf.py reshapes (out, in) to (heads, 2, w / 2, in), swaps the two dimensions in the
+ * middle, and reshapes back; w is the number of rows of a head. If only the first rows of a head are rotated, w counts
+ * these rows, and the other rows keep their positions. */
 uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row);
 
 #endif

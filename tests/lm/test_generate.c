@@ -1,4 +1,5 @@
-/* Text by a language model: the cache against the network without one, random numbers, adapters, errors, SmolLM2. */
+/* Tests text by a language model: the results with a cache equal those of the network without a cache. Also tests random
+ * numbers, adapters, errors, and SmolLM2. */
 #include <math.h>
 #include <stdio.h>
 
@@ -95,9 +96,9 @@ static void free_whole(whole *w)
     vkt_graph_destroy(&w->g);
 }
 
-/* Compares the logits behind token `at` with those of the whole sequence. Both are sums of float32 products in
- * different orders, over up to 256 numbers in each of 15 layers: 2e-5 of the largest logit is some 300 roundings of
- * 2^-24. */
+/* Compares the logits behind token `at` with those of the whole sequence. The two programs add float32 products in
+ * different orders: up to 256 products in each of 15 layers. The tolerance, 2e-5 of the largest logit, is some 300
+ * roundings of 2^-24. */
 static void same_logits(vkt_generator *g, const float *all, uint32_t at)
 {
     float got[WORDS], largest = 0;
@@ -129,14 +130,14 @@ static void check_cache(const rig *r, const char *architecture, bool adapters)
                                                                 .lora = adapters ? &lora : NULL,
                                                                 .context = c % 2 ? 0 : TOKENS,
                                                                 .chunk = VKT_MIN(chunks[c], TOKENS) });
-        for (int twice = 0; twice < 2; twice++) {   /* the second time, the cache has the rows of the first time */
+        for (int twice = 0; twice < 2; twice++) {   /* the second time, the cache has old rows */
             for (uint32_t i = 0; i < TOKENS; i++) { /* token by token */
                 OK(vkt_generator_feed(g, ids + i, 1));
                 if (i % 5 == 0 || i + 1 == TOKENS) same_logits(g, all, i);
             }
             OK(vkt_generator_reset(g));
         }
-        for (uint32_t i = 0, n; i < TOKENS; i += n) { /* in pieces of 1, 5, 9 .. tokens, and then the rest */
+        for (uint32_t i = 0, n; i < TOKENS; i += n) { /* in pieces of 1, 2, 5, 9, 18 and 6 tokens */
             n = VKT_MIN(i + 1 + i / 2 % 4, TOKENS - i);
             OK(vkt_generator_feed(g, ids + i, n));
             same_logits(g, all, i + n - 1);
@@ -201,7 +202,7 @@ static void the_seed_decides(void **state)
     assert_int_equal(vkt_generator_length(one), 0);
     static const uint32_t prompt[] = { 17, 250, 3, 3, 90 };
     OK(vkt_generator_feed(two, prompt, VKT_COUNT(prompt)));
-    for (int i = 0; i < MADE; i++) { /* two generators over one model, in turns */
+    for (int i = 0; i < MADE; i++) { /* two generators of one model alternate */
         if (i == 0) OK(vkt_generator_feed(one, prompt, VKT_COUNT(prompt)));
         OK(vkt_generator_next(one, &b[i]));
         OK(vkt_generator_next(two, &c[i]));
@@ -219,7 +220,7 @@ static void the_seed_decides(void **state)
     make(one, d);
     vkt_generator_destroy(&one);
     one = generator_of(r, lm, (vkt_generator_params){ .seed = 13, .chunk = 4 });
-    make(one, e); /* greedy: seeds do not matter */
+    make(one, e); /* without a temperature, the seed does not matter */
     assert_memory_equal(d, e, sizeof d);
     vkt_generator_destroy(&one);
     vkt_lm_destroy(&lm);
@@ -248,7 +249,8 @@ static void greedy_takes_the_largest_logit(void **state)
     vkt_lm_destroy(&lm);
 }
 
-/* Tokens that are fed behind an answer follow the whole answer, with its last token. */
+/* Tokens that are fed behind an answer follow the whole answer. This includes its last token, which vkt_generator_next
+ * has not put into the cache. */
 static void a_text_goes_on_behind_an_answer(void **state)
 {
     rig *r = rig_of(state);
@@ -278,7 +280,7 @@ static void a_full_context_is_refused(void **state)
     vkt_lm *lm = open_tiny(r, "llama");
     vkt_generator *g = generator_of(r, lm, (vkt_generator_params){ .context = 8 });
     assert_int_equal(vkt_generator_context(g), 8);
-    assert_int_equal(vkt_generator_bytes(g), 2 * 2 * 8 * 24 * 2 * 4); /* two blocks, keys and values, heads of 24 */
+    assert_int_equal(vkt_generator_bytes(g), 2 * 2 * 8 * 24 * 2 * 4); /* 2 blocks, K and V, 8 tokens, 2 heads of 24 floats */
     OK(vkt_generator_feed(g, ids, 6));
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_feed(g, ids, 3), VKT_E_SHAPE);
@@ -288,7 +290,7 @@ static void a_full_context_is_refused(void **state)
     OK(vkt_generator_next(g, &id));
     OK(vkt_generator_next(g, &id));
     float logits[WORDS];
-    OK(vkt_generator_logits(g, logits, WORDS)); /* of the token behind the last one */
+    OK(vkt_generator_logits(g, logits, WORDS)); /* the logits of the token that does not fit */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_next(g, &id), VKT_E_SHAPE);
     vkt_test_error_contains("8 are used, and 1 more");
@@ -350,7 +352,7 @@ static void each_failing_allocation_is_an_error(void **state)
 {
     rig *r = rig_of(state);
     vkt_lm *lm = open_tiny(r, "llama");
-    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* all of the first, and then fewer and fewer */
+    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* each of the first 40, then larger steps */
         vkt_generator *g;
         const vkt_generator_params p = { .context = 16, .chunk = 4 };
         vkt_test_fail_allocation(n);

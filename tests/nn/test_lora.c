@@ -30,7 +30,8 @@ static void net_free(net *n)
     vkt_graph_destroy(&n->g);
 }
 
-/* Makes the linear layer "model.layers.1.self_attn.q_proj" of x (2,4), with adapters of this target. */
+/* Makes the linear layer "model.layers.1.self_attn.q_proj" of x (2,4). A `target` that is not NULL is the only target
+ * of adapters. */
 static vkt_tensor one_layer(net *n, const char *target)
 {
     static const char *const scopes[] = { "model", "layers", "1", "self_attn" };
@@ -97,7 +98,7 @@ static void each_of_several_targets_must_match(void **state)
     net_free(&n);
 }
 
-/* A model whose target matches nothing, if `user` is that target. */
+/* Makes the linear layer "fc". `user` is the only target of adapters. */
 static vkt_tensor misspelt_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     const char *const target = user;
@@ -149,7 +150,7 @@ static void wrong_params_are_refused(void **state)
 
 enum { ROWS = 6, IN = 12, MIDDLE = 9, OUT = 5, RANK = 3 };
 
-/* Two linear layers. The second one has weights in an array. `lora` may be NULL. */
+/* Makes the linear layers "one" and "two". Weight and bias of "two" are arrays, not parameters. `lora` may be NULL. */
 static vkt_tensor two_layers(net *n, vkt_tensor x, vkt_array *weight, vkt_array *bias, const vkt_lora_params *lora)
 {
     vkt_builder_set_lora(n->b, lora);
@@ -158,7 +159,7 @@ static vkt_tensor two_layers(net *n, vkt_tensor x, vkt_array *weight, vkt_array 
         n->b, "two", x, &(vkt_nn_linear_quantized_params){ .weight = weight, .out_features = OUT, .bias = bias });
 }
 
-/* The numbers of both layers. */
+/* The input, and of each layer the weight, the bias and the adapter (A and B). Some arrays are larger than needed. */
 typedef struct numbers {
     float x[ROWS * IN], weight[2][OUT * IN * MIDDLE], bias[2][MIDDLE], a[2][RANK * IN], b[2][RANK * MIDDLE];
 } numbers;
@@ -216,7 +217,7 @@ static void evaluate(rig *r, vkt_store *s, vkt_array *weight, vkt_array *bias, c
     net_free(&n);
 }
 
-/* A store for training two_layers with adapters, and everything that it needs. */
+/* The graph of two_layers with adapters and a loss, and what belongs to the graph. setting_store makes the store. */
 typedef struct setting {
     numbers v;
     vkt_array *weight, *bias;
@@ -327,8 +328,8 @@ static void initial_values_are_those_of_peft(void **state)
     setting_free(s);
 }
 
-/* Layers whose weights and adapters are all 1, on rows of 1. In training, the number of inputs that a layer's dropout
- * keeps differs from row to row; in evaluation it keeps them all. */
+/* Inputs, A and B are all 1, and the weight of the layer is 0. So an output is the number of inputs that the adapter's
+ * dropout keeps, divided by 3/4 in training. In training most samples lose some inputs. In evaluation none does. */
 static void dropout_is_active_in_training_only(void **state)
 {
     enum { N = 32, SAMPLES = 20 };
@@ -355,7 +356,7 @@ static void dropout_is_active_in_training_only(void **state)
         OK(vkt_program_read(program, out, y, sizeof y));
         int differ = 0;
         for (int i = 0; i < SAMPLES; i++) {
-            const float kept = y[i] * (training ? 0.75f : 1); /* the inputs that are kept are divided by 3/4 */
+            const float kept = y[i] * (training ? 0.75f : 1); /* dropout divides what it keeps by 3/4 */
             assert_true(fabsf(kept - roundf(kept)) < 1e-3f && kept <= N + 1e-3f);
             differ += fabsf(kept - N) > 0.5f;
         }

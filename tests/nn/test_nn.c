@@ -307,7 +307,7 @@ static vkt_tensor gpt_without(vkt_builder *b, vkt_tensor x)
     return vkt_gpt(b, x, NULL);
 }
 
-/* NULL params are the defaults. A size without a default causes an error, not a crash. */
+/* Params that are NULL select the defaults. A size that has no default causes an error, not a crash. */
 static void params_that_are_null_are_defaults(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void params_that_are_null_are_defaults(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* ---- the summary ---- */
+/* ---- missing sizes, the summary, attention ---- */
 
 static void a_layer_without_a_size_says_which(void **state)
 {
@@ -456,7 +456,8 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
 static void attention_wants_operands_that_fit(void **state)
 {
     (void)state;
-    static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } }; /* last and second dimension of k */
+    /* Last and second dimension of k. In the first case both are right, and the first dimension of k is wrong. */
+    static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } };
     const vkt_host h = vkt_test_host();
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
         vkt_graph *g;

@@ -37,8 +37,8 @@ static void net_close(net *n)
 
 enum { ROWS = 400, COLUMNS = 250, SAMPLES = ROWS * COLUMNS };
 
-/* Generates ROWS x COLUMNS numbers. Checks their mean and variance, to four standard deviations of these estimates, and
- * that all numbers are in [least, most]. `kurtosis` is the fourth central moment over the square of the second. */
+/* Generates ROWS x COLUMNS numbers and checks their mean and variance. Each may be off by four standard deviations of
+ * its estimate. All numbers must be in [least, most]. `kurtosis` is the fourth central moment / variance^2. */
 static void expect_moments(vkt_init init, double mean, double variance, double kurtosis, double least, double most)
 {
     static float w[SAMPLES];
@@ -63,7 +63,7 @@ static void initialisers_have_their_moments(void **state)
 {
     (void)state;
     const double in = COLUMNS, out = ROWS, both = in + out;
-    const double normal = 3, uniform = 1.8, truncated = 2.3655; /* kurtosis; the last one by quadrature */
+    const double normal = 3, uniform = 1.8, truncated = 2.3655; /* kurtosis (2.3655: by quadrature) */
     const double kept = 0.773741304; /* variance of a standard normal variable within +-2, by quadrature */
     expect_moments((vkt_init){ VKT_INIT_DEFAULT }, 0, 1 / (3 * in), uniform, -1 / sqrt(in), 1 / sqrt(in));
     expect_moments((vkt_init){ VKT_INIT_UNIFORM, -1, 3 }, 1, 16.0 / 12, uniform, -1, 3);
@@ -173,7 +173,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* Checks all layers that a preset affects. `keras`: they must be as in Keras' documentation. */
+/* Checks all layers that a preset affects: with `keras` against the defaults of Keras, else against those of torch. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

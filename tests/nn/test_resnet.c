@@ -1,5 +1,4 @@
-/* Tests residual networks: layers and names as published, pretrained weights, and the effect of freezing on their
- * norms. */
+/* Tests residual networks: numbers of parameters, names, initial values, pretrained weights, and freezing. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -199,7 +198,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
     }
     fclose(f);
     print_message("logits off by %.2g at most\n", worst);
-    assert_true(worst < 1e-4); /* the file has six decimals, and float32 errors come from 20 layers */
+    assert_true(worst < 1e-4); /* the file has six decimals; float32 errors add up over 20 layers */
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&data);
     vkt_dataset_destroy(&unlabelled);
@@ -264,8 +263,8 @@ static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t mo
     test_free(after);
 }
 
-/* ResNet-8 has 7 convolutions and 7 norms. vkt_freeze stops the parameters, and use_running stops the running
- * statistics. Neither depends on the other. */
+/* ResNet-8 has 7 convolutions and 7 norms. vkt_freeze keeps the parameters unchanged, use_running keeps the running
+ * statistics unchanged. Each does so with and without the other. */
 static void frozen_and_in_evaluation_mode_are_two_switches(void **state)
 {
     rig *r = rig_of(state);

@@ -338,7 +338,6 @@ static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const js
     return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
 }
 
-/* Applies an embedding. In the file the ids are input 0, whatever the order of PyTorch's arguments. */
 static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);
@@ -346,6 +345,7 @@ static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
                                       : vkt_embedding(g, in[0], in[1], padding);
 }
 
+/* In the file, the indices are input 0 and the table is input 1. */
 static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     (void)a;

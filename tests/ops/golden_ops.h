@@ -1,5 +1,4 @@
-/* ops/golden_ops.h - public functions of vktrain/ops.h, by the names that the cases of tests/golden/ops.safetensors
- * give them. */
+/* ops/golden_ops.h - finds the public function of vktrain/ops.h that a case of tests/golden/ops.safetensors names. */
 #ifndef VKT_TEST_GOLDEN_OPS_H
 #define VKT_TEST_GOLDEN_OPS_H
 
@@ -13,7 +12,7 @@ typedef struct golden_op {
     uint32_t n_in;
     bool images;       /* the first input is BATCH_LAST */
     uint32_t integers; /* bit k: input k is u32 */
-    bool several;      /* the function makes several nodes, so there is no op with a reference for the harness */
+    bool several;      /* the function makes several nodes, so the harness has no reference of the whole function */
 } golden_op;
 
 /* Returns the entry that the attribute "op" of a case names. Fails the test if there is none. */

@@ -1,7 +1,7 @@
 /* Tests epilogues (passes/epilogue.c). Before a node stores its result, it applies the node behind it: a relu, a
- * dropout, a sum or the gradient of an activation. The bits must be those of a program with a dispatch for each node,
- * and the number of dispatches must be the expected one. Nodes stay apart if another node reads the value between
- * them. */
+ * dropout, a sum or the gradient of an activation. The results must have the same bits as those of a program that fuses
+ * nothing. The number of dispatches must be the expected one. Two nodes are not fused if another node reads the value
+ * between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,9 @@
 
 typedef pair_net net;
 typedef pair_spec spec;
-/* The other operand of a sum with a norm. INPUT: an input. BEFORE, BEHIND: a value that is produced before or behind
- * the norm. NORM: another norm. OWN: the norm's x. WIDE: an input that another node reads as f32. */
+/* The other operand of a sum with a norm. INPUT: an input. BEFORE: a value that is computed before the norm. BEHIND: a
+ * value that is computed after the norm. NORM: another norm. OWN: the norm's x. WIDE: an input that stays f32 in
+ * programs of 16 bits, because another node reads it as f32. */
 enum { INPUT, BEFORE, BEHIND, NORM, OWN, WIDE };
 
 #define BATCHES .x = { 4, { 6, 3, 5, 7 } }
@@ -71,7 +72,8 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Builds a norm. With `given` and WHOLE, the norm divides by 1, so results are integers, exact in 16 bits. */
+/* Builds a norm. `given`: the running statistics are inputs. If all inputs are integers (WHOLE in pair.h), the running
+ * variance is 1. Then the results are integers too, which are exact in 16 bits. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -151,8 +153,8 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Checks that relu is applied once for each sum, and never by the first part of a sum. Later parts use
- * CONV2D_TILE_ADD. */
+/* Each sum over source channels is computed in parts: CONV2D_TILE computes the first part, and CONV2D_TILE_ADD adds
+ * each later part. Checks that relu is applied once for each sum, and never to the first part. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -189,7 +191,7 @@ static void only_a_complete_sum_is_clamped_at_zero(void **state)
 
 /* ---- sums ---- */
 
-/* Builds relu(norm(x) + o), or the sum without relu. */
+/* Builds relu(norm(x) + o). `bare`: without the relu. */
 static void sum(net *n)
 {
     const spec *s = n->s;
@@ -223,13 +225,13 @@ static void a_sum_is_its_norms(void **state)
             specs[6].given = true, specs[6].values = SPECIAL;
             pair_agree(specs, VKT_COUNT(specs));
         }
-    const spec blocks = { sum, .x = { 3, { 9, 2, 2750 } }, .fused = 2 }; /* several work groups a channel */
+    const spec blocks = { sum, .x = { 3, { 9, 2, 2750 } }, .fused = 2 }; /* each channel has several work groups */
     pair_agree(&blocks, 1);
 }
 
 /* ---- dropout ---- */
 
-/* Returns the p of dropout. If it is 1/2, dropout multiplies by 2, which costs no digits in 16-bit storage. */
+/* Returns the probability of dropout. With 1/2, dropout multiplies the kept numbers by 2, which is exact in 16 bits. */
 static float chance(const net *n)
 {
     return n->s->bare ? 0.5f : 0.3f;
@@ -290,9 +292,10 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .fused = 1 },
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .fused = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
-        { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the slope is computed from y, which is stored */
+        { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the gradient of leak reads the output of leak */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* dropout2d, and a dropout of a function of a value with padding, have a dispatch of their own, in place. */
+        /* These dropouts have their own dispatch, in place. A dropout is not fused with a function of a value that has
+         * padding. A dropout2d is not fused at all. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -343,7 +346,8 @@ static void in_every_view(void **state)
     }
 }
 
-/* Builds a chain. Nodes that the norm cannot apply in this order get dispatches of their own, in place. */
+/* Builds a chain of sums and relus behind a norm. The norm can fuse a sum and then a relu, each of them at most once.
+ * The other nodes have their own dispatches, in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;
@@ -391,7 +395,7 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
-        /* The nodes stay apart, because the sum may have the memory of y: */
+        /* The sum and the activation's gradient are not fused, because the sum may be stored in the memory of y: */
         { slope, BATCHES, .act = vkt_relu, .swap = true, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .swap = true, .left = 3 },
     };
@@ -426,7 +430,7 @@ static void of_another_layout(net *n)
     pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
 }
 
-/* A norm has no epilogue if its output is kept, is shared, or is added to a tensor of another shape or layout. */
+/* A norm has no epilogue if its output is kept, has two readers, or is added to a tensor of another shape or layout. */
 static void what_others_want_stays(void **state)
 {
     (void)state;
@@ -475,7 +479,8 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* `early` builds, in this order: relu(x + o), relu(relu(norm(x)) + o), dropout(gelu(x)), dropout(x) + o. */
+/* What `early` builds. RELU_OF_SUM: relu(x + o). AND_NORM: relu(relu(norm(x)) + o). DROPPED_FUNCTION:
+ * dropout(gelu(x)). DROPPED_SUM: dropout(x) + o. */
 enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
 
 static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
@@ -489,8 +494,9 @@ static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
     return vkt_relu(n->g, vkt_add(n->g, x, o));
 }
 
-/* Builds a cheap value whose second reader comes late. Between its two readers there are two images with four times its
- * channels. With AND_NORM the value takes two dispatches; the second one is in place. */
+/* Builds a cheap value r with two readers. Between the two readers are two images with four times the channels of r. So
+ * `recompute` saves memory: it computes r again for the second reader. With AND_NORM, r needs two dispatches, and the
+ * second dispatch works in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;

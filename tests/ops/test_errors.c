@@ -1,5 +1,5 @@
-/* Tests wrong applications of ops: each sets the expected status and logs one message, the graph keeps the status, and
- * nothing leaks. No device is needed. */
+/* Tests wrong uses of ops and of optimizers. Each wrong use sets the expected status and logs one message. The graph
+ * keeps the status, and nothing leaks. No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

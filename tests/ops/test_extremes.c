@@ -1,5 +1,5 @@
-/* Tests maxima and minima over any axes, and the index of a maximum along one axis. With ties, infinities and NaN, they
- * must be those of torch's amax, amin and argmax. */
+/* Tests maxima and minima over any axes, and the index of a maximum along one axis. With ties, infinities and NaN, the
+ * results must be those of torch's amax, amin and argmax. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,8 +62,8 @@ static vkt_tensor gradient(rig *r, vkt_tensor y)
 
 enum { RANK = 4, N = 3 * 4 * 5 * 6 };
 
-/* Returns the index of the output to which element i of a tensor of shape s belongs, in the logical order of the
- * outputs. */
+/* A reduction over `axes` of a tensor of shape s combines element i with others into one output. Returns the index of
+ * this output. Elements and outputs are counted with the last dimension fastest. */
 static uint32_t output_of(vkt_shape s, uint32_t axes, uint32_t i)
 {
     uint32_t at = 0, stride = 1;
@@ -91,7 +91,7 @@ static void check_extreme(const float *x, vkt_shape s, uint32_t axes, double sig
     }
 }
 
-/* x has few different values, so most extremes have ties. Some values are infinite. */
+/* x has few different values, so many extremes have ties. Some values are infinite. */
 static void extremes_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -119,9 +119,9 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* A matrix (R,C) has one NaN, and is reduced over each of its two axes. Only the output and the gradients of the NaN's
- * line are NaN. The sizes reach every kernel: along lines and across them, by vec4s and one by one, with and without
- * splits. */
+/* A matrix (R,C) has one NaN. Each case reduces the matrix over one of its two axes. Only the output of the row or
+ * column with the NaN must be NaN, and only the gradients of this row or column. The sizes reach every kernel: lanes
+ * along or across the reduced dimension, loads of vec4s or of single elements, with and without splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;
@@ -153,7 +153,8 @@ static void a_nan_is_an_extreme(void **state)
     }
 }
 
-/* The index is that of the first of equal elements. A NaN counts as larger than infinity. */
+/* If several elements are the maximum, the result is the index of the first one. A NaN counts as larger than
+ * infinity. */
 static void indices_along_every_axis(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void indices_along_every_axis(void **state)
         assert_int_equal(vkt_tensor_shape(r.g, y).rank, axis < 0 ? RANK : RANK - 1);
         run(&r, x);
         read(&r, y, got);
-        for (uint32_t i = 0; i < N; i++) { /* the elements of an output come in the order of the axis */
+        for (uint32_t i = 0; i < N; i++) { /* visits the elements of each output in the order of the axis */
             const uint32_t o = output_of(s, VKT_AXIS(a), i);
             if (seen[o] == 0 || x[i] > best[o] || (isnan(x[i]) && !isnan(best[o]))) {
                 best[o] = x[i];

@@ -1,6 +1,7 @@
-/* Tests products by flexible cooperative matrices (COOP2, shaders/lib/blocks_coop2.glsl). A tile must be a multiple of
- * the device's granularity (coop2), and must give right results for any size. test_shared.c and test_ops.c compare the
- * variant in more cases, test_coop.c checks its rounding, and test_choose.c checks when it is chosen. */
+/* Tests products by flexible cooperative matrices (the variant COOP2, shaders/lib/blocks_coop2.glsl). A tile must be a
+ * multiple of the device's granularity (vkt_limits.coop2), and must give right results for any size. test_shared.c and
+ * test_ops.c check the variant in more cases. test_coop.c checks its rounding. test_choose.c checks when it is
+ * chosen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@ static const vkt_limits gpu = { .cores = 64,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
-/* Checks `count` products c = op(a) op(b) and both gradients, in which all products are by COOP2. trans & 1: a is
- * transposed. trans & 2: b is transposed. `half`: a value is stored as f16. */
+/* Checks `count` products c = op(a) op(b) and both gradients. The view makes COOP2 compute them. trans & 1: a is
+ * transposed. trans & 2: b is transposed. `half`: whether a value must be stored as f16. */
 static void check(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, const harness_view *view,
                   bool half)
 {
@@ -43,7 +44,7 @@ static void flexible_matrices_divide_the_tile(void **state)
     (void)state;
     static const struct {
         vkt_coop steps;
-        uint32_t subgroup, bm; /* bm: rows of the tile; 0: none fits */
+        uint32_t subgroup, bm; /* bm: rows of the tile; 0: no tile fits */
     } cases[] = {
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 8, 8 }, 8, 128 },     { { 8, 8, 8 }, 4, 128 },    { { 32, 32, 16 }, 32, 128 },
@@ -70,8 +71,8 @@ static void with_tile(vkt_limits *lim)
     lim->choices.tile = flexible_tile;
 }
 
-/* Tests each tile in every orientation, with sizes below, above and between whole tiles. The results are stored as f32
- * and as f16. */
+/* Tests each tile in every orientation, with sizes below, above and between whole tiles. Values are stored as f16 if
+ * the sizes are multiples of 4, and as f32 otherwise. */
 static void flexible_matrices_multiply_any_size(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void flexible_matrices_multiply_any_size(void **state)
     }
 }
 
-/* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C or, if C is stored in 16 bits, to a
+/* With bindings of 16 KiB, each sum is computed in blocks. Each block adds to c or, if c is stored in 16 bits, to a
  * separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
@@ -103,7 +104,8 @@ static void blocks_of_long_sums_add_up(void **state)
     check(2, 12, 16, 604, 1, &small, true);
 }
 
-/* A product has one tile and a long sum. The sum is divided into slices, and another kernel adds them. */
+/* The result is a single tile, and each of its elements is a long sum. The sums are divided into slices, and another
+ * kernel adds the slices. */
 static void slices_of_long_sums_add_up(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- relu with faults ---- */
 
-/* Returns a copy of the node with the correct op, because the functions of relu read the op from the node. */
+/* Returns a copy of the node whose op is the correct relu. The functions of relu read the op from the node. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;
@@ -103,9 +103,9 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* Sets dx to the maximum of dx and x - 50, which is the planted fault. The elements of a case are small, so the maximum
- * is dx. But the harness writes 77 and -77 to the padding of x, and convolution and pooling compute the padding, too.
- * So the padding of dx becomes 27 where that of x is 77. */
+/* Replaces dx by max(dx, x - 50). This is a fault in the padding only. The elements of x are small, so the maximum is
+ * dx. But the harness writes 77 and -77 to the padding of x, and convolution and pooling compute the padding too. The
+ * padding of dx becomes 27 where the padding of x is 77. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;

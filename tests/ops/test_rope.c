@@ -1,5 +1,5 @@
-/* Rotary position embedding beyond random cases: far positions, first positions of a cache, use with attention. And
- * swiglu of numbers that are not finite. */
+/* Tests of rope (rotary position embedding) beyond its random cases: far positions, positions from an input, use with
+ * attention. The last test is about swiglu of numbers that are not finite. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,8 @@ static void fill(float *x, size_t n, uint64_t seed)
     for (size_t i = 0; i < n; i++) x[i] = vkt_rng_uniform(&r, -2, 2);
 }
 
-/* Runs a graph with the input x, and reads y. `first` (may be null) is an input (1) with the value `value`. */
+/* Writes `data` to the input x, runs the graph and copies y to `out`. If `first` is not null, it is an input of one
+ * u32, which becomes `value`. */
 static void run(vkt_graph *g, vkt_tensor x, const float *data, vkt_tensor first, uint32_t value, vkt_tensor y,
                 float *out)
 {
@@ -37,17 +38,16 @@ static void run(vkt_graph *g, vkt_tensor x, const float *data, vkt_tensor first,
 
 /* ---- precision ---- */
 
-/* Returns the frequency of pair j, with the roundings of transformers: exponent, power, inverse and quotients are f32.
- */
+/* Returns the frequency of pair j, rounded to f32 after each operation, as Hugging Face's transformers does. */
 static float frequency(float base, uint32_t dims, uint32_t j, float factor)
 {
     const float exponent = (float)(2 * j) / (float)dims, power = (float)pow((double)base, (double)exponent);
     return 1.0f / power / factor;
 }
 
-/* An angle at position 131071 has 17 bits before the binary point. An angle rounded to f32 would be wrong by up to
- * 0.004, and the sine of such a number on a GPU may be wrong by any amount. The results here are as exact as at
- * position 0: within some roundings of the length of the pair. */
+/* An angle at position 131071 has up to 17 bits before the binary point. Rounding it to f32 adds an error of up to
+ * 0.004, and for so large an angle the sine of a GPU may be wrong by any amount. The results here are as exact as at
+ * position 0: the error of a pair is at most 6e-7 of its length. */
 static void far_positions_are_as_exact_as_near_ones(void **state)
 {
     (void)state;
@@ -79,8 +79,7 @@ static void far_positions_are_as_exact_as_near_ones(void **state)
     }
 }
 
-/* Small angles keep their digits: the rotation of (1,0) is (cos, sin), and the sine of a small angle is right relative
- * to itself. */
+/* The rotation of (1, 0) is (cos, sin). Also for a small angle, the relative error of the sine is at most 5e-7. */
 static void small_angles_keep_their_digits(void **state)
 {
     (void)state;
@@ -102,8 +101,8 @@ static void small_angles_keep_their_digits(void **state)
 
 /* ---- positions ---- */
 
-/* Tokens one after the other, with their number in an input, have the bits of all tokens at once. Positions of u32
- * wrap: -3 and 3 are position 0. */
+/* Rope of one token at a time, with a part of the position in the input `first`, has the bits of rope of all tokens at
+ * once. Positions wrap at 2^32: the last iteration has `position` 2^32 - 3 and `first` 3, so it is at position 0. */
 static void first_positions_continue_a_sequence(void **state)
 {
     (void)state;
@@ -149,7 +148,7 @@ static void a_graph_has_one_table(void **state)
 
 enum { B = 2, TOKENS = 9, HEADS = 3, WIDTH = 16, ROW = HEADS * WIDTH };
 
-/* Attention of q, k and v in one tensor, rotated in place. */
+/* Computes attention of q, k and v in one tensor. Rope rotates the heads of q and k, and copies those of v. */
 static vkt_tensor packed(vkt_graph *g, vkt_tensor qkv, vkt_rope_params p)
 {
     p.heads = 3 * HEADS;
@@ -157,8 +156,8 @@ static vkt_tensor packed(vkt_graph *g, vkt_tensor qkv, vkt_rope_params p)
     return vkt_attention_packed(g, vkt_rope(g, qkv, &p), HEADS, &(vkt_attention_params){ .causal = true });
 }
 
-/* The same of three tensors (B,H,T,D): rope puts the heads of q and k before the tokens, and a permutation those of
- * v. */
+/* Computes the same attention from three tensors (B,H,T,D). Rope puts the heads of q and k before the tokens, and
+ * vkt_permute puts the heads of v there. */
 static vkt_tensor apart(vkt_graph *g, vkt_tensor qkv, vkt_rope_params p)
 {
     static const uint32_t heads_second[] = { 0, 2, 1, 3 };
@@ -172,7 +171,7 @@ static vkt_tensor apart(vkt_graph *g, vkt_tensor qkv, vkt_rope_params p)
     return vkt_reshape(g, vkt_permute(g, y, heads_second), vkt_shape3(B, TOKENS, ROW));
 }
 
-/* Computes attention and the gradient of the sum of its results with respect to q, k and v. */
+/* Computes attention, and the gradient of the sum of its squared results with respect to q, k and v. */
 static void attend(vkt_tensor (*build)(vkt_graph *, vkt_tensor, vkt_rope_params), vkt_rope_params p, const float *x,
                    float *y, float *dx)
 {
@@ -201,7 +200,8 @@ static void assert_close(const float *a, const float *b, size_t n, float most)
         if (!(fabsf(a[i] - b[i]) <= most)) fail_msg("number %zu: %g and %g", i, (double)a[i], (double)b[i]);
 }
 
-/* Both ways to use attention agree, and attention depends only on the distances between tokens. */
+/* `packed` and `apart` agree. Positions from 100000 on give the results of positions from 0 on, because attention with
+ * rope depends only on the distances between tokens. */
 static void attention_sees_distances(void **state)
 {
     (void)state;
@@ -224,7 +224,8 @@ static void attention_sees_distances(void **state)
 
 /* ---- swiglu ---- */
 
-/* As in PyTorch, a NaN stays NaN, and silu(-inf) is one. The gradient of a large gate is 0 or that of b a. */
+/* As in PyTorch, a NaN stays NaN, and silu(-inf) is NaN. For a = -200 both gradients are 0. For a = 200 they are those
+ * of the product a b. */
 static void swiglu_of_numbers_that_are_not_finite(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* An update by the sum over shards has the bits of the plain update, if the division by the number of rows is exact. */
+/* Compares vkt_update_by_sum, the update by the sum over shards, with the plain update by vkt_update. Both have the
+ * same bits, because each number of rows is a power of two: the division by it is exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 70, B = 4, C = 3, PARAMS = 6, STEPS = 4 };
 
-/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z): the gradients change as the parameters change. */
+/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of a depends on b, and the gradient of b on a. */
 typedef struct rig {
     vkt_graph *g, *update; /* update: NULL for the plain update */
     vkt_store *store;
@@ -104,8 +105,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Runs step `number` of `rows` rows. `update_rows`: the number of rows that the update by the sum gets; the plain
- * update does not use it. */
+/* Runs step `number` with `rows` rows. The update by the sum divides by `update_rows`. The plain update does not use
+ * `update_rows`. */
 static void run_as(rig *r, uint32_t number, uint32_t rows, uint32_t update_rows)
 {
     float x[N], z[B * C];
@@ -181,7 +182,7 @@ static void every_optimizer_has_the_bits_of_the_plain_update(void **state)
                 run(&b, k, rows);
                 same(&a, &b);
             }
-            assert_true(clip != 1 || a.m.grad_norm > 0.75f); /* it does clip */
+            assert_true(clip != 1 || a.m.grad_norm > 0.75f); /* the norm was clipped */
             rig_free(&a);
             rig_free(&b);
             harness_forget(harness_ctx);

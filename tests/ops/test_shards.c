@@ -1,5 +1,6 @@
-/* Compares the sum over a rank's shards with a sum on the host. The op writes nothing outside of its bucket. Each shard
- * begins with the saved states. The next state is the mean of the states of all shards, weighted by their rows. */
+/* Tests the ops of shards (ops/step/shard.c). The sum over a rank's shards has the bits of a sum on the host. shard_sum
+ * writes nothing outside of its bucket. Each shard begins with the saved states. The next state is the mean of the
+ * states of all shards, weighted by the rows of each shard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +136,8 @@ static void rig_free(rig *r)
     harness_forget(harness_ctx);
 }
 
-/* Makes a graph of shards and its program. Its one parameter has `blocks` blocks, in `buckets` buckets. */
+/* Makes a graph of shards and its program. The graph has one parameter of `blocks` * BLOCK numbers. The arena is
+ * divided into `buckets` buckets. */
 static rig rig_make(const shard_runs *s, uint32_t blocks, uint32_t buckets, void (*change)(vkt_limits *))
 {
     rig r = { .g = harness_graph(), .n = blocks * BLOCK };
@@ -161,7 +163,7 @@ static void run(rig *r, uint32_t shard, uint32_t part, uint32_t rows)
     OK(vkt_program_wait(r->p));
 }
 
-/* Runs a whole step and compares the sum with that of the host. */
+/* Runs a whole step and compares the sum with sum_of, the sum on the host. */
 static void check_step(rig *r, const shard_runs *s)
 {
     for (uint32_t i = 0; i < s->parts << s->levels; i++) {
@@ -217,13 +219,13 @@ static void every_tree_is_that_of_the_host(void **state)
                 rig r = rig_make(&s, n / BLOCK, n / BLOCK < 4 ? 1 : 1 + c % 4, c % 3 ? small_storage : NULL);
                 check_step(&r, &s);
                 for (uint32_t i = 0; i < runs; i++) rows[i] = 1 + (i + c) % 3;
-                check_step(&r, &s); /* nothing of the step before is left */
+                check_step(&r, &s); /* the first step leaves nothing in the sums */
                 rig_free(&r);
                 test_free((void *)(uintptr_t)s.g);
             }
 }
 
-/* A run without rows adds zeros, even if its gradient and all planes are NaN. */
+/* A run with 0 rows adds zeros, even if its gradient and all partial sums (planes) are NaN. */
 static void a_run_without_rows_adds_nothing(void **state)
 {
     (void)state;
@@ -242,7 +244,7 @@ static void a_run_without_rows_adds_nothing(void **state)
         }
 }
 
-/* The numbers are such that a plain loop over the shards would give another sum than the tree. */
+/* A binary tree and a plain loop over the shards give different sums of these numbers. */
 static void the_sum_is_a_tree(void **state)
 {
     (void)state;
@@ -261,8 +263,8 @@ static void the_sum_is_a_tree(void **state)
     rig_free(&r);
 }
 
-/* The bucket is in the middle of the arena. Nothing outside of the bucket is written to the sum and the planes, also
- * with small bindings. */
+/* The bucket is in the middle of the arena. The op writes only the bucket's part of the sum and of the planes (partial
+ * sums), also if bindings are small. */
 static void only_the_bucket_is_written(void **state)
 {
     (void)state;
@@ -325,7 +327,8 @@ static void expect(rig *r, uint32_t i, vkt_store_part part, float by)
     assert_memory_equal(got, want, params[i].n * sizeof *got);
 }
 
-/* Makes two steps of two shards. Between the runs, the test changes the states, as a forward pass would do. */
+/* Makes two steps of two shards. Before each run, the test writes other states, as the forward pass of the shard before
+ * would do. The first run of a step saves its states, and the second run restores them. */
 static void every_shard_begins_with_the_same_states(void **state)
 {
     (void)state;
@@ -337,7 +340,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
-    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean has one block, var two, last one */
+    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* blocks: mean 1, var 2, last 1 */
     float v[MOST];
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t shard = 0; shard < 2; shard++) {
@@ -368,7 +371,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     rig_free(&r);
 }
 
-/* The update stores the mean over all rows as the next state. With SGD and a learning rate of 0, it changes no
+/* The update stores the mean over all rows as the next state. With SGD and a learning rate of 0, the update changes no
  * parameter. */
 static void the_mean_over_the_rows_is_the_next_state(void **state)
 {
@@ -398,7 +401,8 @@ static void the_mean_over_the_rows_is_the_next_state(void **state)
     OK(vkt_program_run(r.p, &(vkt_run){ .lr = 1, .rows = 8 }, NULL));
     OK(vkt_program_wait(r.p));
     OK(vkt_store_read(r.store, 0, VKT_PART_VALUE, v));
-    for (uint32_t k = 0; k < params[0].n; k++) assert_true(v[k] == -6); /* 1 + c - (7 + c), where 7 + c is the mean */
+    /* The value was 1 + c and the mean gradient is 7 + c, with c = k % 8 / 4. The learning rate is 1. */
+    for (uint32_t k = 0; k < params[0].n; k++) assert_true(v[k] == -6);
     test_free(sum);
     vkt_graph_destroy(&of.g);
     rig_free(&r);

@@ -94,12 +94,12 @@ static vkt_result follow_links(vkt_file_writer *w)
 typedef struct destination {
     struct stat old; /* state of the existing file */
     bool exists;
-    bool in_place;  /* the path is no regular file, or names a descriptor: it is written to and never replaced */
+    bool in_place;  /* write the file, never replace it: it exists and is not regular, or the path names a descriptor */
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 
-/* Finds the target of `path`. First calls stat, which follows the links too: it fails if the system forbids this
- * process to follow one of them (protected_symlinks). readlink, which follow_links uses, does not check this. */
+/* Finds the target of `path`. First calls stat, which follows the links too. stat fails if the system forbids this
+ * process to follow one of the links (protected_symlinks). readlink, which follow_links uses, does not check this. */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
@@ -339,8 +339,8 @@ void vkt_file_writer_abort(vkt_file_writer *w)
     close_writer(w);
 }
 
-/* Checks a path that is written in place. It does not open the path: opening would wait for a FIFO's reader, and
- * closing would end the reader's input. */
+/* Checks a path that is written in place, without opening it: opening would wait for a FIFO's reader, and closing would
+ * end the reader's input. */
 static vkt_result try_in_place(const vkt_host *h, const char *path, const destination *p)
 {
     const int flags = p->descriptor >= 0 ? fcntl(p->descriptor, F_GETFL) : O_WRONLY;

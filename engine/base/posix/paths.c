@@ -69,7 +69,7 @@ int vkt_folder_open(const char *path, vkt_folder **out)
 
 int vkt_folder_next(vkt_folder *folder, const char **name)
 {
-    errno = 0; /* readdir returns NULL at the end, and after an error, which sets errno */
+    errno = 0; /* readdir returns NULL at the end, and after an error. Only an error sets errno. */
     const struct dirent *e = readdir((DIR *)folder);
     *name = e ? e->d_name : NULL;
     return e ? 0 : errno;

@@ -13,7 +13,8 @@ static vkt_result fail_irregular(const vkt_host *h, const char *path)
     return vkt_fail(h, VKT_E_IO, "cannot read \"%s\": not a regular file", path);
 }
 
-/* Opens a regular file as *file. While it is open, other processes may write, rename or remove it, as on POSIX. */
+/* Opens a regular file and sets *file. As on POSIX, other processes may write, rename or remove the file while it is
+ * open. */
 static vkt_result open_handle(const vkt_host *h, const char *path, HANDLE *file)
 {
     wchar_t wide[VKT_WIDE_PATH];

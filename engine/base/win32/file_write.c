@@ -1,7 +1,8 @@
 /* base/win32/file_write.c - writes files by a temporary file and a rename. Devices and pipes are written in place.
  *
- * The handle of a temporary lets other processes neither write nor remove it: this is the lock of file.h. The rename is
- * a call for this handle, so the temporary is locked until it has its new name. */
+ * While the handle of a temporary is open, other processes can neither write nor remove the temporary. So this handle
+ * is the lock that file.h describes. The rename is a call for this handle, so the temporary is locked until it has its
+ * new name. */
 #define _CRT_RAND_S /* declares rand_s */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +15,8 @@
 #include "base/paths.h"
 #include "base/win32/wide.h"
 
-/* Temporary files have the names that posix/file_write.c gives them. Windows allows 255 units of UTF-16 in a name, so
- * 255 bytes of UTF-8 always fit. */
+/* The names of temporary files have the same form as in posix/file_write.c. Windows allows 255 units of UTF-16 in a
+ * name, so a name of at most 255 bytes of UTF-8 always fits. */
 #define TEMP_END ".vkttmp"
 enum { MAX_NAME_BYTES = 200, DIGITS = 16, TEMP_ROOM = MAX_NAME_BYTES + 1 + DIGITS + sizeof TEMP_END, TRIES = 100 };
 
@@ -45,7 +46,7 @@ static void close_writer(vkt_file_writer *w)
     *w = (vkt_file_writer){ .fd = -1, .dir_fd = -1 };
 }
 
-/* Makes `file` the descriptor of the writer. Closes `file` after a failure. */
+/* Makes a descriptor for `file`, which the writer then owns. Closes `file` after a failure. */
 static vkt_result take_handle(vkt_file_writer *w, HANDLE file)
 {
     w->fd = _open_osfhandle((intptr_t)file, _O_WRONLY | _O_BINARY | _O_NOINHERIT);
@@ -82,7 +83,7 @@ static vkt_result follow_link(vkt_file_writer *w, const wchar_t *link)
     return w->target ? VKT_OK : vkt_fail_nomem(w->h, "a file name", strlen(target) + 1);
 }
 
-/* Finds out whether a path that exists is a device or a pipe. */
+/* Returns true if there is a device or a pipe at this path. */
 static bool is_device(const wchar_t *path)
 {
     if (wcsncmp(path, L"\\\\.\\", 4) == 0) return true; /* GetFullPathName puts this prefix before NUL and CON */
@@ -92,7 +93,7 @@ static bool is_device(const wchar_t *path)
     return is;
 }
 
-/* Finds the target of `path`. */
+/* Checks that `path` can be written. Sets the path and the target of *w, and sets *p. */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     wchar_t wide[VKT_WIDE_PATH];
@@ -131,7 +132,8 @@ static bool is_temp_of(const char *name, const char *target)
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
 
-/* Returns the bytes of w->target in front of its name: the directory with its separator; 0: the current directory. */
+/* Returns the number of bytes of w->target in front of the file's name. These bytes are the directory with its
+ * separator; 0: the current directory. */
 static size_t directory_bytes(const vkt_file_writer *w)
 {
     return (size_t)(vkt_path_name(w->target) - w->target);
@@ -219,7 +221,7 @@ vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n
     return VKT_OK;
 }
 
-/* Gives the temporary the name of the target, which it replaces. */
+/* Renames the temporary to the name of the target, and so replaces the target. */
 static vkt_result replace_target(vkt_file_writer *w)
 {
     union {
@@ -256,7 +258,7 @@ void vkt_file_writer_abort(vkt_file_writer *w)
 {
     if (!w->h) return;
     FILE_DISPOSITION_INFO gone = { .DeleteFile = TRUE };
-    if (w->fd >= 0 && w->temp) /* this writer made the temporary; it is removed when its handle is closed */
+    if (w->fd >= 0 && w->temp) /* the system removes the temporary when its handle is closed */
         SetFileInformationByHandle(handle_of(w), FileDispositionInfo, &gone, sizeof gone);
     close_writer(w);
 }

@@ -40,7 +40,8 @@ size_t vkt_path_list_first(const char *list)
     return strcspn(list, ";");
 }
 
-/* Returns the attributes of what is at a path, or INVALID_FILE_ATTRIBUTES and *error. */
+/* Returns the attributes of the file or folder at a path, and sets *error to 0. After a failure, returns
+ * INVALID_FILE_ATTRIBUTES and sets *error to an errno. */
 static DWORD attributes_of(const char *path, int *error)
 {
     wchar_t wide[VKT_WIDE_PATH];
@@ -110,7 +111,7 @@ int vkt_folder_open(const char *path, vkt_folder **out)
     const size_t n = wcslen(wide);
     if (n + 3 > VKT_WIDE_PATH) return ENAMETOOLONG;
     wcscpy(wide + n, wide[n - 1] == L'\\' ? L"*" : L"\\*");
-    vkt_folder *folder = malloc(sizeof *folder); /* not from a vkt_host: opendir of POSIX uses malloc too */
+    vkt_folder *folder = malloc(sizeof *folder); /* there is no vkt_host here; opendir of POSIX uses malloc too */
     if (!folder) return ENOMEM;
     folder->find = FindFirstFileW(wide, &folder->entry);
     folder->has_entry = folder->find != INVALID_HANDLE_VALUE;
@@ -142,7 +143,7 @@ void vkt_folder_close(vkt_folder *folder)
 
 /* ---- files ---- */
 
-/* Opens a file that other processes may read but not write, and makes a stream of it. */
+/* Opens a file as a stream. Until the stream is closed, other processes may read the file, but not write it. */
 static int open_stream(const char *path, DWORD access, DWORD how, const char *mode, FILE **out)
 {
     wchar_t wide[VKT_WIDE_PATH];

@@ -4,7 +4,7 @@
 #include <io.h>
 #include <windows.h>
 
-/* Returns the console behind a stream and its mode; NULL: the stream is no console. */
+/* Returns the console behind a stream, and sets *mode to the console's mode; NULL: the stream is no console. */
 static HANDLE console_of(FILE *stream, DWORD *mode)
 {
     const int fd = _fileno(stream);

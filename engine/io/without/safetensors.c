@@ -1,5 +1,5 @@
-/* io/without/safetensors.c - replaces safetensors.c, safetensors_write.c and members.c in a build without jansson,
- * which reads and writes the headers of these files. This build never opens such a file. */
+/* io/without/safetensors.c - replaces safetensors.c, safetensors_write.c and members.c in a build without jansson.
+ * jansson reads and writes the header of a safetensors file, so this build opens and writes no safetensors file. */
 #include "io/safetensors.h"
 
 static vkt_result without(const vkt_host *h, const char *path)
@@ -83,7 +83,7 @@ vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entr
 
 /* ---- writing ---- */
 
-/* Accepts every text, because this build writes no file. */
+/* Accepts every text, because this build writes no safetensors file. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m)
 {
     (void)h, (void)m;

@@ -9,7 +9,7 @@
 #include "ops/conv/variants.h"
 #include "ops/elementwise/elementwise.h"
 
-/* A variant that is a little slower than another one gets the other one's cost times this factor. */
+/* If a variant is a little slower than another variant, its cost is the cost of the other variant times this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -48,7 +48,7 @@ static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
     return vkt_conv2d_is_shallow(j->depth, j->z->kernel) && j->most.depth == j->depth;
 }
 
-/* On a device with shared_pays, DIRECT costs a little more than DIRECT_SHARED. */
+/* On a device with the trait shared_pays (GPUs), DIRECT costs a little more than DIRECT_SHARED. */
 static double direct_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
     const vkt_traits *t = e->lim->traits;
@@ -212,7 +212,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
-    if (!VKT_BUILT_CONV2D_TILE) { /* without this kernel, the linker leaves out the code of all variants */
+    if (!VKT_BUILT_CONV2D_TILE) { /* then the code below is unreachable, and the linker leaves out all variants */
         vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
         return;
     }
@@ -289,9 +289,9 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost of DIRECT. In TILE, different lanes compute different output channels. On a CPU driver, DIRECT costs
- * as much as TILE if at least half of the lanes of TILE would be idle. DIRECT is then used, because its entry comes
- * first. */
+/* Returns the cost of DIRECT. In TILE, each lane computes other output channels, so lanes are idle if a group has few
+ * channels. On a CPU driver, DIRECT costs as much as TILE if at least half of the lanes of TILE would be idle. DIRECT
+ * is then used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     const bool idle = 2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW);
@@ -349,7 +349,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 /* By default, the variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* can read a pooled dy. Otherwise the complete dy is computed first */
+    bool reads_pooled; /* can read the gradient of a pooling's output. Otherwise `unpool` first computes dy */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);

@@ -14,7 +14,7 @@
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* The gradients have the attributes of the convolution, and sizes that the shapes of their inputs do not give. */
+/* The attributes of the gradients: those of the convolution, and sizes that the shapes of the inputs do not give. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t in[2]; /* H, W */
@@ -59,8 +59,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case that the variants with transforms can compute: one group, numbers of channels that are multiples of
- * 4, and a stride of 1. An image is one tile of a Fourier transform, or several. For WINOGRAD, every second kernel on
- * average is 3x3 without dilation. */
+ * 4, and a stride of 1. Some images fit into one tile of a Fourier transform, and larger images need several tiles. For
+ * WINOGRAD, half of the kernels on average are 3x3 without dilation. */
 static void sample_transforms(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };

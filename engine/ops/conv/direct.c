@@ -1,5 +1,6 @@
-/* ops/conv/direct.c - y and dx, where one lane computes an element. shaders/conv/direct.comp unrolls all products of an
- * element, so there must be few. shaders/conv/direct_shared.comp keeps weights in shared memory. */
+/* ops/conv/direct.c - y and dx by the variants DIRECT and DIRECT_SHARED. shaders/conv/direct.comp unrolls all products
+ * of an element, so DIRECT needs few products per element. shaders/conv/direct_shared.comp has a loop over the
+ * products, and keeps the weights in shared memory. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -18,8 +19,8 @@ bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
     return (uint64_t)channels_of_group * kernel[0] * kernel[1] <= DIRECT_DEPTH;
 }
 
-/* Emits the pixels that are in phase h along H and in phase v along W. If no tap reaches them, the kernel gets a source
- * of height 0, so that it adds no products. */
+/* Emits the dispatch for the pixels that are in phase h along H and in phase v along W. If no tap reaches these pixels,
+ * the kernel gets a source of height 0, so that it adds no products. */
 static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {
@@ -102,8 +103,8 @@ static uint32_t taps_unrolled(uint64_t K)
 }
 
 /* A lane has as many channels as possible, because its channels share the loads of x. A lane has fewer channels if the
- * dispatch would otherwise have too few lanes for the device. Enough lanes are those of vkt_tiles_wanted / 2 work
- * groups of most_lanes lanes each. */
+ * dispatch would otherwise have too few lanes for the device. vkt_tiles_wanted / 2 work groups of most_lanes lanes are
+ * enough. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);
@@ -160,7 +161,7 @@ bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j)
 }
 
 /* Emits one phase, like emit_direct_phase. The kernel keeps the weights in shared memory. If no tap reaches the pixels
- * of the phase, K is 0 and they get only the bias. */
+ * of the phase, K is 0, and the pixels get only the bias. */
 static void emit_shared_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {

@@ -7,12 +7,12 @@
 #include "abi/abi.h"
 #include "abi/conv2d_dw_direct_shared.abi.h"
 
-/* MOST_SUMS: the most sums of a lane. MOST_ROWS and MOST_COLS: the most output channels of a tile, and the most weights
- * of each of them. The compilers of AMD's GPUs need at most 120 registers for such tiles. */
+/* MOST_SUMS: the most sums of a lane. MOST_ROWS: the most output channels of a tile. MOST_COLS: the most weights of an
+ * output channel in a tile. The compilers of AMD's GPUs need at most 120 registers for such tiles. */
 #define MOST_SUMS 48u
 #define MOST_ROWS 4u
 #define MOST_COLS 24u
-/* A tile with fewer sums would load more than it computes. */
+/* A tile with this many sums, or fewer, is not made smaller. A smaller tile would load more than it computes. */
 #define LEAST_SUMS 8u
 
 static uint32_t depth_of(const vkt_conv_dw_job *j)
@@ -20,8 +20,8 @@ static uint32_t depth_of(const vkt_conv_dw_job *j)
     return j->channels * j->z->kernel[0] * j->z->kernel[1];
 }
 
-/* Tiles are as large as possible, because their weights share the loads of x and dy. They are smaller if otherwise
- * there would be fewer work groups than the device needs. */
+/* A tile is as large as possible, because the weights of a tile share the loads of x and dy. Tiles are smaller if
+ * there would otherwise be fewer work groups than the device needs. */
 vkt_dw_direct_tiles vkt_dw_direct_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j)
 {
     const vkt_traits *traits = e->lim->traits;
@@ -43,7 +43,7 @@ vkt_dw_direct_tiles vkt_dw_direct_tiles_of(const vkt_emit *e, const vkt_conv_dw_
 bool vkt_conv_dw_direct_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j)
 {
     const vkt_dw_direct_tiles t = vkt_dw_direct_tiles_of(e, j);
-    const uint64_t range = e->lim->max_storage_range_bytes; /* the kernel has no texel loads */
+    const uint64_t range = e->lim->max_storage_range_bytes; /* the kernel reads storage buffers only, no texels */
     const uint64_t rows = vkt_steps_in(range, 16 * j->dy_plane, j->z->out_channels),
                    channels = vkt_steps_in(range, 16 * j->x_plane, j->z->channels);
     return (uint64_t)t.row_tiles * t.col_tiles <= e->lim->max_groups && j->most.rows == j->rows &&

@@ -1,5 +1,5 @@
-/* ops/conv/dw_tile.c - the gradients of weights and bias, by tiles of output channels x weights, summed over the plane:
- * see shaders/conv/dw_tile.comp and conv/dw_direct.comp. */
+/* ops/conv/dw_tile.c - the gradients of weights and bias, by tiles of output channels x weights: see
+ * shaders/conv/dw_tile.comp and conv/dw_direct.comp. Each sum is over the plane: all pixels of all samples. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -9,8 +9,8 @@
 #include "abi/conv2d_dw_direct.abi.h"
 
 typedef struct dw_tiles {
-    uint32_t lane_rows, cols;      /* output channels of a lane; weights of each output channel in a tile */
-    uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
+    uint32_t lane_rows, cols;      /* lane_rows: output channels of a lane. cols: weights of each channel in a tile */
+    uint32_t row_tiles, col_tiles; /* a group has row_tiles * col_tiles tiles */
 } dw_tiles;
 
 /* Returns tiles of equal size. If the number of weights of an output channel in part p is a multiple of 4, `cols` is
@@ -47,10 +47,11 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
 /* The most iterations of a slice. With this limit, the slice's operands stay in a core's cache. */
 #define LONGEST_SLICE 7500u
 
-/* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration.
- * There are enough slices for groups_slices work groups in all, unless slices would have fewer than 16 iterations.
- * There are more slices if otherwise a slice would have more than LONGEST_SLICE iterations, or more than an eighth of
- * vkt_largest_loop. One binding must hold the sums of all slices, which limits the number of slices. */
+/* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration. The
+ * trait groups_slices is the wanted number of work groups for all slices together. There are fewer work groups if a
+ * slice would otherwise have fewer than 16 iterations. There are more if a slice would otherwise have more than
+ * LONGEST_SLICE iterations, or more than an eighth of vkt_largest_loop. One binding must hold the sums of all slices,
+ * which limits the number of slices. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
@@ -66,8 +67,8 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
 }
 
 /* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. In a 1x1 convolution with
- * stride 1 and without padding, pixels of x and dy with the same index belong together. If dy is also not pooled, the
- * shader gets the whole plane as one pixel. */
+ * stride 1 and without padding, a pixel of dy meets only the pixel of x with the same index. If dy is also not pooled,
+ * the shader gets the whole plane as one pixel. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;
@@ -150,7 +151,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
                                        .groups = { works, 1, p->groups } });
 }
 
-/* ---- few products per element, and few output channels per group ---- */
+/* ---- DIRECT: few products per element, and few output channels per group ---- */
 
 /* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums that
  * a lane has in registers, in addition to the elements that it multiplies. */

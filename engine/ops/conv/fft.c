@@ -1,8 +1,8 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
- * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
- * where it does not wrap around. There are two ways to split an axis. A kernel of R taps reaches over
- * reach = (R - 1) * dil + 1 pixels.
+ * Images are split into tiles. The circular convolution of a tile has T x T points. The circular convolution equals the
+ * wanted convolution where it does not wrap around. A kernel of R taps reaches over reach = (R - 1) * dil + 1 pixels.
+ * There are two ways to split an axis, here H.
  *
  * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
  * end and its start.
@@ -10,9 +10,9 @@
  * tiled: a tile gives T - reach + 1 elements of the destination ("overlap-save": Oppenheim & Schafer, Discrete-Time
  * Signal Processing, section 8.7.3).
  *
- * y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)). A cross-correlation is a
- * product with the conjugate. For instance, a 5x5 kernel over 13x13 pixels without padding needs 340 products per pair
- * of channels instead of 2,025. */
+ * X, W and dY are the spectra of x, w and dy: y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and
+ * tiles of X conj(dY)). A cross-correlation is a product with the conjugate. For instance, a 5x5 kernel over 13x13
+ * pixels without padding needs 340 products per pair of channels instead of 2,025. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -31,7 +31,7 @@ typedef struct axis {
 /* The split of a product along H or W into `tiles` tiles. A tile starts `advance` image elements behind the previous
  * one. */
 typedef struct tiling {
-    axis a, b, dst; /* a: x; for dx and dw: dy. b: weights; for dw: x. dst: the destination */
+    axis a, b, dst; /* the operands a and b, and the destination: y from x and w, dx from dy and w, dw from dy and x */
     uint32_t tiles, advance;
 } tiling;
 
@@ -96,8 +96,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
 }
 
 /* Gaps, in vec4s. PITCH_GAP is between the channels of an operand's spectrum. PLANE_GAP is between the frequencies of a
- * product. Without the gaps, the distance between data that are read together would often be a power of two. These data
- * would then compete for one set of a cache. */
+ * product's spectrum. Without the gaps, the distance between data that are read together would often be a power of two.
+ * These data would then compete for one set of a cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
@@ -140,7 +140,8 @@ typedef struct operand {
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
-    uint32_t w_channel, w_lane; /* weights: distance, in floats, between channels; between elements of a vec4 */
+    /* Weights: distances in floats. w_channel: between channels. w_lane: between the elements of a vec4. */
+    uint32_t w_channel, w_lane;
 } operand;
 
 static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
@@ -226,9 +227,9 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
-/* Returns the spectrum of an operand. Emits the transform, unless another product of this convolution has emitted it
- * already. Products share spectra: y and dw share that of x, dx and dw share that of dy, and y and dx share that of
- * w. */
+/* Returns the spectrum of an operand. Emits the transform, unless another product of this convolution has emitted the
+ * same transform already. With the same T, y and dw share the spectrum of x. If an image is one tile, dx and dw also
+ * share the spectrum of dy, and y and dx share the spectrum of w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
     const struct {
@@ -253,8 +254,8 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is an input, which is added to
- * the image. If the destination is weights, `bias` is the output db, the sum of dy. Frequency 0 of dy's spectrum
- * `summed` gives this sum. */
+ * the image. If the destination is weights, `bias` is the output db, the sum of dy. This sum is frequency 0 of
+ * `summed`, the spectrum of dy. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {

@@ -16,15 +16,15 @@
 #include "abi/direct_tiles.abi.h"
 
 /* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If x or y is larger, the nodes are not
- * fused, because separate nodes bind fewer bytes at a time. */
+ * fused, because a separate convolution can bind fewer channels of x in a dispatch. */
 #define MAX_BYTES (1ull << 27)
-/* The most elements of a pooling window. One lane computes a window. Windows as large as images would be too few to
- * keep a device busy. */
+/* The most elements of a pooling window. One lane computes a window. With windows as large as images, too few lanes
+ * would be busy. */
 #define MAX_ELEMENTS 64u
 /* The most products of vec4s that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
-/* The most channels that a lane of pool_shared.comp computes. For each channel it needs twelve registers: the sums,
- * maxima and winners of four samples. */
+/* The most channels that a lane of pool_shared.comp computes. For each channel, a lane needs twelve registers: the
+ * sums, maxima and winners of four samples. */
 #define SHARED_ROWS 4u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
@@ -108,7 +108,8 @@ static bool reaches_out(const job *j, int axis)
 }
 
 /* Returns how many elements of a window one iteration computes. This is the largest divisor of the window's size that
- * keeps the code small. Between iterations, the maxima and winners of all rows are stored and loaded again. */
+ * keeps the code small. Few iterations are better, because between two iterations the maxima and winners of all rows
+ * are stored and loaded again. */
 static uint32_t unrolled(const job *j, uint32_t rows)
 {
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
@@ -249,8 +250,8 @@ static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
                                        .groups = { strips, t.row_tiles, p->groups } });
 }
 
-/* Returns true if DIRECT_SHARED is chosen, which has the weights in shared memory. DIRECT has them in registers.
- * DIRECT_SHARED has no texel loads, so it needs a storage binding that holds the source of a part. */
+/* Returns true if DIRECT_SHARED is chosen. DIRECT_SHARED has the weights in shared memory, and DIRECT in registers.
+ * DIRECT_SHARED has no texel loads, so the source channels of a part must fit into one storage binding. */
 static bool is_shared(vkt_emit *e, const job *j, const part *most)
 {
     const uint64_t channels = vkt_steps_in(e->lim->max_storage_range_bytes, 16 * j->x_plane, j->z.channels);
@@ -320,9 +321,9 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
 }
 
 /* The inputs of a case are multiples of GRID from -1 to 1. A sum of up to 40 products of two such numbers is exact
- * while it is below 16. If sums were rounded, rounding errors could decide which of two equal elements of a window is
- * the winner. It could be another one than in double precision. If two elements are equal, a difference quotient is not
- * the gradient. GRID is so small that this is rare. */
+ * while the sum is below 16. If sums were rounded, rounding errors could decide which of two equal elements of a window
+ * is the winner, and the reference in double precision could have another winner. If the two largest elements are
+ * equal, a difference quotient is not the gradient. GRID is so small that equal elements are rare. */
 #define GRID (1.0f / 1024)
 
 static void sample(vkt_rng *r, vkt_case *c)

@@ -9,7 +9,7 @@
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
-/* The node has the attributes of the convolution, and the sizes that the shapes of its inputs do not give. */
+/* The attributes of the node: those of the convolution, and the sizes that the shapes of the inputs do not give. */
 typedef struct unpool_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */

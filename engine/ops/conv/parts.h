@@ -20,7 +20,7 @@
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
 /* Returns true if no loop is too long (vkt_largest_loop). There are `groups` pieces of work, each of at most `rounds`
- * iterations, and normally one work group for each piece. If a dispatch cannot have so many work groups, each of them
+ * iterations, and normally one work group for each piece. If a dispatch cannot have so many work groups, a work group
  * does several pieces. If a loop is too long, sets the emission's error and returns false. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
 /* Binds n channels of t, `plane` vec4s each, from channel `first` on. *base: the index of the first vec4 in the
@@ -39,9 +39,9 @@ typedef struct vkt_conv2d_tilings {
 
 /* ---- y and dx ---- */
 
-/* The part of a product that one dispatch computes: channels row .. row + rows - 1 of the destination in some groups,
- * from channels k .. k + depth - 1 of the source in the same groups. It is the whole product unless a tensor is larger
- * than a binding, or a loop would be too long. */
+/* The part of a product that one dispatch computes: in each of the groups group .. group + groups - 1, channels
+ * row .. row + rows - 1 of the destination from channels k .. k + depth - 1 of the source. The part is the whole
+ * product unless a tensor is larger than a binding, or a loop would be too long. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;
@@ -56,8 +56,8 @@ typedef struct vkt_conv_job {
     vkt_tensor from, w, bias, to;
     vkt_tensor slope;        /* {0}: none. Else it has the shape of `to`, and DIRECT_SHARED stores 0 where the slope is
                               * not above 0 */
-    vkt_tensor taps, packed; /* taps: the tile kernel's table. packed: the weights in the order in which the tile or
-                              * span kernel reads them. Both are {0} until their first use */
+    vkt_tensor taps, packed; /* taps: the tile kernel's table of taps. packed: the weights in the order in which the
+                              * tile or span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
     bool halves;             /* tiles of 32 rows or more are half a subgroup wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the size of the first part. No part is larger */
@@ -92,8 +92,8 @@ typedef struct vkt_conv2d_dw_product {
     uint32_t cell[2];
 } vkt_conv2d_dw_product;
 
-/* n slices of partial sums. Each has `floats` floats: the sums for dw and, from float bias_start on, those for db. If
- * n > 1, the slices are in t. If n is 1, t is {0}, because the sums are written to dw and db themselves. */
+/* n slices of partial sums. A slice has `floats` floats: the sums for dw and, from float bias_start on, the sums for
+ * db. If n > 1, the slices are in t. If n is 1, t is {0}, because the sums are written to dw and db themselves. */
 typedef struct vkt_conv2d_slices {
     vkt_tensor t;
     uint32_t n;
@@ -116,10 +116,10 @@ typedef struct vkt_conv_dw_part {
 /* A vkt_conv2d_dw_product, with the numbers that the variants derive from it. */
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* channels of dy and of x in a group */
+    uint32_t rows, channels;    /* of a group. rows: channels of dy. channels: channels of x */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy has y's size. Else dy is pooled over windows of cell[0] x cell[1] */
+    vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output: see above */
     uint32_t cell[2];
     uint32_t slice; /* vec4s of a plane of dy in one slice */
     vkt_conv2d_slices slices;

@@ -1,14 +1,16 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
  * A vec4 is four samples of one pixel. So loads are whole vec4s, whatever window, stride and padding are. Adaptive
- * windows that divide the image evenly are ordinary windows. Disjoint windows without padding or gaps between them have
- * a faster gradient (DISJOINT in conv/pool2d_dx.comp). */
+ * windows that divide the image evenly are computed as ordinary windows. If windows are disjoint, without padding or
+ * gaps between them, a faster kernel computes the gradient (DISJOINT in shaders/conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, see abi/pool_index.abi.h ---- */
 
-#define MAX_PIXELS 0x3f800000u /* an index below this number has the bits of a normal float: pool_index.abi.h */
+/* The index of a pixel is stored with POOL_INDEX_BIAS added. If the pixel's index is below MAX_PIXELS, the sum has the
+ * bits of a finite float (pool_index.abi.h). */
+#define MAX_PIXELS 0x3f800000u
 
 /* Returns the size of y along an axis, as torch computes it: rounded down, or up in ceil mode. In ceil mode, a last
  * window that would start in the padding behind the image is dropped. Returns 0 if no window fits. */
@@ -92,11 +94,12 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 }
 
 /* Fuses max_pool(relu(x)) into one node. The bits of the result and of the gradient do not change. If the maximum of a
- * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient, and
- * the index names no winner. But the gradient of relu's output may exist already. The node that computes it reads the
- * index and needs each winner. So nothing is fused if a node reads the index. A convolution that produces x is fused
- * too, with or without relu, if vkt_conv2d_fuse_max_pool can do it. For sequences, reshapes may be between these
- * nodes. */
+ * window is above 0 or NaN, relu does not change its winner. Otherwise relu passes no gradient, and the index is 0: no
+ * winner. Nothing is fused if a node reads the index already. That node computes the gradient of relu's output, and
+ * needs the winner of each window.
+ *
+ * A convolution that produces x is fused too, with or without relu, if vkt_conv2d_fuse_max_pool can do it. Reshapes
+ * between these nodes are skipped: the ops on sequences add them (sequence.c). */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;
@@ -213,8 +216,8 @@ static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
 static vkt_tensor pool2d_by_params(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
 {
     static const vkt_pool2d_params none;
-    if (!p) p = &none; /* a kernel of 0: infer reports the error */
-    /* A dilation of 1 is stored as 0, so that equal networks have equal texts (train/identity.h). */
+    if (!p) p = &none; /* its kernel is 0: infer reports the error */
+    /* A dilation of 1 is stored as 0, so that equal networks have equal texts in checkpoints (train/identity.h). */
     uint32_t dilation[2];
     for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;
     vkt_pool2d_attr a = { .average = average,

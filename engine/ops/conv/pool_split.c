@@ -60,19 +60,19 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
  * iterations. */
 typedef struct work {
     uint16_t kernel;
-    uint32_t big; /* the binding with H x W images; the other bindings have P x Q */
+    uint32_t big; /* the binding with H x W images. The other bindings have P x Q images */
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint;           /* pool2d_dx: `rows` counts rows of disjoint windows, and an item is a vec4 of a window */
+    bool disjoint;           /* pool2d_dx: a row is a row of disjoint windows. An item is a window of four samples */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */
 } work;
 
-/* The parts of a window of y that several invocations compute. A part has h x w elements, or fewer at the window's far
- * edges. `across` parts are side by side, and n is the number of all parts. If n is 1, one invocation computes the
- * whole window. */
+/* How each window is split into parts. One invocation computes one part. A part has h x w elements, or fewer at the
+ * window's far edges. `across` parts are side by side, and n is the number of all parts. If n is 1, one invocation
+ * computes the whole window. */
 typedef struct parts {
     uint32_t h, w, across, n;
 } parts;
@@ -82,8 +82,8 @@ typedef struct parts {
  * One invocation combines the results of all parts of a window, so there must not be too many parts. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
-/* A window that needs more iterations is split into parts, on any device. An image has only few windows that are so
- * large. With one invocation per window, most cores would be idle. */
+/* A window without dilation that needs more than ALONE iterations is split into parts on all devices. An image has only
+ * few windows of this size. With one invocation per window, most cores would be idle. */
 #define ALONE 50000u
 
 typedef struct job {
@@ -97,12 +97,13 @@ typedef struct job {
     uint64_t partial_bytes;
 } job;
 
-/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. If there is more than one channel,
- * these are all rows. */
+/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. A block of several channels has all
+ * rows. */
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;
-    uint32_t part, parts; /* parts of each window; all of them, unless the block is one row of one channel */
+    uint32_t part, parts; /* part: the first part of each window. parts: number of parts. Only a block that is one row
+                           * of one channel may have fewer than all parts */
 } block;
 
 /* Rows first .. first + n - 1 of an image. */
@@ -110,16 +111,16 @@ typedef struct span {
     uint64_t first, n;
 } span;
 
-/* Computes the size of the largest window along both axes. For adaptive windows of different sizes it is an upper
- * bound, which is at most two elements above the size. */
+/* Computes the size of the largest window along both axes. For adaptive windows of different sizes, the result is an
+ * upper bound: at most two elements too large. */
 static void largest_window(const geometry *o, uint64_t size[2])
 {
     size[0] = o->R ? o->R : o->push.H / o->push.P + 2;
     size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
 }
 
-/* Splits windows into parts if a window is too large for one invocation. A part is small enough that one binding holds
- * its rows of x. There are so few parts that one binding holds the results of all parts for a row of y. */
+/* Splits windows into parts if a window is too large for one invocation. A part is so small that one binding holds its
+ * rows of x. The parts are so few that one binding holds all their results for a row of y. */
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
@@ -138,7 +139,7 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     return p;
 }
 
-/* Computes the rows of x that window p of y reads: first .. end - 1, as in lib/pool.glsl. */
+/* Computes which rows of x, first .. end - 1, the windows of row p of y contain, as in lib/pool.glsl. */
 static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
 {
     const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
@@ -146,7 +147,7 @@ static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *
     *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
 }
 
-/* Computes which windows of y, first .. last, contain row h of x, as in pool2d_dx.comp. */
+/* Computes which rows of y, first .. last, have windows that contain row h of x, as in pool2d_dx.comp. */
 static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
 {
     const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
@@ -222,8 +223,8 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of a lane for one vec4 of each of
-                                                                                    * its rows */
+    /* the iterations of a lane for one vec4 in each of its rows */
+    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2);
     if (iterations > most) return 0;
     const uint64_t least = vkt_groups(all, (uint32_t)(most / iterations), 1);
     const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
@@ -302,7 +303,7 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
 {
     const bool max = j->w->n_bind == 3;
     const uint64_t bytes = 16ull * j->parts.n * b->channels * b->rows * j->w->items;
-    if (j->partial_bytes < bytes) { /* a later block may have more rows, if windows at the edge are clipped */
+    if (j->partial_bytes < bytes) { /* a later block may have more rows: clipped windows at the edge need less of x */
         j->partial = vkt_scratch(j->e, "parts", bytes);
         j->partial_bytes = bytes;
         if (max) j->winners = vkt_scratch(j->e, "winners", bytes);
@@ -320,7 +321,7 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
 }
 
 /* Emits a block in one dispatch, or in several if windows have parts. If the block is too large for bindings or loops,
- * emits its two halves. Each has half of the channels or, if there is only one channel, half of the rows. */
+ * emits its two halves. Each half has half of the channels or, if there is only one channel, half of the rows. */
 static void emit_block(job *j, const block *b)
 {
     const uint64_t partial = j->parts.n > 1 ? 16ull * j->parts.n * b->channels * b->rows * j->w->items : 0;
@@ -365,8 +366,8 @@ static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p
     emit_block(&j, &all);
 }
 
-/* Returns the dropout that follows the node, if the kernel that writes t (an image of this node) should also compute
- * the dropout. Else returns NULL. */
+/* Returns the dropout behind the node if the kernel that writes t should compute the dropout too, else NULL. t must be
+ * the output 0 of the node, and the device must have the trait dropout_joined. */
 static const vkt_node *take_dropout(vkt_emit *e, vkt_tensor t, uint32_t channels)
 {
     const bool joins = e->lim->traits->dropout_joined && t.id == e->node->out[0].id;
@@ -421,8 +422,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .dropout = dropout };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* Along an axis, an element is in at most R / stride + 1 windows (adaptive windows: P / H + 2), and in no more
-         * windows than there are along the axis. With dilation, w.taps does not change, because the kernel loops over
-         * all taps of a window. */
+         * windows than the axis has. With dilation, w.taps stays R * (S + 1), because the kernel loops over all taps of
+         * a window. */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

@@ -3,8 +3,8 @@
  * ROWS, are free too. */
 #include "ops/ops.h"
 
-/* Returns t (a,b,c) as (a,b,1,c). If t has another rank, returns {0} and sets an error that names `function`. Returns
- * {0} for {0}, and if the graph has an error already. */
+/* Returns t (a,b,c) as (a,b,1,c). If t has another rank, returns {0} and sets an error that names `function`. If t is
+ * {0}, or if the graph has an error already, returns {0}. */
 static vkt_tensor raise(vkt_graph *g, const char *function, const char *name, vkt_tensor t)
 {
     char text[80];
@@ -56,7 +56,7 @@ vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_te
 static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
 {
     static const vkt_pool1d_params none;
-    if (!p) p = &none; /* a kernel of 0: infer reports the error */
+    if (!p) p = &none; /* its kernel is 0: infer reports the error */
     return (vkt_pool2d_params){ .kernel = { 1, p->kernel },
                                 .stride = { 1, p->stride },
                                 .pad = { 0, p->pad },
@@ -91,7 +91,7 @@ vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
     return lower(g, vkt_adaptive_avg_pool2d(g, raise(g, "adaptive_avg_pool1d", "x (N,C,L)", x), 1, out));
 }
 
-/* Pools x (N,C,L) or (N,C,H,W) to (N,C). The one window has the size of a whole sequence or image. */
+/* Pools x (N,C,L) or (N,C,H,W) to (N,C). One window covers the whole sequence or image. */
 static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
                               vkt_tensor (*pool)(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p))
 {

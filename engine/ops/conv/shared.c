@@ -30,7 +30,7 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
     return z->kernel[0] * z->kernel[1];
 }
 
-/* Returns true if each tap of each output pixel reads an element of x. Then there is no padding. */
+/* Returns true if each tap of each output pixel reads an element of x, and none reads padding. */
 static bool reads_inside(const vkt_conv2d_size *z)
 {
     for (int i = 0; i < 2; i++) {
@@ -43,8 +43,8 @@ static bool reads_inside(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* Returns true if no tap of y (or of dx) is outside the source. For dx, each element of x must have exactly one tap, so
- * the kernel is 1x1 and the strides are 1. */
+/* Returns true if no tap of y (or of dx) is outside the source. For dx, this is possible only with a 1x1 kernel and
+ * strides of 1. */
 static bool is_inside(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -64,16 +64,16 @@ static weights weights_of(const vkt_conv_job *j)
     return (weights){ .rows = j->transposed ? in : out, .taps = taps_of(z), .depth = j->transposed ? out : in };
 }
 
-/* Returns true if the product can read w as it is, and w is stored as (K,M). The product's K is a multiple of 4, so the
- * K of w must also be a multiple of 4. */
+/* Returns true if w is stored as (K,M), and the product can read w without a packed copy. The kernels pad K to a
+ * multiple of 4. So w.depth, the K of w, must be such a multiple. */
 static bool reads_along_m(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
     return j->transposed && w.taps == 1 && w.rows % 4 == 0 && w.depth % 4 == 0 && !in_16;
 }
 
-/* Returns true if the product can read w as it is, and w is stored as (M,K). For products of 16 bits, weights are
- * always packed, in 16 bits. */
+/* Returns true if w is stored as (M,K), and the product can read w without a packed copy. Products of 16 bits always
+ * read a packed copy, in 16 bits. */
 static bool reads_along_k(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
@@ -131,7 +131,8 @@ vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j
     if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX ||
         4 * job.m * job.k * job.count > e->lim->max_storage_range_bytes)
         return (vkt_conv2d_tilings){ .can_shared = false };
-    /* If the tiles keep half of the device busy, sums have no slices, because slices need one more dispatch. */
+    /* If the tiles keep half of the device busy, sums are not split into slices, because one more dispatch would have
+     * to add the slices. */
     const vkt_conv2d_tilings whole = tilings_of(e, &job, 1);
     if (!whole.can_shared || is_half_busy(e->lim, &whole.shared, job.count)) return whole;
     return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
@@ -214,7 +215,7 @@ vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_
 {
     vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
-    /* The kernels of SHARED and COOP read the complete dy, not the pooled one. */
+    /* SHARED and COOP read dy with the size of y. If j->dy is still pooled, it is smaller. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)

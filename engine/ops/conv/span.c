@@ -7,7 +7,7 @@
 #include "abi/abi.h"
 #include "abi/conv2d_span.abi.h"
 
-/* The channels and the pixels of a lane. docs/lab/2026-11-22.md has the measurements by which they were chosen. */
+/* The channels and the pixels of a lane. docs/lab/2026-11-22.md has the measurements from which these numbers come. */
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
@@ -18,8 +18,9 @@ static uint32_t span_unroll(uint32_t taps, uint32_t depth)
 }
 
 /* Returns true if span.comp can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
- * must have all source channels, short loops, and weights that fit into a binding in panels of SPAN_ROWS. A row of w
- * must have 2 to 7 taps, because an iteration unrolls all of them. */
+ * must have all source channels and short loops. Its weights, packed in panels of SPAN_ROWS rows, must fit into a
+ * binding. A kernel row must have at least 2 taps, which share loads, and at most 7, because an iteration unrolls all
+ * of them. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;
@@ -33,8 +34,8 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 }
 
 /* Returns true if spans are faster than tiles on this device. If rows (destination channels) are few, tiles have few
- * products per load and per shuffle. With more rows, tiles are as fast as spans, and they skip the taps above and below
- * the image. */
+ * products per load and per shuffle. With more rows, tiles are as fast as spans, and tiles skip the taps above and
+ * below the image. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

@@ -8,8 +8,8 @@
 
 /* Fills one axis of the table TAPS, one phase after the other. `range` gets two numbers for each pixel: the first tap
  * that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap does. `source` gets a number
- * for each tap of each pixel: the index that the tap reads, or -1 if this is outside. The sources of a phase l start at
- * element l.before * kernel. */
+ * for each tap of each pixel: the index that the tap reads, or -1 if the tap reads outside the source. The numbers of
+ * phase l start at source[l.before * kernel]. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -62,10 +62,10 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
 }
 
 /* Returns true if tiles of 32 rows or more are half a subgroup wide: 8 of 16 lanes. If a pixel has an odd multiple of 8
- * vec4s, such a tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at
- * least an eighth of the taps are outside of the source, because a tile over several pixels computes a tap if any of
- * them needs it. The two halves of a subgroup compute different rows of the same pixels, so lanes_across requires 32
- * rows. */
+ * vec4s, a half-wide tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s, because half of
+ * a wider tile would be idle. It also pays if at least an eighth of the taps are outside of the source, because a tile
+ * over several pixels computes a tap if any of the pixels needs the tap. The two halves of a subgroup compute different
+ * rows of the same pixels, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && vkt_subgroup(lim, VKT_K_CONV2D_TILE) == 16 && j->z->n4 % 16 == 8 &&
@@ -131,14 +131,12 @@ static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_pa
     return rounds_of(e, j, p) <= vkt_largest_loop(e->lim) && rounds_of(e, j, &last) <= vkt_largest_loop(e->lim);
 }
 
-/* Sets j->most. Returns false if not even one channel fits. Parts with few source channels cost more than parts with
- * few destination channels, because each part stores its sums, and the next part along the source channels loads
- * them. */
+/* Sets j->most. Returns false if not even one channel fits. */
 static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
-    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* bytes of one of w's O rows */
+    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* bytes of a row of w; w has O rows */
     uint64_t rows = vkt_steps_in(range, 16 * j->dst_plane, (uint64_t)groups * j->rows);
     uint64_t depth = vkt_steps_in(read, 16 * j->src_plane, (uint64_t)groups * j->depth);
     const uint64_t w_rows = vkt_steps_in(j->in_place ? read : range, w_bytes, j->z->out_channels);
@@ -148,9 +146,9 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* Limits the work groups along the y axis of a dispatch, because kernels do not stride over this axis. There is one
-     * work group for each packed panel of a group, or for each tile of DIRECT. If there are several panels or tiles,
-     * each has at least 4 rows. So 4 * max_groups rows need at most max_groups work groups. */
+    /* A dispatch can have max_groups work groups along its y axis, and kernels do not loop over this axis. The packing
+     * kernel has one work group for each panel of a group, and DIRECT has one for each tile of a group. If there are
+     * several panels or tiles, each has at least 4 rows. So 4 * max_groups rows need at most max_groups work groups. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */

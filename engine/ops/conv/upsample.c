@@ -6,8 +6,8 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The most pixels along an axis. The shaders compute a position as a fraction with the denominator 2 * P. Its numerator
- * is at most 2 * P * H, and must fit into a signed 32-bit integer. */
+/* The most pixels along an axis. The bilinear shaders compute a position as a fraction with a denominator up to 2 * P.
+ * The numerator is at most 2 * P * H, and must fit into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
 /* If x is an image of one pixel, its gradient is a sum over all pixels of y, in one invocation. If this sum takes ALONE
  * iterations or more, vkt_expand computes y instead. Several invocations compute the gradient of vkt_expand. */
@@ -79,8 +79,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of a lane for one part of
-                                                                                           * each of its rows */
+    /* the iterations of a lane for one part of each of its rows */
+    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1);
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
     uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;
@@ -129,7 +129,7 @@ static void upsample_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p)
 {
     static const vkt_upsample2d_params none;
-    if (!p) p = &none; /* a size of 0: infer reports the error */
+    if (!p) p = &none; /* its size is 0: infer reports the error */
     if (!vkt_is_usable(g, "upsample2d", x)) return (vkt_tensor){ 0 };
     if ((p->size[0] || p->size[1]) && (p->scale[0] || p->scale[1])) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "upsample2d: want a size or a scale, got %u,%u and %u,%u",
@@ -143,10 +143,10 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
-    /* An image of one pixel is expanded instead of resized if y has more pixels than one invocation of the gradient can
-     * add up (ALONE). */
+    /* An image of one pixel is expanded instead of resized if the sum over y in the gradient would need ALONE
+     * iterations or more. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
-    const bool known = a.bilinear || !a.align_corners; /* else infer reports the error */
+    const bool known = a.bilinear || !a.align_corners; /* if false, infer reports the error */
     if (one && known && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_upsample2d, &x, 1, &a, NULL);
@@ -229,7 +229,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
 }
 
 /* Nearest: counts one addition for each element of dy. Bilinear: counts four products and four additions for each
- * element of dy, because it is added to four elements of dx. */
+ * element of dy, because each element of dy is added to four elements of dx. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

@@ -9,7 +9,7 @@
 
 /* ---- tile.c, span.c, direct.c: y and dx, part by part ---- */
 
-/* Sets j->most, in_place and halves. Returns false if not even one channel fits into a binding. */
+/* Sets j->most, j->in_place and j->halves. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
@@ -38,18 +38,18 @@ typedef struct vkt_direct_job {
  * them compute the same `rows` channels. */
 typedef struct vkt_direct_tiles {
     uint32_t lanes, across, rows;
-    uint32_t chunk, unroll;        /* taps in shared memory, and taps per iteration */
-    uint32_t row_tiles, col_tiles; /* tiles of a group's channels, and tiles of the columns */
+    uint32_t chunk, unroll;        /* chunk: taps in shared memory at a time. unroll: taps per iteration */
+    uint32_t row_tiles, col_tiles; /* row_tiles: tiles of a group's channels. col_tiles: tiles of the columns */
     uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
 } vkt_direct_tiles;
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j);
-/* Returns the number of work groups along the columns: one for each column tile. If that is more than the device needs
- * (groups_wanted), returns fewer. Each copy of the weights in shared memory then serves several tiles. rounds:
- * iterations per column tile. Returns 0, and sets the emission's error, if a loop would be too long. */
+/* Returns the number of work groups along the columns: one for each column tile, or fewer if the device needs fewer
+ * (vkt_groups_wanted). With fewer work groups, each copy of the weights in shared memory serves several tiles. `rounds`
+ * is the number of iterations per column tile. If a loop would be too long, returns 0 and sets the emission's error. */
 uint64_t vkt_direct_strips(vkt_emit *e, const vkt_direct_tiles *t, uint32_t groups, uint64_t rounds);
 
-/* ---- dw_tile.c, dw_direct_shared.c: dw and db, by tiles (TILE) or with all sums of a work group in each lane (DIRECT,
- * DIRECT_SHARED) ---- */
+/* ---- dw_tile.c, dw_direct_shared.c: dw and db. TILE: each lane has some sums of a tile. DIRECT, DIRECT_SHARED: each
+ * lane has all sums of its work group, over some of the pixels ---- */
 
 /* Sets j->most. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j);
@@ -78,7 +78,7 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
 typedef enum vkt_conv2d_which { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_which;
 bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
 double vkt_conv_fft_cost(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
-/* Computes y from x or, if `transposed`, dx from dy. */
+/* Emits y from x or, if `transposed`, dx from dy. */
 void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
                          vkt_tensor w, vkt_tensor bias, vkt_tensor to);
 void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,

@@ -2,13 +2,13 @@
  * filtering F(2x2,3x3): see shaders/conv/winograd_*.comp.
  *
  * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Linear transforms map the patch d and the
- * kernel g to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is
- * A^T m A. A tile needs 16 products for four pixels instead of 36.
+ * kernel g to 4x4 numbers each: B^T d B and G g G^T. The elementwise products of both, summed over source channels, are
+ * m. The tile is A^T m A. A tile needs 16 products for four pixels instead of 36.
  *
- * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and samples). On CPU drivers gemm_tile.comp
- * computes them, and the transforms write its panels. On devices with the trait shared_pays, gemm_shared.comp computes
- * them as one batch, and the transforms write plain matrices. Source: Lavin & Gray, Fast Algorithms for Convolutional
- * Neural Networks (2015), sections 3 and 4.1. */
+ * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles * samples). On devices with the trait
+ * shared_pays, gemm_shared.comp computes them as one batch, and the transforms write plain matrices. On other devices,
+ * such as CPU drivers, gemm_tile.comp computes them, and the transforms write the panels that it reads. Source: Lavin &
+ * Gray, Fast Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -27,14 +27,15 @@ typedef struct job {
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
     uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
-    uint32_t tiles_w, columns; /* tiles side by side; vec4s of all tiles of a channel: tiles * n4 */
-    uint32_t lanes, mb; /* vec4s of a panel of columns; rows of a tile of the weights, see winograd_weights.comp */
-    uint32_t panels;    /* the most panels that are transformed and multiplied at a time */
-    bool batched;       /* the products are one batch of gemm_shared.comp */
+    uint32_t tiles_w, columns; /* tiles_w: tiles side by side. columns: vec4s of all tiles of a channel, tiles * n4 */
+    uint32_t lanes, mb;        /* lanes: vec4s of a panel of columns. mb: rows of a tile of the weights */
+    uint32_t panels;           /* the most panels that are transformed and multiplied at a time */
+    bool batched;              /* the products are one batch of gemm_shared.comp */
 } job;
 
-/* Returns the rows of a tile of the weights. If the products are a batch, all weights of one product are one matrix.
- * For y it is row-major, so a tile is one row. For dx it is column-major, so a tile has all rows. */
+/* Returns the rows of a tile of the weights, see winograd_weights.comp. If the products are a batch, all weights of one
+ * product are one matrix. For y the matrix is row-major, so a tile is one row. For dx the matrix is column-major, so a
+ * tile has all rows. */
 static uint32_t tile_rows(const vkt_emit *e, const job *j)
 {
     if (j->batched) return j->transposed ? j->rows : 1;
@@ -128,7 +129,8 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
     return to;
 }
 
-/* Transforms `panels` panels from panel `first` on: from the source or, if `back`, to the destination. */
+/* Transforms source pixels to `panels` panels, from panel `first` on. If `back`, transforms these panels of products to
+ * destination pixels. */
 static void transform_image(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels, const vkt_bind *bind,
                             uint32_t n_bind, bool bias)
 {
@@ -237,7 +239,7 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
     }
 }
 
-/* ---- when ---- */
+/* ---- the cost ---- */
 
 /* Returns the cost, in the unit of conv/variants.h. */
 static double cost(const vkt_traits *t, const job *j)

@@ -1,7 +1,7 @@
 /* ops/elementwise/binary.c - functions of two numbers with broadcasting, and the op `where` (lib/binary.glsl). Kernels
  * of two operands compute the functions. Kernels of three operands compute `where`, the gradients that need dy, a and
  * b, and a sum that is fused with relu's gradient. If all operands have the result's shape and layout, flat kernels are
- * used. The other kernels use strides. */
+ * used. Otherwise kernels with strides are used (broadcast.c). */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
@@ -66,8 +66,8 @@ static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
     for (uint32_t i = 0; i < rank; i++) s.dim[i] = vkt_rng_range(r, 1, i == 0 ? 19 : 9);
     const uint32_t how = vkt_rng_range(r, 0, 3);
     for (uint32_t k = 0; k < n; k++) {
-        const uint32_t omitted = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank); /* number of leading dimensions
-                                                                                      * that are left out */
+        /* number of leading dimensions that are left out */
+        const uint32_t omitted = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank);
         shapes[k].rank = rank - omitted;
         for (uint32_t i = 0; i < shapes[k].rank; i++)
             shapes[k].dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + omitted];

@@ -26,7 +26,7 @@ bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
 static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
 {
     const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
-    uint32_t logical[VKT_MAX_RANK] = { 0 }; /* x's stride by its logical dimension */
+    uint32_t logical[VKT_MAX_RANK] = { 0 }; /* x's stride along each logical dimension */
     for (uint32_t i = 0; i < x->shape.rank; i++) logical[px.logical[i]] = (uint32_t)px.stride[i];
     for (uint32_t i = 0; i < VKT_MAX_RANK; i++) stride[i] = 0;
     for (uint32_t i = 0; i < y->shape.rank; i++) {
@@ -40,8 +40,8 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
 /* Tensors by their binding numbers in broadcast.abi.h. N: number of bindings. */
 enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
 
-/* A physical dimension of y, and the strides of all tensors along it. A loop_nest has these dimensions from slow to
- * fast, as few as possible. Its last dimension, the fastest one, is called the run. */
+/* A physical dimension of y, or several that were merged, and the strides of all tensors along it. A loop_nest has
+ * these dimensions from slow to fast. The last dimension of a loop_nest, the fastest one, is called the run. */
 typedef struct dim {
     uint32_t size, stride[N];
 } dim;
@@ -52,13 +52,13 @@ typedef struct loop_nest {
     uint32_t pitch; /* elements of the run in y, with padding */
 } loop_nest;
 
-/* The function and its operands. `operands` is their number; the bindings of further operands are {0}. */
+/* The function and its operands. `operands` is the number of operands; the bindings of further operands are {0}. */
 typedef struct call {
     uint32_t operands, function;
     vkt_bind bind[N];
 } call;
 
-/* Appends a dimension. If no tensor has a gap between it and the dimension before, merges the two. */
+/* Appends dimension d. If d is contiguous with the dimension before it in all tensors, merges the two dimensions. */
 static void push_dim(loop_nest *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
@@ -87,8 +87,8 @@ static loop_nest loops_of(const vkt_emit *e, const call *c)
 }
 
 /* Returns true if the kernel can compute four elements at once. This needs a pitch that is a multiple of 4. Each
- * operand must repeat one element along the run, or have stride 1 there and multiples of 4 along the other dimensions.
- */
+ * operand must repeat one element along the run, or have stride 1 along the run and strides that are multiples of 4
+ * along the other dimensions. */
 static bool is_wide(const loop_nest *w)
 {
     const dim *run = &w->dims[w->n - 1];

@@ -4,8 +4,8 @@
 
 #include "ops/ops.h"
 
-/* Computes the shape by NumPy's rule: shapes are aligned at the right, and a dimension of 1 is repeated. Returns false
- * if the shapes do not match. */
+/* Computes the shape to which a and b broadcast by NumPy's rule: shapes are aligned at the right, and a dimension of 1
+ * is repeated. Returns false if the shapes do not match. */
 bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out);
 /* Emits y = f(in[0], ..). f is the function with the number `function` in functions.abi.h: BINARY_ for two operands,
  * TERNARY_ for three. For one operand f is the identity. */

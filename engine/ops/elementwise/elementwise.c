@@ -1,5 +1,5 @@
-/* ops/elementwise/elementwise.c - the code that flat kernels share, and dropout. Flat kernels compute the physical
- * elements in ranges that fit into a binding. */
+/* ops/elementwise/elementwise.c - the code that flat kernels share, and the ops dropout and to_f32. Flat kernels
+ * compute the physical elements in ranges that fit into a binding. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -75,8 +75,8 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 
 /* ---- dropout ---- */
 
-/* Returns the push constants of a dropout, except the function's parameters and the range of elements, which the caller
- * sets. For a dropout of planes they also describe the planes of (N,C,...): see dropout.comp. */
+/* Returns the push constants of a dropout of x. The caller sets the range of elements, and the parameters of a fused
+ * function. For a dropout of planes, the push constants also describe the planes of (N,C,...): see dropout.comp. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };
@@ -87,9 +87,9 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. In the padding, f or f' may
- * be infinite or NaN. But padding must be finite in a value and zero in a gradient (vkt_layout). So a function f is
- * fused with a dropout only if there is no padding. */
+/* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. In the padding, a fused
+ * function f or its derivative may be infinite or NaN. But padding must be finite in a value and zero in a gradient
+ * (vkt_layout). So a function is fused with a dropout only if there is no padding. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -110,9 +110,9 @@ const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels)
     return a->planes && vkt_node_in(n, 0)->shape.dim[1] != channels ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
-/* Fuses the epilogue of n, if it is a sum or (without padding) the gradient of a unary function. Returns the kernel and
- * the function for n and the epilogue, and sets *b to the epilogue's second operand. If nothing is fused, the kernel is
- * that of dropout alone, and *b does not change. */
+/* Fuses the epilogue of n, if the epilogue is a sum or (without padding) the gradient of a unary function. Returns the
+ * kernel and the function for n and the epilogue. Sets *b to the input of the epilogue that n does not compute. If
+ * nothing is fused, the kernel is that of dropout alone, and *b does not change. */
 static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };

@@ -27,7 +27,7 @@ const vkt_node *vkt_take_dropout(vkt_emit *e);
 const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels);
 /* Attributes of unary_dx. */
 typedef struct vkt_slope_attr {
-    float p, q;      /* the function's attributes */
+    float p, q;      /* parameters of the function */
     uint32_t number; /* the function: UNARY_ of functions.abi.h */
     uint32_t flops;  /* per element */
 } vkt_slope_attr;

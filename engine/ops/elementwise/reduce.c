@@ -34,8 +34,8 @@ typedef struct function {
     float scale;
 } function;
 
-/* A reduction as strides. Each list goes from slow to fast and is as short as possible. Kept dimensions are in y's
- * order. */
+/* The dimensions of x that a reduction keeps, and those that it reduces. Each list goes from slow to fast and is as
+ * short as possible. Kept dimensions are in y's order. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -46,9 +46,9 @@ typedef struct reduction {
 /* How one dispatch computes a reduction. */
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
-    uint32_t width, lanes;     /* elements of a load; lanes of a work group */
+    uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */
     uint32_t last;             /* elements of the last row, if the fastest reduced dimension is split into rows */
-    uint64_t rows, iterations; /* rows of an output; iterations for a row: the loads of an invocation, plus 4 */
+    uint64_t rows, iterations; /* rows: rows of an output. iterations: an invocation's loads of a row, plus 4 */
     uint32_t splits;           /* number of work groups over which the rows of an output are split */
 } plan;
 
@@ -89,10 +89,10 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Converts a reduction of few columns (a bias gradient, for instance), or of columns that are not whole vec4s, to one
- * of `fold` times as many columns. One new row is `fold` old rows. So every lane has its own output, and loads are
- * whole vec4s. r->rest is the index of the first element of the old rows that are left over. Returns `fold`; 1: r did
- * not change. */
+/* Widens a reduction of columns, if the columns are few (a bias gradient, for instance) or their number is not a
+ * multiple of 4. The new reduction has `fold` times as many columns: one new row is `fold` old rows. So every lane has
+ * its own output, and loads are whole vec4s. r->rest is the index of the first element of the old rows that are left
+ * over. Returns `fold`; 1: r did not change. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -228,7 +228,7 @@ static reduction step_of(const reduction *r, bool kept)
 /* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if one step is more
  * than a binding holds, or if a step ends where y's next range cannot start. If the dimension is kept and a step has a
  * multiple of 64 outputs, each step writes to y. Else each step writes to a part of a scratch value, and a last
- * reduction combines these parts. */
+ * reduction computes y from these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];

@@ -9,8 +9,8 @@
 
 /* ---- both ops ---- */
 
-/* The operands of a node: a and b, y or its gradient, and the gradients of a and b. If b is {0}, a has both halves, and
- * da both gradients. */
+/* The operands of a node. In a swiglu_dx, y is the gradient dy. If b is {0}, a has both halves, and da has both
+ * gradients. */
 typedef struct operands {
     vkt_tensor a, b, y, da, db;
 } operands;

@@ -10,8 +10,8 @@
 
 /* The data of a function that are not in its op descriptor. `from_y`: the gradient is computed from y instead of x.
  * This saves memory, because the next op often keeps y anyway. `from_y` is false if y does not determine the gradient,
- * or lacks digits that the gradient needs. (leaky_relu and scale have gradients of their own.) `flops`: the operations
- * of the formula; a tanh or erf counts as one. */
+ * or lacks digits that the gradient needs. leaky_relu and scale do not use `from_y`. `flops`: the operations of the
+ * formula; a tanh or erf counts as one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;

@@ -1,11 +1,11 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
- * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, it is copied in the sorted order. Then
+ * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. Then
  * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
- * is the number of ranges of ids in embedding_rank. The sums take positions * width iterations, and one write of the
+ * is the number of ranges of ids in embedding_rank. The sums take positions * width additions, and one write of the
  * table. Two other methods are not used. Sums by float atomics could have other bits in every run. A loop over all
- * positions for each row of the table would read all ids for each row. */
+ * positions for each row of the table would read all ids once per row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -89,7 +89,7 @@ static vkt_result embedding_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if those of the table are
+/* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if rows of the table are
  * not. For instance, with a table (V), y has the shape of ids. */
 static bool embedding_is_half(const vkt_node *n)
 {
@@ -250,7 +250,7 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The gradient of one node. Each of its kernels binds some of the tensors in `all`. */
+/* The gradient of one node. Each kernel binds some of the tensors in `all`. */
 typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
@@ -378,8 +378,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
-/* Returns true if rows are whole vec4s. Else they are copied number by number, and values in 16 bits are read only by
- * vec4s. */
+/* Returns true if rows are whole vec4s. Other rows are copied number by number, but kernels read values in 16 bits only
+ * by vec4s. */
 static bool dw_is_half(const vkt_node *n)
 {
     return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;

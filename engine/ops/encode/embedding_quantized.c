@@ -1,5 +1,5 @@
-/* ops/encode/embedding_quantized.c - rows of quantized weights, looked up by ids. There is no gradient: quantized
- * weights are not trained. */
+/* ops/encode/embedding_quantized.c - rows of quantized weights, looked up by ids. There is no gradient, because
+ * quantized weights are not trained. */
 #include "ops/product/quantized.h"
 
 enum { IDS = 0, WORDS };

@@ -2,11 +2,11 @@
  * entries of a table.
  *
  * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry. There
- * are two variants, and both give the same bits in each run.
+ * are two variants. With each of them, all runs give the same bits.
  * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are too few levels to keep all cores busy,
  * each lane owns a table for a level and a slice of the batch.
  * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
- * by integer atomics. For each float of the table, its sums need 8 bytes and one bit of scratch. */
+ * by integer atomics. For each float of the table, the sums need 8 bytes and one bit of scratch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -112,9 +112,9 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
-    uint64_t row; /* numbers of a feature: the batch, padded */
+    uint64_t row; /* floats of a feature: the batch, rounded up to a multiple of 4 */
     uint32_t begin, end;
-    bool atomic; /* the node uses the variant `atomic`: its scratch sums of these levels must fit into a binding, too */
+    bool atomic; /* the node uses the variant `atomic`: the scratch sums of these levels must fit into a binding, too */
     vkt_hash_grid_push pc;
     vkt_bind bind[HASH_GRID_BINDINGS];
 } part;
@@ -134,19 +134,19 @@ static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
     return p;
 }
 
-/* For a table of `floats` elements (see hash_grid_fixed.comp), flag_words returns the number of words of the flags, and
- * sum_bytes the number of bytes of sums, flags and maxima together. */
+/* Returns the number of words of the flags for a table of `floats` elements: see hash_grid_fixed.comp. */
 static uint64_t flag_words(uint64_t floats)
 {
     return vkt_round_up((floats + 31) / 32, 4);
 }
+/* Returns the number of bytes of sums, flags and maxima together. */
 static uint64_t sum_bytes(uint64_t floats)
 {
     return 4 * (2 * floats + flag_words(floats) + HASH_GRID_MAXIMA);
 }
 
-/* Returns the bytes that a binding may have. These are 256 bytes less than the limit, because a range begins at an
- * aligned offset. */
+/* Returns how many bytes of a tensor a binding can hold. A binding begins at an aligned offset, so it may also hold up
+ * to VKT_ALIGN_BYTES bytes in front of the wanted ones. */
 static uint64_t binding_bytes(const vkt_emit *e)
 {
     return e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES;
@@ -357,12 +357,12 @@ static vkt_result dw_infer(vkt_infer *f)
 }
 
 /* Returns the number of slices of the batch. Each slice has a table of its own, and all tables must fit into a binding
- * and into SLICES_BYTES. Within this limit, there are enough slices for the least number of groups that the device
+ * and into SLICES_BYTES. Within these limits, there are enough slices for the least number of groups that the device
  * wants (groups_scatter). The number of slices is then doubled as long as two conditions hold. The groups must not
  * exceed the largest number that the device wants (groups_scatter_most). All tables together must have at most a
  * sixteenth of the numbers that are added to them. If a lane's loop would still be too long, there are more slices,
- * without these limits. On a CPU, two slices where one is enough take one and a half times as long, because the tables
- * no longer stay in its cache. */
+ * without any of these limits. On a CPU, two slices instead of one take one and a half times as long, because the
+ * tables no longer stay in the cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;
@@ -405,15 +405,15 @@ static void emit_owned(vkt_emit *e, part *p)
     }
 }
 
-/* Returns the most products that one element adds up. It counts all corners of a level, because all may share an
- * entry. */
+/* Returns an upper bound of the number of products in one element of the table: all corners of all points in a level,
+ * because all of them may share an entry. */
 static uint64_t most_addends(const part *p)
 {
     return p->row << p->spec[HASH_GRID_SPEC_DIMS];
 }
 
 /* Returns whether `atomic` is possible: the sums of each level fit into a binding, there are not too many products, and
- * no loop of BEGIN, whose number of work groups is fixed, is too long. */
+ * no loop of the kernel BEGIN is too long. BEGIN has a fixed number of work groups. */
 static bool can_add_atomically(const vkt_emit *e, const part *p)
 {
     uint64_t most = 0, all = 0;

@@ -8,7 +8,8 @@
 enum { GRID = 0, ORIGIN, DW_ORIGIN = 0, DW_DY };
 enum { MAX_TEXELS = 1 << 24, MOST_FEATURE_GROUPS = 16 };
 
-/* Attributes of latent_grid_dw. `grid` is the shape of its result, which is not an input. */
+/* Attributes of latent_grid_dw. `grid` is the shape of the result. The op does not read the grid, so no input has this
+ * shape. */
 typedef struct latent_grid_dw_attr {
     vkt_latent_grid_attr a;
     uint32_t grid[3];
@@ -32,7 +33,7 @@ static uint32_t texels_of(const vkt_latent_grid_attr *a)
     return a->tile[0] * a->tile[1];
 }
 
-/* Emits the dispatches. Each computes as many features as bindings hold. */
+/* Emits the dispatches. Each dispatch computes as many features as one binding of the grid and one of y can hold. */
 static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_attr *a, const uint32_t grid[3],
                           bool is_gradient)
 {
@@ -41,9 +42,9 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint64_t plane = (uint64_t)grid[1] * grid[2], row = (uint64_t)many * 4 * n4;
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
-    /* For each of its features, an invocation of the gradient visits at most 2 * scale rows of texels, and scale / 2 +
-     * 2 vec4s of each row. With corners it visits at most 1.5 * scale rows, four times, and fewer vec4s of each row
-     * than without corners. */
+    /* `rows` and `quads` are upper bounds. For each feature, an invocation of the gradient visits at most 2 * scale
+     * rows of texels, and scale / 2 + 2 vec4s of each row. With corners, the invocation visits four ranges of texels.
+     * Each range has at most 1.5 * scale rows, and no more vec4s in a row than without corners. */
     const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
     const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {
@@ -141,7 +142,7 @@ static void grid_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Mean: counts three interpolations of three operations for each element of y. Corners: counts nothing. */
+/* With corners, counts nothing. Otherwise counts three interpolations of three operations for each element of y. */
 static double grid_flops(const vkt_node *n)
 {
     return ((const vkt_latent_grid_attr *)n->attr)->corners ? 0 : 9 * vkt_elements_out(n, 0);
@@ -189,7 +190,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     emit_features(n, e, &a->a, a->grid, true);
 }
 
-/* Mean: counts four products and four additions for each element of dy. Corners: counts one addition. */
+/* For each element of dy, counts four products and four additions without corners, and one addition with corners. */
 static double dw_flops(const vkt_node *n)
 {
     return (((const latent_grid_dw_attr *)n->attr)->a.corners ? 1 : 8) * vkt_elements_in(n, DW_DY);

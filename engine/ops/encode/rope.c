@@ -1,10 +1,10 @@
-/* ops/encode/rope.c - rotary position embedding: see vktrain/ops.h. The gradient is the rotation back, the same op with
- * `inverse`.
+/* ops/encode/rope.c - rotary position embedding: see vktrain/ops.h. The gradient is the inverse rotation, and the same
+ * op computes it.
  *
  * The frequencies are a constant input: turns per position, with 64 bits behind the binary point. The host computes
- * them once for a graph, so results do not depend on the device's pow. From an angle in turns, rope.comp computes sine
- * and cosine itself, because Vulkan allows an error of 2^-11 in a device's sine. A table of sines and cosines would
- * need a row for each position of the context. */
+ * the frequencies when the graph is built, so results do not depend on the device's pow. rope.comp computes sine and
+ * cosine of an angle itself, because Vulkan allows an error of 2^-11 in a device's sine. A table of sines and cosines
+ * would need a row for each position of the context. */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -113,9 +113,9 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Computes the work groups of a dispatch of n units; a unit is one pair of elements or four pairs. A lane computes the
- * sine and cosine of a unit once for all heads of its work group. So there are groups along the heads only if units are
- * too few to keep the device busy. */
+/* Computes the number of work groups of a dispatch of n units. A unit is one pair of elements or four pairs. A lane
+ * computes the sine and cosine of a unit once for all heads of its work group. Several groups along the heads would
+ * repeat this work, so there are several only if the units are too few to keep the device busy. */
 static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t heads, uint64_t groups[3])
 {
     const uint64_t wanted = vkt_groups_wanted(e->lim, lanes), full = vkt_groups(n, lanes, 1);
@@ -169,7 +169,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t s = 0; most && s < f.samples; s += most) {
         const uint64_t count = VKT_MIN(most, f.samples - s);
         vkt_bind bind[ROPE_Y + 1] = { [ROPE_TURNS] = VKT_WHOLE(n->in[TURNS]) };
-        bind[ROPE_FIRST] = VKT_WHOLE(first.id ? first : n->in[TURNS]); /* without `first` it is not read */
+        bind[ROPE_FIRST] = VKT_WHOLE(first.id ? first : n->in[TURNS]); /* not read without `first` */
         bind[ROPE_X] = vkt_bind_range(e, n->in[X], s * sample, count * sample, &pc.x);
         bind[ROPE_Y] = vkt_bind_range(e, n->out[0], s * sample, count * sample, &pc.y);
         pc.x /= width;
@@ -277,7 +277,7 @@ static bool find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns
     return true;
 }
 
-/* Returns the constant with these frequencies. All nodes of a graph share it. */
+/* Returns the constant with the frequencies of p. Nodes of a graph with the same frequencies share the constant. */
 static vkt_tensor turns_of(vkt_graph *g, const vkt_rope_params *p, uint32_t pairs)
 {
     const vkt_shape shape = vkt_shape2(2, pairs);

@@ -1,12 +1,14 @@
 /* ops/loss/cross_entropy.c - losses of integer labels with all options: cross_entropy of logits and nll of
- * log-probabilities. loss.c has the form without options, which needs no sum for the divisor.
+ * log-probabilities. loss.c has the loss without options, whose divisor is the number of real rows.
  *
- *   z (B,K), t (B), w (K) or null -> loss, norm, and from cross_entropy stat (B,3)
+ *   z (B,K), t (B), w (K) or null -> loss, norm, and for cross_entropy stat (B,3)
  *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing;  0 where t[b] is `ignore`
  *   loss = sum_b l[b] / norm,  norm = sum_b w[t[b]] over the rows that count, or 1 for a sum. A row counts if it is
  *          real, and its label is a class and not ignored
  *   `each`: loss[b] = l[b],  norm = 1
  *   dz[b,k] = dloss/norm (((1-s) w[t] + s/K sum_j w[j]) p[k] - (1-s) w[t] (k == t) - s/K w[k])
+ *
+ * For nll, log p[k] is z[b,k], s is 0, and dz has no term with p[k].
  *
  * stat[b] has m = max_k z[b,k], 1 / sum_k exp(z[b,k] - m), and the factor of p[k] in the brackets of dz. */
 #include "ops/loss/loss.h"
@@ -75,8 +77,8 @@ static vkt_result nll_infer(vkt_infer *f)
     return infer(f, true);
 }
 
-/* Emits the dispatch that adds the sums of several blocks. It writes the divisor, and the loss divided by it. If `sum`
- * is set, the divisor is 1; else it is the sum of the weights. */
+/* Emits the dispatch that adds the partial sums of all blocks. The dispatch writes the divisor, and the total divided
+ * by the divisor. If `sum` is set, the divisor is 1. Otherwise the divisor is the sum of the weights. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
     const uint32_t spec[] = { vkt_lanes_for_passes(e, VKT_K_LOSS_DIVIDE, blocks, 1) };
@@ -166,8 +168,8 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* Converts z and t with several labels per sample to (rows,K) and (rows). *group, which must be 1, becomes the number
- * of rows of a sample. If the shapes do not fit, sets the graph's error and returns false. */
+/* Converts z and t with several labels per sample to (rows,K) and (rows). *group must be 1 before the call. It becomes
+ * the number of rows of a sample. If the shapes do not fit, sets the graph's error and returns false. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
@@ -338,9 +340,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- op descriptors ---- */
 
-/* Generates a case. In some cases, rows with a certain label do not count. The label is one of the classes, or the
- * number after the last class. Such cases have many rows, so that some rows count. Logits are small or rows are many,
- * so that the loss is not near 0: see xent_sample in loss.c. */
+/* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K, which is
+ * no class. Cases with an ignored label have many rows, so that some rows count. Each case has small logits or many
+ * rows, so that the loss is not near 0: see xent_sample in loss.c. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);
@@ -387,7 +389,7 @@ static double nll_bytes(const vkt_node *n)
     return 8 * vkt_elements_in(n, IN_T);
 }
 
-/* Counts the labels and dz. Of z the op uses only the shape. */
+/* Counts the bytes of the labels and of dz. The op does not read z: it uses only the shape of z. */
 static double nll_dx_bytes(const vkt_node *n)
 {
     return 4 * (vkt_elements_in(n, DX_T) + vkt_elements_out(n, 0));

@@ -1,10 +1,11 @@
 /* ops/loss/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x:
  *
- *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count; linear_cross_entropy_dx also dx and dw
+ *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count
  *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
- *   norm = count, or 1 for a sum
+ *   norm = count, or 1 for a sum;  count = the number of rows that count
  *
- * A row counts if it is real, and its label is a class and not ignored. */
+ * A row counts if it is real, and its label is a class and not ignored. linear_cross_entropy_dx also reads dloss, and
+ * computes dx, dw or both. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/quantized.h"
 
@@ -82,8 +83,8 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_node *n)
            (!a->format && vkt_wants_grad(g, n->in[VKT_XENT_W]) ? VKT_XENT_GRAD_W : 0);
 }
 
-/* If the gradient of the loss is known before the backward traversal (dloss), the forward node also computes the
- * gradients of x and w. */
+/* If the gradient of the loss (dloss) is known before the backward traversal, the forward node also computes the
+ * gradients of x and w that are needed. */
 static void fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
@@ -93,8 +94,8 @@ static void fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
                     (vkt_tensor[]){ n->in[VKT_XENT_X], n->in[VKT_XENT_W], n->in[VKT_XENT_T], dloss }, 4, &a);
 }
 
-/* If `fuse` has changed n, the gradients are outputs of n. Else a new node computes the loss again, with the
- * gradients. */
+/* If n computes all needed gradients from the same dloss (see `fuse`), the gradients are outputs of n. Otherwise a new
+ * node computes them, and the loss again. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
@@ -138,7 +139,7 @@ static void amend(const void *attr, uint32_t *words, size_t n)
     if (q.format) vkt_quantized_amend(&q, words, n);
 }
 
-/* Returns about the largest weight that random words of a format have (vkt_quantized_amend). */
+/* Returns roughly the largest weight that random words of a format can hold after vkt_quantized_amend. */
 static float largest_weight(uint32_t format)
 {
     switch (format) {
@@ -150,8 +151,8 @@ static float largest_weight(uint32_t format)
     }
 }
 
-/* Generates a case. Logits are of the order of 1, so that loss and gradients are not near 0. In some cases, rows with a
- * certain label do not count. The label is one of the classes, or the number after the last class. */
+/* Generates a case. Logits are of the order of 1, so that loss and gradients are not near 0. In some cases, rows with
+ * the label `ignore` do not count. This label is a class, or V, which is no class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);
@@ -184,7 +185,7 @@ static void dx_sample(vkt_rng *r, vkt_case *c)
     a->grads = a->format ? VKT_XENT_GRAD_X : vkt_rng_range(r, VKT_XENT_GRAD_X, VKT_XENT_GRAD_X | VKT_XENT_GRAD_W);
 }
 
-/* Counts for each logit `columns` multiply-adds (its dot product) and four more operations. */
+/* Counts a dot product of `columns` multiply-adds, and four more operations, for each logit. */
 static double flops(const vkt_node *n)
 {
     const vkt_linear_xent_attr *a = n->attr;

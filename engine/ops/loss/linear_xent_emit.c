@@ -1,15 +1,16 @@
 /* ops/loss/linear_xent_emit.c - the dispatches of linear_cross_entropy, by slices of rows.
  *
- * label_rows lists the rows whose labels count. A slice of these rows at a time goes through all kernels: its rows of x
- * are gathered, a product writes its logits to scratch, and linear_xent computes the losses. For a gradient,
- * linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice, and add
- * dz^T x to dw. So logits are computed once, and nothing of the size R V is stored (the idea of Liger Kernel: Hsu et
- * al. 2024, section 3.2). The number of rows that count is known on the device only. So there are slices for all R
- * rows, and the dispatches of a slice that has no row do not run (vkt_when_begin).
+ * The kernel label_rows lists the rows whose labels count. These rows are processed slice by slice. For each slice, a
+ * kernel gathers its rows of x, products write its logits to scratch, and linear_xent computes its losses. For a
+ * gradient, linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice,
+ * and add dz^T x to dw. So logits are computed once, and nothing of the size R V is stored (the idea of Liger Kernel:
+ * Hsu et al. 2024, section 3.2). The number of rows that count is known on the device only. So there are slices for all
+ * R rows, and the dispatches of a slice need not run if the slice has no rows (vkt_when_begin in ops.h).
  *
- * Weights are used in ranges of the vocabulary. Quantized weights are unpacked by the products (BLOCKS), or a range is
- * unpacked to scratch in front of its product (UNPACKED). Ranges are visited up and down in turn, so the range that was
- * unpacked last is not unpacked again. */
+ * A product uses one range of the rows of w. If w is quantized, there are two variants. BLOCKS: the product unpacks the
+ * weights. UNPACKED: another dispatch unpacks the range to scratch before the product. The ranges are visited in
+ * ascending and in descending order alternately. So the range that was unpacked last is used first, and is not unpacked
+ * again. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
@@ -30,19 +31,21 @@ typedef struct job {
     vkt_linear_xent_attr a;
     uint32_t R, D, V;
     uint32_t pitch;               /* numbers from one row of logits to the next: V, rounded up to whole vec4s */
-    uint32_t slice;               /* most rows of a slice */
-    uint32_t range, n_range;      /* most rows of w in a range; number of ranges */
-    uint32_t at;                  /* number of the range that was used last */
-    uint32_t unpacked;            /* number of the range whose weights are in `range_w`; n_range: none */
-    vkt_quantized_attr quantized; /* the weights, if they are quantized */
-    vkt_gemm_blocks blocks;       /* the same weights as an operand */
-    vkt_tensor step, dx, dw;      /* dx, dw: {0}: not computed */
-    vkt_tensor rows, found, part; /* scratch: rows that count, abi/label_found.abi.h, losses of the rows that count */
-    vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of a slice, and unpacked weights of a range */
+    uint32_t slice;               /* number of rows of the largest slice */
+    uint32_t range, n_range;      /* number of rows of the largest range of w; number of ranges */
+    uint32_t at;                  /* index of the range that was used last */
+    uint32_t unpacked;            /* index of the range whose weights are in `range_w`; n_range: none */
+    vkt_quantized_attr quantized; /* format and shape of w */
+    vkt_gemm_blocks blocks;       /* the quantized weights as an operand of a product */
+    vkt_tensor step, dx, dw;      /* dx, dw: {0} if the node does not compute it */
+    /* Scratch. rows: the rows that count; found: see abi/label_found.abi.h; part: the losses of the rows that count. */
+    vkt_tensor rows, found, part;
+    vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of one slice; range_w: unpacked weights of one range */
 } job;
 
-/* Computes the sizes of slices and ranges. All slices have the same number of rows, but for the last. So have ranges.
- * Sets the emission's error and returns false if this device cannot bind even a row. */
+/* Computes the sizes of slices and ranges. All slices but the last one have the same number of rows. All ranges but the
+ * last one have the same number of rows of w. If one row of logits, x or w is too large, sets the emission's error and
+ * returns false. */
 static bool sizes_of(job *j)
 {
     const vkt_limits *lim = j->e->lim;
@@ -72,7 +75,7 @@ static uint32_t rows_of_range(const job *j, uint32_t r)
     return VKT_MIN(j->range, j->V - r * j->range);
 }
 
-/* Returns true if the weights of a product, which are quantized, are to be unpacked in front of it. */
+/* Chooses between UNPACKED and BLOCKS for a product with quantized weights. Returns whether the choice is UNPACKED. */
 static bool is_unpacked(job *j, const vkt_gemm *product)
 {
     vkt_variant_cost costs[2] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(j->e, product, false) } };
@@ -101,8 +104,7 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     vkt_gemm_emit(j->e, &product);
 }
 
-/* Calls `use` for all ranges of the weights: from the first to the last one if the first was used last, else from the
- * last to the first. */
+/* Calls `use` for all ranges of the weights: in ascending order if range 0 was used last, else in descending order. */
 static void each_range(job *j, uint32_t rows, void (*use)(job *j, uint32_t rows, uint32_t r, bool first))
 {
     const bool up = j->at == 0;
@@ -180,15 +182,15 @@ static void find_rows(job *j)
                                           .groups = { 1, 1, 1 } });
 }
 
-/* Returns how many rows of t (rows,D) one binding can hold, whichever row is the first: a row need not start at an
- * aligned offset. At least 1. */
+/* Returns how many rows of t (rows,D) one binding can hold, even if the first of them does not start at an aligned
+ * offset. Returns at least 1. */
 static uint32_t bound_rows(const job *j, vkt_tensor t, uint32_t rows)
 {
     const uint64_t row = (uint64_t)j->D * vkt_element_bytes(vkt_lowered_value(j->e, t));
     return (uint32_t)VKT_MAX(vkt_steps_in(j->e->lim->max_storage_range_bytes, row, rows), 1);
 }
 
-/* Writes zeros to t, which has `rows` rows: to all of them, or to those whose labels do not count. */
+/* Writes zeros to all `rows` rows of t, or if `all` is false only to the rows whose labels do not count. */
 static void clear(job *j, vkt_tensor t, uint32_t rows, bool all)
 {
     const uint32_t lanes = vkt_lanes(j->e->lim, j->e->lim->traits->lanes_gather), step = bound_rows(j, t, rows);
@@ -216,8 +218,8 @@ static void clear(job *j, vkt_tensor t, uint32_t rows, bool all)
     }
 }
 
-/* Copies the rows of a slice, which starts with row `first` of those that count: from `all` (R,D) to `slice`, or back.
- */
+/* Copies the rows of a slice from `all` (R,D) to `slice`, or with `back` from `slice` to `all`. `first`: index of the
+ * slice's first row among the rows that count. */
 static void move(job *j, uint32_t first, uint32_t rows, vkt_tensor all, vkt_tensor slice, bool back)
 {
     const uint32_t lanes = vkt_lanes(j->e->lim, j->e->lim->traits->lanes_gather), step = bound_rows(j, all, j->R);

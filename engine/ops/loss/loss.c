@@ -24,12 +24,12 @@ static vkt_result xent_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The most vec4s of logits that a lane holds in registers. They need 32 registers. If a lane needs 128 registers or
- * less in all, a GPU's core runs many subgroups at once. */
+/* The largest number of vec4s of logits that a lane keeps in registers. 8 vec4s need 32 registers. A lane should need
+ * at most 128 registers in all, so that a GPU's core can run many subgroups at once. */
 #define MOST_HELD 8u
 
-/* Returns whether the lanes of a work group share the classes of four samples. If there are fewer classes than lanes,
- * some lanes are idle. This is accepted only if the work groups are no more than the device needs. */
+/* Returns whether the lanes of a work group share the classes of four samples. With fewer classes than lanes, some
+ * lanes are idle. Idle lanes are accepted only if the number of work groups is at most vkt_groups_wanted. */
 static bool is_spread(const vkt_emit *e, const vkt_value *z)
 {
     const uint32_t K = z->shape.dim[1], lanes = vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT_SPREAD, K);
@@ -38,7 +38,8 @@ static bool is_spread(const vkt_emit *e, const vkt_value *z)
            z->bytes <= e->lim->max_storage_range_bytes && vkt_div_up(K, lanes) <= MOST_HELD;
 }
 
-/* Emits the loss. The lanes of a work group share classes. If the gradient is fused, the dispatch computes it, too. */
+/* Emits the loss by a kernel in which the lanes of a work group share the classes. If the gradient is a companion (see
+ * vkt_fuse_companion), this kernel also computes the gradient. */
 static void emit_spread(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *z = vkt_node_in(n, 0);

@@ -4,25 +4,27 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes than this are converted to ROWS, on any device. In ROWS, all lanes of a work group share such
- * a sample. */
+/* Scores of more classes than this are converted to ROWS, on any device. In ROWS, all lanes of a work group share the
+ * classes of a sample. In BATCH_LAST, one lane would loop over all classes of a sample. */
 #define VKT_MANY_CLASSES 100000u
 
-/* The distribution of the samples of z. A vector is the part that one work group computes at once. In BATCH_LAST a
- * vector has four samples per lane (`columns`). In ROWS it has one row per lane if the classes are few (`by_lane`),
- * else it is one row. If only the label's class is read, it has one row per lane in either layout (`by_lane`). One work
- * group sums a block of vectors. If a z in ROWS is larger than a binding, it is split into ranges of rows; each has
- * blocks of its own. All this depends on the shape and the device alone. So sums have a fixed order. */
+/* The distribution of the samples of z over work groups. A vector is the part of z that a work group computes at once.
+ * One work group sums a block of vectors. There are three kinds of vectors:
+ *   columns: four samples per lane. For a z in BATCH_LAST
+ *   by_lane: one row per lane. For a z in ROWS with few classes; in both layouts if only the label's class is read
+ *   neither: one row for all lanes. For a z in ROWS with more classes
+ * A z in ROWS that is larger than a binding is split into ranges of rows. Each range has its own blocks. The
+ * distribution depends only on the shape, the layout and the device, so sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
-    bool batch_last, columns, by_lane; /* batch_last: the layout of z */
-    uint32_t lanes, per_block, blocks; /* lanes of a work group; vectors of a block; blocks of all ranges together */
+    bool batch_last, columns, by_lane; /* batch_last: z is BATCH_LAST */
+    uint32_t lanes, per_block, blocks; /* lanes: of a work group; per_block: vectors per block; blocks: of all ranges */
     uint32_t range;                    /* rows of one range */
 } vkt_sample_blocks;
 typedef struct vkt_sample_range {
-    uint32_t first, end;            /* rows */
-    uint32_t vectors, part, blocks; /* vectors of the range; its blocks are part .. part + blocks - 1 */
-    uint64_t offset_bytes, bytes;   /* the range of z */
+    uint32_t first, end;            /* rows first .. end - 1 of z */
+    uint32_t vectors, part, blocks; /* number of vectors; the blocks of the range are part .. part + blocks - 1 */
+    uint64_t offset_bytes, bytes;   /* the part of z to bind */
 } vkt_sample_range;
 
 /* Computes the blocks of z (B,K). `label_alone`: only the label's class of each row is read. Sets the emission's error

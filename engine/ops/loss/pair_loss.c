@@ -1,5 +1,5 @@
 /* ops/loss/pair_loss.c - losses that compare y with a target, element by element, over the real rows of a batch (the
- * step's `rows`). d = y - target, s = sigmoid(y), w = weight of positives or 1:
+ * step's `rows`). t = target, d = y - t, s = sigmoid(y), w = weight of positives or 1:
  *
  *              term                                             its derivative with respect to y
  *   mse        d^2                                              2 d
@@ -11,8 +11,9 @@
  *   kl_div     t (log t - y), or exp(t) (t - y)                 -t, or -exp(t)
  *   relative_l2  d^2 / (y^2 + beta)                           2 d / (y^2 + beta)
  *
- * By definition the divisor of relative_l2 is a constant for the derivative. The first four terms are even functions of
- * d. So the gradient with respect to the target is computed as that with respect to y, with y and target exchanged. */
+ * The second form of kl_div is for `log_target`, where t is a log-probability. The derivative of relative_l2 treats the
+ * divisor as a constant, by definition of this loss. The first four terms are even functions of d. So pair_loss_dx also
+ * computes the gradient with respect to the target, from exchanged inputs y and target. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -40,7 +41,7 @@ static uint32_t kind_of(const vkt_op *op, const vkt_pair_loss_attr *a)
     return kind == LOSS_KL && a->log_target ? LOSS_KL_LOG : kind;
 }
 
-/* Returns the weight, which is the last input of an op that may have one; {0}: none. */
+/* Returns the weight: the optional input of the op. {0}: there is no weight. */
 static vkt_tensor weight_of(const vkt_node *n)
 {
     return n->op->min_in < n->op->max_in ? n->in[n->op->max_in - 1] : (vkt_tensor){ 0 };
@@ -102,9 +103,9 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
-/* Emits a number for each element. If `terms`, the number is the element's term. Then dloss is not read, and may be any
- * tensor. Else the number is the gradient: the term's derivative times dloss, divided by the divisor of the mean if
- * there is one. */
+/* Emits dispatches that write one number for each element. If `terms` is true, this number is the element's term, and
+ * dloss may be any tensor, because the kernel does not read it. If `terms` is false, the number is the gradient: the
+ * term's derivative times dloss, divided by the divisor of the loss. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);
@@ -145,8 +146,8 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t total = y->bytes / 4, range = vkt_bind_range_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, VKT_K_LOSS, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t iterations = vkt_groups(total, spec[0], 4);
-    /* A short sum has one block, because a second dispatch takes long on a CPU. Other sums have short blocks, which
-     * keep rounding small. */
+    /* Several blocks need a second dispatch, which takes long on a CPU. So a short sum has one block. Longer sums have
+     * short blocks, which keep rounding errors small. */
     const bool one = iterations <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
     pc.per_block = spec[0] * (one ? (uint32_t)iterations : e->lim->traits->iterations_loss_block);

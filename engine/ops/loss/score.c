@@ -31,13 +31,14 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
-    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* a lane loops over the classes twice, four of them
-                                                                     * per iteration */
+    /* A lane loops over the classes twice, with four classes per iteration. The limit for these iterations is five
+     * sixths of vkt_largest_loop, as in vkt_rough_loop. */
+    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5;
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .range = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
-    /* With three passes: two loops over K, and one over the partial sums (SPAN terms each, softmax_xent.comp). */
+    /* The three passes are two loops over the classes, and one over partial sums of SPAN terms (softmax_xent.comp). */
     s.lanes = s.columns || s.by_lane ? vkt_subgroup(e->lim, VKT_K_SOFTMAX_XENT)
               : K > most_classes     ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_XENT, K, 3)
                                      : vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT, K);
@@ -51,7 +52,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
                                 e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* The iterations for one vector; 4 more for the shuffles if several lanes share a row. */
+    /* The iterations for one vector. If several lanes share a row, their shuffles count as 4 iterations. */
     const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
     /* Several blocks need a second dispatch, so short sums have one block. */

@@ -1,5 +1,5 @@
-/* ops/move/append.c - writes the rows of a tensor into an array, for instance a cache of keys or values. The number of
- * the first row to write is on the device. */
+/* ops/move/append.c - writes the rows of a tensor into an array, for instance a cache of keys or values. A tensor on
+ * the device holds the index of the first row to write. */
 #include "ops/ops.h"
 
 #include "abi/abi.h"
@@ -66,7 +66,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(1), rows + vkt_rng_range(r, 0, 2));
 }
 
-/* Counts x, which is read, and as many numbers of the cache, which are written. */
+/* Counts the bytes of x twice: x is read, and as many bytes of the cache are written. */
 static double bytes(const vkt_node *n)
 {
     return 2.0 * (double)vkt_node_in(n, X)->bytes;

@@ -181,8 +181,8 @@ static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, c
 
 /* ---- as many dispatches as needed ---- */
 
-/* Returns the dimension to split if a box does not fit: the dimension along which the box is longest in y's memory or,
- * if not `in_y`, in x's. */
+/* Returns the dimension to split if a box does not fit into a binding: the dimension along which the box has the
+ * largest extent in memory. The memory is that of y if `in_y` is set, else that of x. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;
@@ -209,8 +209,8 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t split = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[split].size;
-    /* The first half is a multiple of 64 elements, so that the ranges of both halves share no bytes. In a short
-     * dimension it is a multiple of 4, so that vec4s stay whole. */
+    /* The first half has a multiple of 64 elements, so that the bindings of the two halves share no bytes. In a
+     * dimension of at most 128 elements, the first half has a multiple of 4 elements, so that no vec4 is split. */
     const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1;
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;

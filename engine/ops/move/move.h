@@ -4,32 +4,32 @@
 
 #include "ops/ops.h"
 
-/* A box of elements: its dimensions, its strides in x and in y, and where it starts in each. The last dimension is the
- * fastest one in y. */
+/* A box of elements that is copied from x to y. The last dimension is the fastest one in y. */
 typedef struct vkt_move_dim {
     uint32_t size;
-    int64_t x, y; /* strides, in elements; x's may be negative */
+    int64_t x, y; /* strides in x and in y, in elements; the stride in x may be negative */
 } vkt_move_dim;
 typedef struct vkt_move {
     uint32_t n;
     vkt_move_dim dim[VKT_MAX_RANK];
-    uint64_t x, y; /* indices of the first element */
+    uint64_t x, y; /* indices of the box's first element in x and in y */
 } vkt_move;
 
 /* Computes the strides of v by logical dimension, in elements. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
-/* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is a batch, they
- * include its padding. */
+/* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is the batch,
+ * the padding of the batch is copied, too. */
 static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {
     return i + 1 == p->rank ? p->pitch : p->dim[i];
 }
-/* Sets step[0 .. n - 1] to the coordinates of element number `lanes` in a box of n dimensions, the slowest first.
- * size[0] is not used: the slowest dimension has no end (lib/positions.glsl). */
+/* Sets step[0 .. n - 1] to the coordinates of element number `lanes` in a box of n dimensions. A kernel adds these
+ * coordinates to go from an element of a lane to the lane's next element (lib/positions.glsl). The slowest dimension is
+ * first. It has no end, so size[0] is not used. */
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
-/* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. If neither x nor y has a gap
- * between a dimension and the one before, the two are merged. */
+/* Appends a dimension to m. Slower dimensions must be appended before faster ones. A dimension of size 1 is left out.
+ * If d and the dimension before it have no gap between them, neither in x nor in y, the two become one dimension. */
 void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
 /* Copies the box m from x to y, in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
@@ -38,10 +38,10 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
 /* Returns VKT_E_DTYPE unless x is f32 or u32. */
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
-/* Generates an input of rank 1 to 6 with at most some thousand elements. A quarter of the inputs are integers. In at
- * least a third of all inputs, the last dimension is a multiple of 4. */
+/* Generates an input of rank 1 to 6 with at most 16,384 elements. A quarter of the inputs are integers. In at least a
+ * third of all inputs, the last dimension is a multiple of 4. */
 vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
-/* Returns the slice that has all of x. */
+/* Returns the slice that selects all of x. */
 vkt_slice_attr vkt_slice_all(vkt_shape x);
 
 /* ---- for builders ---- */

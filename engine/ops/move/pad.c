@@ -38,8 +38,9 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A dimension of y. It has `whole` elements. n of them are elements of x: element i of x is at before + i * gap. A part
- * of y has `size` elements of the dimension, from `at` on. A frame has all dimensions, from slow to fast. */
+/* One dimension of a part of y. y has `whole` elements along the dimension, and n of them are elements of x. Element i
+ * of x has the index before + i * gap in y. The part has the `size` elements from index `at` on. A frame has all
+ * dimensions of the part, from slow to fast. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -48,8 +49,8 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension. A dimension without padding is merged with the dimension before it, unless that one has gaps, or
- * the merged dimension would have more than 2^31 - 1 elements. */
+/* Appends a dimension. A dimension without padding is merged with the dimension before it, unless the dimension before
+ * it has gaps, or the merged dimension would have more than 2^31 - 1 elements. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -136,7 +137,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
     for (uint32_t i = 0; i < f->rank; i++) {
         const uint32_t k = first + i, unit = i + 1 == f->rank ? width : 1;
         d[k] = f->d[i].size / unit;
-        b[k] = f->d[i].before / unit - f->d[i].at / unit; /* may be below 0 */
+        b[k] = f->d[i].before / unit - f->d[i].at / unit; /* a negative number wraps around */
         m[k] = f->d[i].n / unit;
         g[k] = f->d[i].gap;
         gaps |= g[k] != 1;
@@ -186,8 +187,9 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
                                        .groups = { vkt_groups(positions, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* Emits a part of y or, if it does not fit into bindings, its halves along the slowest dimension that has several
- * elements. So the elements of a part are consecutive in y. Those that come from x are consecutive in x. */
+/* Emits a part of y. If the part does not fit into the bindings, emits its two halves instead. The split is along the
+ * slowest dimension that has several elements. So the elements of a part are consecutive in y, and the elements that
+ * come from x are consecutive in x. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
@@ -337,7 +339,7 @@ static void slice_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_move(e, n->in[0], n->out[0], &m);
 }
 
-/* Applies a slice. If it changes dimension 0 (`batch`), a BATCH_LAST x is converted to ROWS and back. */
+/* Applies a slice. If the slice changes dimension 0 (`batch`), a BATCH_LAST x is converted to ROWS and back. */
 static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
 {
     const bool through_rows = batch && vkt_is_batch_last(g, x);
@@ -406,8 +408,8 @@ vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint3
     return g->status;
 }
 
-/* Adds the gradient: dy, flipped back where the slice is flipped, with zeros at the elements of x that are not in the
- * slice. */
+/* Adds the gradient. dy is flipped back along the flipped dimensions. The elements of x that are not in the slice get
+ * the gradient 0. */
 static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_slice_attr *a = n->attr;

@@ -1,7 +1,8 @@
 /* ops/move/rearrange.c - permute and concat, which copy elements unchanged to other positions.
  *
- * Both ops leave the batch of a BATCH_LAST tensor unchanged. So its padding is copied too, and every copy has whole
- * vec4s. If dimension 0 itself is rearranged, the builders convert to ROWS and back. */
+ * Both ops leave the batch of a BATCH_LAST tensor unchanged. So the padding of the batch is copied, too, and every copy
+ * of such a tensor has whole vec4s. If dimension 0 itself is rearranged, the builders convert the inputs to ROWS.
+ * vkt_concat converts the result back. */
 #include "ops/move/move.h"
 
 /* ---- permute ---- */

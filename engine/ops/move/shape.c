@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/relayout.abi.h"
 
-/* ---- reshape: an alias, after a copy to ROWS if the batch is regrouped ---- */
+/* ---- reshape: an alias of x, or of a copy in ROWS if dimension 0 of a BATCH_LAST x changes ---- */
 
 static vkt_result reshape_infer(vkt_infer *f)
 {
@@ -132,11 +132,11 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
  * with `features` features from `feature` on, and `columns` columns from `column` on. A column has 4 samples. */
 typedef struct relayout {
     vkt_tensor x, y;
-    bool to; /* y is BATCH_LAST, else x is */
+    bool to; /* true: y is BATCH_LAST; false: x is BATCH_LAST */
     uint32_t batch, pitch4;
     uint64_t features;
     uint16_t kernel;
-    uint32_t lanes, unit; /* features begin at multiples of `unit`, which is 4 if rows are read by vec4s */
+    uint32_t lanes, unit; /* unit: the first feature of a tile is a multiple of it; 4 if rows are whole vec4s, else 1 */
 } relayout;
 typedef struct tile {
     uint64_t column, columns, feature, features;
@@ -165,7 +165,7 @@ static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool colu
     if (e->status == VKT_OK) emit_tile(e, r, &half);
 }
 
-/* Emits one tile or, if it does not fit into bindings, its halves. */
+/* Emits a tile. If the tile does not fit into the bindings, emits its two halves instead. */
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
 {
     const uint64_t pitch = 4ull * r->pitch4, samples = VKT_MIN(r->batch - 4 * t->column, 4 * t->columns);

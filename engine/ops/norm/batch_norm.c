@@ -1,18 +1,21 @@
 /* ops/norm/batch_norm.c - normalisation of channels over the batch: batch_norm, its gradient, and running statistics.
  *
  *   x (N,C,...), BATCH_LAST: a channel is contiguous in memory; only its elements of real rows count
- *   y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance over the real rows and all positions; 0 in
- *   the other rows
+ *   y = gamma xhat + beta in the real rows, else 0;  xhat = (x - mean) / sqrt(var + eps)
+ *   mean, var: mean and biased variance of the n elements of a channel in the real rows
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
- * The forward pass and the backward pass each have three parts. The first one computes statistics (backward: sums) of
- * blocks of channels. The second one combines the results of blocks to those of channels. The third one is elementwise.
- * If a channel is one block, one dispatch does all three. If it has few blocks, there is no dispatch for the second
- * part: each work group of the third part also does the second one (trait blocks_joined). In both cases the same
- * dispatch also updates running statistics, if there are any. If mean and variance are given (evaluation, or frozen
- * statistics), the forward pass has the third part only. Then all rows of the batch count as real, and dx = gamma /
- * sqrt(var + eps) dy. */
+ * The forward pass and the backward pass each have three parts:
+ *   1. compute the statistics (backward: the sums) of each block of a channel
+ *   2. combine the results of the blocks of each channel
+ *   3. compute y (backward: dx), element by element
+ * If a channel is one block, one dispatch does all three parts. If a channel has few blocks (trait blocks_joined), each
+ * work group of part 3 also does part 2. In both cases, the forward dispatch of part 3 also updates the running
+ * statistics, if there are any.
+ *
+ * If mean and variance are given (evaluation, or frozen statistics), the forward pass has part 3 only. All rows of the
+ * batch then count as real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -54,8 +57,8 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The tensors of one dispatch, by binding. Bit i of `ranged`: the tensor of binding i is as large as x, and is bound in
- * ranges of channels. */
+/* The kernel and the arguments of one part. Bit i of `ranged`: the tensor of binding i is as large as x, and is bound
+ * in ranges of channels. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
@@ -84,7 +87,7 @@ static plan plan_of(const vkt_emit *e, const vkt_node *n, uint16_t kernel, float
     return p;
 }
 
-/* Emits as many channels at a time as every binding holds. */
+/* Emits dispatches for all channels. Each dispatch has as many channels as every binding can hold. */
 static void emit_channels(vkt_emit *e, plan *p)
 {
     const uint64_t step_bytes = (uint64_t)p->push.channel4 * 16, channels = p->push.all_channels;
@@ -121,8 +124,8 @@ static void emit_channels(vkt_emit *e, plan *p)
     }
 }
 
-/* Emits the dispatch that combines the results of blocks to those of channels. The results of blocks are in scratch, at
- * a binding of `p`. Those of channels are written to the tensors in `finish`. */
+/* Emits the dispatch that combines the results of the blocks of each channel. The kernel reads the results of blocks
+ * from the scratch value that `p` binds, and writes the results of channels to the tensors in `finish`. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
@@ -144,8 +147,8 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
 
 /* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
 
-/* Lets the kernel compute the following node running_stats, if there is one. Otherwise the bindings of running
- * statistics have the memory of the batch's mean, and the kernel does not use them. */
+/* Lets the kernel do the work of the companion node running_stats, if there is one. Otherwise the bindings of running
+ * statistics get the batch's mean, and the kernel does not use them. */
 static void bind_running(vkt_emit *e, plan *p)
 {
     const vkt_node *r = vkt_fuse_companion(e);
@@ -159,7 +162,8 @@ static void bind_running(vkt_emit *e, plan *p)
     p->push.momentum = a->momentum;
 }
 
-/* Emits the elementwise part. `part`: the results of blocks, if the work groups combine them; else not bound. */
+/* Emits the elementwise part. If `part` is bound, the work groups also find the statistics: they combine the results of
+ * blocks in `part`, or compute the statistics of a channel that is one block. */
 static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor statistics[2], const vkt_tensor affine[2],
                            vkt_tensor step, vkt_bind part)
 {
@@ -205,7 +209,7 @@ static vkt_result batch_norm_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns whether n updates running statistics with those of the batch. */
+/* Returns whether n updates running statistics by the batch's statistics that `head` computes. */
 static bool is_running(const vkt_node *head, const vkt_node *n)
 {
     return n->op == &vkt_op_running_stats && n->in[2].id == head->out[1].id && n->in[3].id == head->out[2].id;
@@ -362,7 +366,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     plan p = plan_of(e, n, VKT_K_BATCH_NORM_SUMS, a->eps);
     const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    const vkt_node *relu_dx = vkt_fuse_slope(e); /* dy is relu's gradient, computed from relu's output */
+    const vkt_node *relu_dx = vkt_fuse_slope(e); /* the fused gradient of a relu, or NULL */
     p.bind[BATCH_NORM_DY] = VKT_WHOLE(relu_dx ? relu_dx->in[1] : n->in[1]);
     p.bind[BATCH_NORM_MASK] = relu_dx ? VKT_WHOLE(relu_dx->in[0]) : p.bind[BATCH_NORM_DY];
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
@@ -503,8 +507,8 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Returns true if t may hold running statistics: t is null, or is not a parameter that an update would train. Else sets
- * the graph's error and returns false. */
+/* Returns true if t may hold running statistics: t is null, a state (vkt_state), or not a parameter. Else sets the
+ * graph's error and returns false. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

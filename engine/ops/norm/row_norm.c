@@ -4,8 +4,8 @@
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0, and var is the mean of the squares
  *   layer norm and RMS norm: one group, and inner is 1; group norm: the channels C are split into groups
  *
- * If x fits into a binding, forward needs one dispatch. Backward needs one for dx, and two for dgamma and dbeta, which
- * sum over samples. */
+ * If x fits into a binding, the forward pass needs one dispatch. The backward pass then needs one dispatch for dx, and
+ * two for dgamma and dbeta: the first one computes sums over slices of the samples, and the second one adds them. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
-/* Returns true if the kernels of whole vec4s are used, because values in 16 bits are read and written only by vec4s. */
+/* Returns whether the kernels for whole vec4s are used. Only these kernels can read and write values in 16 bits. */
 static bool is_half(const vkt_node *n)
 {
     return is_wide(n->attr);
@@ -101,7 +101,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     }
 }
 
-/* ---- row_norm: x, gamma, beta -> y, scale, mean (not for RMS) ---- */
+/* ---- row_norm: x, gamma, beta -> y, scale = 1 / sqrt(var + eps), mean (RMS: no mean) ---- */
 
 static vkt_result check(const vkt_infer *f)
 {
@@ -271,10 +271,10 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. 64 samples are enough work
- * for a work group, and such sums are so short that rounding stays small. A slice has fewer samples if each sample
- * needs many iterations. It has more samples if the batch is large, because one lane adds the results of all slices,
- * which must not be too many. */
+/* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. Usually a slice has 64
+ * samples: enough work for a work group, and so few terms that rounding errors stay small. A slice has fewer samples if
+ * each sample needs many iterations. A slice has more samples if the batch is large, so that one lane can add the
+ * results of all slices. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

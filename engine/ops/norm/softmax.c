@@ -1,6 +1,6 @@
-/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its values
- * are never stored in 16 bits, because the gradient is a difference of numbers computed from y, and 16 bits would lose
- * the digits of this difference (torch.autocast keeps softmax in f32 too). */
+/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. The
+ * inputs and outputs are never stored in 16 bits. The gradient is a difference of numbers computed from y, and 16 bits
+ * would lose the digits of this difference. (torch.autocast keeps softmax in f32, too.) */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -37,8 +37,10 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The lanes that compute a line. LANE: one lane; neighbouring lanes compute neighbouring lines. LINE: one lane, which
- * reads four neighbouring classes at a time. ALONG: all lanes of a work group. */
+/* Which lanes compute a line.
+ *   LANE: one lane; neighbouring lanes compute neighbouring lines. If `width` is 4, a lane computes four lines at once
+ *   LINE: one lane, which reads four neighbouring classes at a time
+ *   ALONG: all lanes of a work group */
 typedef enum lane_order { LANE, LINE, ALONG } lane_order;
 
 /* How the kernel loops over the lines of a tensor. */
@@ -58,14 +60,14 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
-    /* One pass is counted, though the kernel has three loops. They have four loads per iteration, so together they have
-     * fewer iterations than one loop with one load per iteration. */
+    /* One pass is counted, though the kernel has three loops. The three loops have four loads per iteration, so
+     * together they have fewer iterations than one loop with one load per iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_ALONG, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
-/* Returns the number of work groups. Each has about as many iterations as the device wants (`iterations_group`). */
+/* Returns the number of work groups. The trait iterations_group says about how many iterations a work group has. */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
@@ -74,8 +76,8 @@ static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
                       (uint32_t)VKT_MAX(e->lim->traits->iterations_group / iterations, 1u));
 }
 
-/* Returns the most classes of a line that one lane can compute. The lane loops over the classes three times, four of
- * them per iteration. */
+/* Returns the largest number of classes of a line that one lane can compute. The lane loops over the classes three
+ * times, with four classes per iteration. A sixteenth of the iterations stays in reserve. */
 static uint64_t most_classes(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 4 * 5;
@@ -203,8 +205,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Generates a case. If logits are far apart, most gradients are differences of almost equal numbers, and little more
- * than rounding. So logits are far apart only in cases with many lines. */
+/* Generates a case. If logits are far apart, most gradients are differences of almost equal numbers, and their
+ * rounding errors are large. So logits are far apart only in cases with many lines. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The largest width of a head that the kernels can compute, because the sums of a row must stay in registers. */
+/* The largest width of a head that the kernels can compute: the sums of a row must stay in registers. */
 #define MAX_WIDTH 128u
 
 static bool has_kernels(uint32_t width)
@@ -13,12 +13,13 @@ static bool has_kernels(uint32_t width)
     return width % 4 == 0 && width != 0 && width <= MAX_WIDTH;
 }
 
-/* ---- attention: q, k, v, or all in one -> y, lse ---- */
+/* ---- attention: q, k, v, or all in one -> y, lse (log sum exp of each row of scores) ---- */
 
-/* The shapes of q, k and v. There are either three tensors, q (..,H,T,D), k and v (..,K,S,D), or one tensor
- * (B,T,(H + 2 K) D), which has H heads of q, K heads of k, and K heads of v side by side (`packed`). H is a multiple of
- * K. If there is one tensor, a sample has all heads. If there are three, a sample is one head of k and v, with the
- * group of heads of q that read it. */
+/* The shapes of q, k and v. H is a multiple of K.
+ *   three tensors: q (..,H,T,D), k and v (..,K,S,D). A sample is one head of k and v, with the group of H / K heads of
+ *     q that read this head
+ *   one tensor (`packed`): (B,T,(H + 2 K) D), with H heads of q, K heads of k and K heads of v side by side. A sample
+ *     has all heads */
 typedef struct form {
     bool packed;
     uint64_t samples;
@@ -200,12 +201,12 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
     return at;
 }
 
-/* Binds q, k and v, or their gradients, which are three tensors or one tensor with all three. Sets *at[0], *at[1] and
- * *at[2] to the indices of their first vec4s in the bindings. */
+/* Binds q, k and v, or their gradients. They are the three tensors t, or parts of t[0] if the form is packed. Sets
+ * *at[0], *at[1] and *at[2] to the indices of their first vec4s in the bindings. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const form *f = &p->f;
-    const uint32_t before[] = { 0, f->heads, f->heads + f->kv_heads }; /* heads in front of those of q, k and v */
+    const uint32_t before[] = { 0, f->heads, f->heads + f->kv_heads }; /* heads in front of q, k and v */
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t rows = i ? f->keys : (uint64_t)f->queries * f->heads;
         if (f->packed)
@@ -247,9 +248,9 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
- * largest one counts. Widths are few and heads are short, because each width, and each long head, needs pipelines of
- * its own. test_attention.c has other widths and long heads. In half of the cases, one to three heads of k and v have
- * groups of 2, 3 or 5 heads of q. */
+ * largest one counts. There are few widths and no long heads (with many queries or keys), because each of them needs
+ * pipelines of its own. test_attention.c has other widths and long heads. In half of the cases, a group of 2, 3 or 5
+ * heads of q reads the same head of k and v. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 }, groups[] = { 1, 1, 1, 2, 3, 5 };
@@ -363,9 +364,10 @@ static double dx_flops(const vkt_node *n)
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
-/* delta is the sum of dy * y over a row of y. If y is stored in 16 bits, delta is computed from the rounded y. Then the
- * sum of ds over a row is not 0, but the sum of dy times the rounding errors of y. The rounding of v to 16 bits changes
- * ds by as much, because no y is larger than the largest v. So y may be stored in 16 bits. */
+/* delta is the sum of dy * y over a row of y. ds, the gradient of the scores, is p (dy v^T - delta). If y is stored in
+ * 16 bits, delta is computed from the rounded y. Then the sum of ds over a row is not 0, but the sum of dy times the
+ * rounding errors of y. The rounding of v to 16 bits changes ds by as much, because no y is larger than the largest v.
+ * So y may be stored in 16 bits. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -450,7 +452,7 @@ static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, uint32_
     return false;
 }
 
-/* Attention as nodes of other ops. The `group` heads of q that read the same head of k and v are one matrix of
+/* Computes attention by nodes of other ops. The `group` heads of q that read the same head of k and v are one matrix of
  * group * T rows in the products. So k and v are not repeated. */
 static vkt_tensor composed(vkt_graph *g, const vkt_tensor in[3], uint32_t group, float scale,
                            const vkt_attention_params *p)
@@ -494,8 +496,8 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     return vkt_apply(g, &vkt_op_attention, in, 3, &a, NULL);
 }
 
-/* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One transposition serves all three parts, because they are
- * neighbouring slices of its result. */
+/* Splits qkv (B,T,3 D) into three parts (B,H,T,D/H). One permutation is enough, because the three parts are
+ * neighbouring slices of the permuted tensor. */
 static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_tensor parts[3])
 {
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };

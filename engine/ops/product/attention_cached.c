@@ -1,5 +1,5 @@
-/* ops/product/attention_cached.c - attention over a cache of keys and values. A number on the device says how many
- * tokens the cache has. This op is for generating text, so it has no gradient. */
+/* ops/product/attention_cached.c - attention over a cache of keys and values. The input `past`, a number on the device,
+ * says how many tokens the cache had before this run. This op is for generating text, so it has no gradient. */
 #include "ops/ops.h"
 
 #include "abi/abi.h"
@@ -7,8 +7,9 @@
 
 #include <math.h>
 
-#define MAX_WIDTH 128u  /* the largest width of a head, because the sums of a row stay in registers */
-#define FEWEST_LANES 4u /* the fewest of a work group: a row has up to 32 vec4s, and a lane up to 8 (MAX_PARTS) */
+#define MAX_WIDTH 128u /* largest width of a head: the sums of a row must stay in registers */
+/* Smallest number of lanes of a work group: a row has up to 32 vec4s, and a lane sums up to 8 of them (MAX_PARTS). */
+#define FEWEST_LANES 4u
 
 enum { Q = 0, K, V, PAST };
 
@@ -50,7 +51,7 @@ static vkt_result infer(vkt_infer *f)
 
 /* The sizes of a node. A plane is a head of k. */
 typedef struct sizes {
-    uint64_t planes, q_plane, k_plane; /* number of planes; elements of q and of k for a plane */
+    uint64_t planes, q_plane, k_plane; /* q_plane and k_plane: elements of q and of k for one plane */
     uint32_t queries, keys, group, width;
 } sizes;
 
@@ -67,7 +68,8 @@ static sizes sizes_of(const vkt_node *n)
     return s;
 }
 
-/* Returns the lanes that share a row: enough for its vec4s, or all lanes. */
+/* Returns how many lanes share a row of d4 vec4s: d4 rounded up to a power of two, but at most all lanes of the work
+ * group. */
 static uint32_t spread_of(uint32_t d4, uint32_t lanes)
 {
     uint32_t n = 1;
@@ -125,8 +127,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t p = 0; p < s.planes && most; p += most) emit_planes(n, e, &s, p, VKT_MIN(most, s.planes - p));
 }
 
-/* Generates a case. Some numbers of past tokens are so large that the last queries would use more keys than exist.
- * These queries use all keys. */
+/* Generates a case. In some cases, `past` is so large that the last queries would use more keys than exist. These
+ * queries use all keys. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36, 64 };

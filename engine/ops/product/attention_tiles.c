@@ -1,7 +1,8 @@
 /* ops/product/attention_tiles.c - see attention_tiles.h. */
 #include "ops/product/attention_tiles.h"
 
-/* For each tile of columns, a pass computes `products` tiles of scores and `sums` tiles of sums. */
+/* The kernels of each pass. For each tile of columns, a pass computes `products` products over d (for instance q k^T)
+ * and adds `sums` products over the columns to its results (for instance p v). */
 static const struct pass {
     uint16_t shuffled, shared, coop; /* the kernel of each variant */
     uint8_t n_bind, products, sums;
@@ -19,8 +20,8 @@ static const struct pass {
 typedef struct tiling {
     uint16_t kernel;
     bool can;            /* false: no tile of the variant runs on this device */
-    uint64_t units;      /* tiles of all heads (of k and v, if rows are keys) */
-    uint64_t iterations; /* of all loops, for one tile */
+    uint64_t units;      /* tiles of all heads of q, or of k if rows are keys */
+    uint64_t iterations; /* of all loops of one tile together */
     vkt_attention_push pc;
     uint32_t spec[ATTENTION_MAX_SPECS], n_spec;
 } tiling;
@@ -35,14 +36,15 @@ static vkt_attention_push push_of(const struct pass *p, const vkt_attention_push
     return own;
 }
 
-/* Returns the number of heads that have the pass's rows. `heads`: the number of heads of q. */
+/* Returns the number of heads of q, or of k if rows are keys. `heads`: the number of heads of q. */
 static uint64_t heads_of_rows(const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
     return p->by_keys ? heads / pc->group : heads;
 }
 
-/* Returns the iterations of the loop over columns for one tile. `each`: the iterations of the loops inside, for one
- * tile of columns. A tile of keys repeats the loop for each head of its group. */
+/* Returns the number of iterations of the loop over columns for one tile of rows, with all loops inside. `each`: the
+ * iterations of the inner loops for one tile of columns. A tile of keys repeats the loop for each of the pc->group
+ * heads of q that read these keys. */
 static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, uint32_t columns, uint64_t each)
 {
     const uint64_t n = vkt_div_up(pc->others, columns) * (1 + each);
@@ -51,9 +53,10 @@ static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, 
 
 /* ---- by shuffles ---- */
 
-/* Returns the rows of a tile. More rows need fewer loads and more registers. For each row, a lane has `sums` times
- * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums are in the first-level cache. A
- * head with few rows gets small tiles, because these compute fewer of the elements that a mask hides. */
+/* Returns the number of rows of a tile. With more rows, a tile needs fewer loads for each product, but more registers:
+ * for each row, a lane has `sums` * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums
+ * are in the first-level cache. A head with few rows gets small tiles, because small tiles compute fewer of the scores
+ * that a causal mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
@@ -61,8 +64,8 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
     return most;
 }
 
-/* One subgroup computes a tile. For each tile of columns, a product is a loop over d4, and a sum is a loop over
- * `spread`. */
+/* One subgroup computes a tile. For each tile of columns, a product is a loop of d4 iterations, and a sum is a loop of
+ * `spread` iterations. */
 static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
     const uint32_t lanes = vkt_subgroup(lim, p->shuffled);
@@ -80,10 +83,10 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* ---- in shared memory ---- */
 
-/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. The first table is for rows of at
- * most 16 vec4s, and the second one is for longer rows. A table begins with the largest tile. The numbers of rows below
- * are those with 4 rows per lane. The last tile of each table runs on every device: 128 lanes and 16 KiB are the
- * minimum that Vulkan requires. */
+/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. `chunks` vec4s of each row are in
+ * shared memory at a time. Heads with d4 <= 16 use the first table, and longer heads use the second one. Each table
+ * begins with the largest tile. The numbers of rows and KiB are for 4 rows per lane, without cooperative matrices. The
+ * last tile of each table runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
 typedef struct shape {
     uint32_t lanes_m, chunks;
 } shape;
@@ -97,8 +100,9 @@ static const shape long_rows[] = {
     { 4, 2 }, /* 128 lanes; 16 rows, 9 KiB */
 };
 
-/* Returns the rows of a lane. For each one, the lane has a vec4 of each product and of each sum. It also has the vec4s
- * of the next slice that it loads. With matrices, the sums of gradients are not in the lanes. */
+/* Returns the number of rows of a lane: 4, or 2 if 4 rows need more vec4s than the trait attention_vec4s. For each row,
+ * a lane has a vec4 of each product and of each sum. It also has `loaded` vec4s of the next slice. With cooperative
+ * matrices (`coop`) a lane always has 4 rows. The sums of gradients are then in the matrices. */
 static uint32_t own_rows(const vkt_limits *lim, const struct pass *p, const shape *s, bool coop)
 {
     const uint32_t loaded = 1 + vkt_div_up(4 * s->chunks, s->lanes_m);
@@ -110,9 +114,10 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
     return s->lanes_m * ATTENTION_SHARED_LANES_N(d4);
 }
 
-/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices of the tile's
- * rows and columns (shaders/lib/attention_lanes.glsl). With matrices (attention_coop.glsl) the slices are of f16 with
- * padding, and the tile of f32 scores later uses the same memory. In addition there is a vec4 for each lane. */
+/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices, each with the
+ * rows of both operands (shaders/lib/attention_lanes.glsl). With cooperative matrices (attention_coop.glsl) the slices
+ * are of f16 with padding, and the f32 scores of the tile later use the same memory. These kernels also have a vec4 for
+ * each lane. */
 static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4, bool coop)
 {
     const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = rows + 4 * lanes_n;
@@ -121,8 +126,8 @@ static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t 
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns whether the device's matrices divide a tile and its slices. The lanes must be whole subgroups, and each
- * subgroup must get equally many matrices. */
+/* Returns whether the device's cooperative matrices divide a tile and its slices. All subgroups must be full, and each
+ * subgroup must get the same number of matrices. */
 static bool divide(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4)
 {
     const vkt_coop *c = &lim->coop;
@@ -131,8 +136,8 @@ static bool divide(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_
            lanes % lim->subgroup_size == 0 && rows / c->m * (columns / c->n) % (lanes / lim->subgroup_size) == 0;
 }
 
-/* Returns the largest tile that the device can compute; NULL: there is none. If a head has few rows, or if there would
- * be few tiles, the tile is smaller. */
+/* Returns the largest tile that the device can compute, or NULL if there is none. If a head has few rows, or if there
+ * would be few tiles, the first tile of the table is skipped. */
 static const shape *choose_shape(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc,
                                  uint64_t heads, bool coop)
 {
@@ -148,7 +153,8 @@ static const shape *choose_shape(const vkt_limits *lim, const struct pass *p, co
     return NULL;
 }
 
-/* One work group computes a tile. Products and sums are loops over slices, and over the parts of a slice. */
+/* One work group computes a tile. Each product and each sum is a loop over slices, with a loop over the `chunks` of a
+ * slice inside. */
 static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads,
                           bool coop)
 {
@@ -179,7 +185,7 @@ static tiling tile(const vkt_limits *lim, vkt_variant v, vkt_attention_pass pass
     return tile_shared(lim, &passes[pass], pc, heads, v == VKT_V_COOP);
 }
 
-/* Returns whether the device can compute a tiling, and no loop is too long for it. */
+/* Returns whether the device can compute the tiling, and whether the loops are short enough for the device. */
 static bool fits(const vkt_limits *lim, const tiling *t)
 {
     return t->can && t->units <= UINT32_MAX &&

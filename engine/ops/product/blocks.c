@@ -1,22 +1,22 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* Returns the k of a tile. */
+/* Returns the length of a tile along k. */
 static uint32_t tile_k(bool coop, bool split)
 {
     return split ? BLOCKS_SPLIT_K : coop ? BLOCKS_COOP_K : BLOCKS_K;
 }
 
-/* Returns the iterations of all loops for a slice of k. Each tile of the slice costs one iteration, plus one for each
- * four k of the tile. */
+/* Returns the number of iterations of all loops for a slice. `slice` and `tile` are lengths along k. Each tile costs
+ * one iteration, and one more for each four k. */
 static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
     return slice / tile * (1 + tile / 4);
 }
 
-/* The tiles, largest first. A larger tile reads less, because an element of an operand is read once per tile along the
- * other operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this
- * minimum. The traits tile_side and tile_sums say which tiles a class of devices has registers for. */
+/* The tiles, largest first. With larger tiles, an element of an operand is read fewer times: once for each tile along
+ * the other operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this
+ * minimum. The traits tile_side and tile_sums say for which tiles a class of devices has enough registers. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
@@ -32,8 +32,8 @@ static const shape low_tiles[] = {
     { 16, 128, 4, 4 }, /* 128 lanes, 18 KiB */
     { 16, 64, 4, 4 },  /* 64 lanes, 10 KiB */
 };
-/* The tiles of COOP. Several subgroups share a tile. For instance, four subgroups of 64 lanes or eight of 32 lanes
- * share the first tile. */
+/* The tiles of COOP. The subgroups of a work group share a tile. The first tile has four subgroups of 64 lanes, or
+ * eight of 32 lanes. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 20 KiB */
     { 64, 64, 8, 4 },   /* 128 lanes, 10 KiB */
@@ -73,8 +73,9 @@ static bool runs(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
     return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (j->split ? 16 : 0) <= lim->shared_bytes;
 }
 
-/* Returns true if the subgroups can share a tile by flexible matrices: they divide it as blocks_coop2.glsl does, and
- * the rows and columns of each part, and the k of a tile, are multiples of the device's steps. */
+/* Returns true if the device can compute the tile with flexible matrices. Each subgroup then has one matrix of sums
+ * (blocks_coop2.glsl). The rows and columns of this matrix and BLOCKS_COOP2_K must be multiples of the sizes in
+ * lim->coop2. */
 static bool divide_evenly(const vkt_limits *lim, const shape *t)
 {
     const vkt_coop *c = &lim->coop2;
@@ -84,8 +85,9 @@ static bool divide_evenly(const vkt_limits *lim, const shape *t)
            t->bm % (down * c->m) == 0 && t->bn % (subgroups / down * c->n) == 0;
 }
 
-/* Returns true if the device's matrices divide the k of a tile, and each part of the tile. A part has 4 x 4 elements
- * per lane. The lanes must be whole subgroups, and each subgroup must get equally many of a part's matrices. */
+/* Returns true if the device's cooperative matrices divide the tile: its length along k, and each part of its result. A
+ * part has 4 x 4 elements per lane. All subgroups must be full, and each subgroup must get the same number of matrices
+ * of a part. */
 static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
     if (j->flexible) return divide_evenly(lim, t);
@@ -95,7 +97,7 @@ static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
-/* Returns true if the device has registers for the sums of a lane of the tile. */
+/* Returns true if a lane of the device has enough registers for its sums. */
 static bool has_registers(const vkt_limits *lim, const shape *t)
 {
     return VKT_MAX(t->bm, t->bn) <= lim->traits->tile_side && t->tm * t->tn <= lim->traits->tile_sums;
@@ -112,7 +114,8 @@ static shapes shapes_of(const vkt_blocks_job *j)
     return (shapes){ tiles, tiles + VKT_COUNT(tiles) - 1 };
 }
 
-/* Returns the shape of the tile that the job wants (j->tile). NULL: it wants none, or the device cannot compute it. */
+/* Returns the shape in the list that is equal to j->tile. Returns NULL if there is none, or if the device cannot
+ * compute it. */
 static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shapes of)
 {
     for (const shape *t = of.list; t <= of.last; t++)
@@ -121,17 +124,18 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
     return NULL;
 }
 
-/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. Its slices are
- * longer, so that partial sums take the same part of the traffic as with a smaller tile. */
+/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. So with a
+ * larger tile the slices are longer, and partial sums remain the same fraction of the traffic. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
 {
     const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;
     return VKT_MAX(VKT_MIN(VKT_MIN(most, lim->max_groups), j->k / least), 1);
 }
 
-/* Chooses the tile that the job wants, if there is one that the device can compute. Otherwise chooses the largest tile
- * that the device can compute, that keeps it busy (with at most `most` slices), and that computes at most a quarter
- * more elements than the smallest tile. If there is none, chooses the smallest tile that the device can compute. */
+/* Chooses j->tile if the device can compute it. Otherwise chooses the first tile of the list with three properties: the
+ * device can compute the tile, the work groups keep the device busy (with at most `most` slices), and the tiles compute
+ * at most a quarter more elements than the smallest tiles would. If no tile has all three, chooses the smallest tile
+ * that the device can compute. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most)
 {
     const shapes of = shapes_of(j);

@@ -15,8 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* Returns the size of a part if n is split into equal parts, as few as possible, of at most `most` elements; the last
- * part may be smaller. The size is a multiple of `unit`. `most` is n, or a multiple of `unit`. */
+/* Splits n elements into equal parts of at most `most` elements, as few as possible. Returns the size of a part,
+ * rounded up to a multiple of `unit`; the last part may be smaller. `most` is n, or a multiple of `unit`. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -37,7 +37,7 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
     o->sg = vkt_subgroup(e->lim, VKT_K_GEMM_TILE);
     o->nb = 4 * o->sg;
     o->mb = vkt_product_rows(e->lim);
-    while (o->mb > 4 && o->mb / 2 >= g->m) o->mb /= 2; /* a tile has four rows or more, and no half of it is empty */
+    while (o->mb > 4 && o->mb / 2 >= g->m) o->mb /= 2; /* while half a tile can hold all rows, down to four rows */
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
     uint64_t k = VKT_MIN(g->k, 4 * vkt_rough_loop(e->lim));
@@ -55,7 +55,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
         const uint64_t a = VKT_MAX(vkt_round_up(rows, o->mb) * k4, g->a.batch), b = VKT_MAX(columns * k4, g->b.batch);
         const uint64_t slack = vkt_gemm_span(&g->a, 1, g->a.x_outer ? g->m : g->k, g->a.x_outer ? g->k : g->m) +
                                vkt_gemm_span(&g->b, 1, g->b.x_outer ? g->n : g->k, g->b.x_outer ? g->k : g->n);
-        /* The last matrix of a binding may have more elements than `batch`, the distance between two matrices. */
+        /* The last matrix of a binding may be longer than `batch`, the distance between two matrices. So `left`
+         * excludes the size of one matrix of each operand. */
         const uint64_t left = n > slack ? n - slack : 0;
         batches = VKT_MIN(left / VKT_MAX(VKT_MAX(a, b), VKT_MAX(g->c.batch, 1)), VKT_MIN(groups, (uint64_t)g->batches));
     }
@@ -67,8 +68,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 
 /* ---- packing ---- */
 
-/* Packs one block of src, which must fit into a binding, to `dst`, from row `dst_row` on. `dst` has panels of dst_k
- * rows, and a row has `width` elements. `dst_batch` is the number of vec4s from batch to batch of dst. */
+/* Packs block b of src to `dst`, from row `dst_row` of dst on. The block must fit into a binding. `dst` has panels of
+ * dst_k rows, and a row has `width` elements. A batch of dst starts `dst_batch` vec4s behind the previous batch. */
 static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                             uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
@@ -101,8 +102,8 @@ static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_g
                                        .groups = { gx, count, b->batches } });
 }
 
-/* Packs a block range by range along the slow dimension of its source, because the source may be larger than a
- * binding. */
+/* Packs block b of src. If the source is larger than a binding, packs one range after the other along its slow
+ * dimension. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {

@@ -12,8 +12,8 @@
 
 #include "ops/ops.h"
 
-/* Quantized weights as operand B (vkt_quantized_blocks). Products know them by this struct alone, so a library without
- * quantized ops has no code for them. */
+/* Quantized weights as operand B, made by vkt_quantized_blocks. Products use quantized weights only through this
+ * struct, so a library without quantized ops needs no code of quantized.c. */
 typedef struct vkt_gemm_blocks {
     const vkt_quantized_attr *weights;
     uint32_t format, row_bytes;
@@ -22,18 +22,19 @@ typedef struct vkt_gemm_blocks {
                         uint32_t width, vkt_tensor y);
 } vkt_gemm_blocks;
 
-/* A matrix in a tensor of f32: rows of `ld` elements. If the tensor is stored in 16 bits, the matrix has whole vec4s,
- * `ld` and `batch` are multiples of 4, and C has no gaps between its rows. In an operand of a product, x is m or n.
- * x_outer: x is the slow dimension, so a row of the matrix runs along k (A of an untransposed product, B of a
- * transposed one). Otherwise a row runs along x. */
+/* A matrix in a tensor of f32. Its rows start `ld` elements apart. If the tensor is stored in 16 bits, the matrix has
+ * whole vec4s, `ld` and `batch` are multiples of 4, and C has no gaps between its rows. An operand has the dimensions k
+ * and x; x is m for A, and n for B. If x_outer is true, x is the slow dimension, so a row of the matrix runs along k (A
+ * of an untransposed product, B of a transposed one). Otherwise a row runs along x. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;
     uint32_t ld;
     uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
-    uint64_t first; /* index of its first element in the tensor */
-    /* For B alone. NULL: the tensor has f32. Else it has the words of these weights, which are not batched; ld is their
-     * number of columns, and `first` is the first number of a row. See vkt_gemm_reads_blocks. */
+    uint64_t first; /* index of the matrix's first element in the tensor */
+    /* Only for B, and only if vkt_gemm_reads_blocks allows it. NULL: `t` has f32. Otherwise `t` has the words of these
+     * quantized weights. Then all batches share the matrix, `ld` is the number of columns of the weights, and `first`
+     * is `ld` times the number of the first row. */
     const vkt_gemm_blocks *blocks;
 } vkt_gemm_matrix;
 
@@ -48,17 +49,19 @@ typedef struct vkt_gemm {
 /* Emits the product. Sets VKT_E_UNSUPPORTED in e if not even a few rows of each matrix fit into a binding, or if N
  * needs more work groups than the device can run. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if vkt_gemm_emit can compute this product, whose B has blocks: by tiles in shared memory, or by panels
- * if rows of B run along n. */
+/* Returns true if vkt_gemm_emit itself can unpack the quantized weights in B, and if the settings for variants
+ * (vkt_choices) allow this. There are two ways. Tiles in shared memory read the quantized weights. If rows of B run
+ * along n, the weights can be unpacked to panels. */
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
-/* Returns the cost of unpacking the weights of a product, in multiply-adds for each number. Without `blocks`, numbers
- * are written to memory and read once more. For GPUs, 64 is an estimate, from 4 bytes each way in the cache. With
- * `blocks`, a GPU unpacks a number again for each 64 rows of A. 20 is in the range of RADV's estimates for RDNA 3: 15
- * for Q8_0, 23 for Q4_1, 41 for Q4_K. CPU drivers are slow with tiles in shared memory. They unpack to the panels of B
- * if rows along n are whole pages. */
+/* Returns the cost of unpacking the weights of a product, in multiply-adds for each number. `blocks`: the product
+ * itself unpacks the weights. Otherwise the unpacked numbers are written to memory and read again. For GPUs, 64 is an
+ * estimate of this: 4 bytes are written to the cache, and 4 bytes are read. With `blocks`, a GPU unpacks a number again
+ * for each 64 rows of A. Each unpacking costs 20, which is in the range of RADV's estimates for RDNA 3: 15 for Q8_0, 23
+ * for Q4_1, 41 for Q4_K. On CPU drivers, tiles in shared memory are slow. There, `blocks` pays only if rows of B run
+ * along n and are whole pages: the weights are then unpacked to panels. */
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks);
 
-/* The sum of `slices` arrays of n f32. They are consecutive in `part`, and are added in this order. */
+/* The sum of `slices` arrays of n f32. The arrays are consecutive in `part`, and are added in ascending order. */
 typedef struct vkt_gemm_sum {
     vkt_bind part, c;
     vkt_bind bias; /* {0}: none */
@@ -66,8 +69,8 @@ typedef struct vkt_gemm_sum {
     bool accumulate; /* the sum is added to c, which is f32 */
 } vkt_gemm_sum;
 
-/* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). A c that is stored
- * in 16 bits needs multiples of 4 for n, c_base and, with a bias, columns. */
+/* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). If c is stored in
+ * 16 bits, n and c_base must be multiples of 4. With a bias, `columns` must be a multiple of 4, too. */
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
 
 #endif

@@ -19,7 +19,8 @@ static bool blocks_in_one_binding(const vkt_emit *e, const vkt_gemm *g, const vk
     return rows * g->b.blocks->row_bytes + VKT_ALIGN_BYTES <= e->lim->max_storage_range_bytes;
 }
 
-/* The split of the largest block by each variant with shared memory. A split is valid if its `can_` is true. */
+/* For each variant with shared memory: its plan for the largest block of the product. A plan is valid if the `can_`
+ * member of the same name is true. */
 typedef struct shared_tilings {
     vkt_blocks shared, split_k, coop, coop2;
     bool can_shared, can_split_k, can_coop, can_coop2;
@@ -42,7 +43,7 @@ static shared_tilings tile_shared(const vkt_emit *e, const vkt_gemm *g, const vk
     return c;
 }
 
-/* Returns the split of v; NULL if v does not use shared memory. */
+/* Returns the plan of variant v, or NULL if v does not use shared memory. */
 static const vkt_blocks *tiling_of(const shared_tilings *c, vkt_variant v)
 {
     return v == VKT_V_SHARED    ? &c->shared
@@ -86,23 +87,24 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 
 /* ---- the choice of a variant ---- */
 
-/* Returns true if rows run along x and have whole pages. Then all rows of a tile begin in the same lines of a CPU's
- * first-level cache, and evict each other. */
+/* Returns true if rows run along x and their distance is a multiple of a page (4 KiB). Then all rows of a tile begin in
+ * the same lines of a CPU's first-level cache, and evict each other. */
 static bool has_page_rows(const vkt_gemm_matrix *m)
 {
     return !m->x_outer && m->ld % 1024 == 0;
 }
 
-/* Returns the cost of reading an element of an operand where it is stored, for all `others` that need it. */
+/* Returns the cost of reading an element of an operand where it is stored. `others`: the number of rows or columns of
+ * the other operand, each of which needs the element. */
 static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double others)
 {
     const vkt_traits *t = e->lim->traits;
     return others * (1 / (double)t->pack_reads + (has_page_rows(m) ? t->page_rows_cost : 0));
 }
 
-/* Returns the cost: the multiply-adds, plus one per copied element of A and B. A packed operand is copied once. An
- * operand that is not packed costs one copy for each `pack_reads` rows or columns of the other operand, and more if its
- * rows are whole pages. */
+/* Returns the cost of a product by tiles in registers: its multiply-adds, plus one for each copied element of A and B.
+ * A packed operand is copied once. An operand that is not packed costs as much as one copy for each `pack_reads` rows
+ * or columns of the other operand, and more if its rows are whole pages. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
     const double a = (double)g->m * g->k, b = (double)g->n * g->k;
@@ -115,12 +117,12 @@ static double tiles_cost(const vkt_gemm *g, bool pays, double each)
     return pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* The variants that can compute a product. By default it uses the one with the least cost; if costs are equal, the one
- * that comes first. */
+/* The variants that can compute a product. By default, the product uses the variant with the least cost. If costs are
+ * equal, it uses the first one of the list. */
 typedef struct candidates {
     vkt_variant_cost list[8];
     uint32_t n;
-    uint64_t set; /* VKT_V of all of them */
+    uint64_t set; /* mask of the variants in `list` */
 } candidates;
 
 static void add(candidates *c, vkt_variant v, bool can, double cost)
@@ -130,8 +132,8 @@ static void add(candidates *c, vkt_variant v, bool can, double cost)
     c->set |= (uint64_t)1 << v;
 }
 
-/* Adds the variants that can compute the product. Only the first block is checked for packing, because later blocks
- * have its alignment, or vkt_gemm_operand packs them. */
+/* Adds the variants that can compute the product. Only the first block is checked for packing. If a later block cannot
+ * be read where it is stored, vkt_gemm_operand packs it. */
 static void candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared,
                           candidates *c)
 {

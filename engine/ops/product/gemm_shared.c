@@ -6,8 +6,8 @@
 #include "abi/abi.h"
 #include "abi/gemm_shared.abi.h"
 
-/* Returns true if all rows of the matrix start and end at whole vec4s. `base` is its first element, and a row has
- * `inner` elements. */
+/* Returns true if all rows of the matrix start and end at whole vec4s. `base`: index of the matrix's first element in
+ * its binding. `inner`: the number of elements of a row. */
 static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
 {
     return base % 4 == 0 && m->ld % 4 == 0 && m->batch % 4 == 0 && inner % 4 == 0;
@@ -78,7 +78,7 @@ static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling)
 {
     vkt_blocks own = *tiling;
-    own.slices = (b->k + tiling->slice - 1) / tiling->slice; /* the last block of a sum may need fewer slices */
+    own.slices = (b->k + tiling->slice - 1) / tiling->slice; /* the last block along k may need fewer slices */
     if (own.slices == 1) {
         emit_product(e, b, &own, &b->g->c, b->c, b->c_base, true);
         return;

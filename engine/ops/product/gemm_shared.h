@@ -13,12 +13,15 @@ typedef struct vkt_gemm_block {
     uint32_t m, k, batches;
     vkt_bind a, b, c;
     uint32_t a_base, b_base, c_base;
-    uint32_t b_first; /* if B is quantized: b_base is a byte, and k begins at this number of its rows (b.x_outer) */
-    vkt_tensor bias;  /* {0}: no bias */
-    bool accumulate;  /* C holds the sum over smaller k; the product is added to it */
+    /* If B is quantized, b_base is an offset in bytes. If the rows of B run along k (g->b.x_outer), the block begins at
+     * element b_first of each row; otherwise b_first is 0. */
+    uint32_t b_first;
+    vkt_tensor bias; /* {0}: no bias */
+    bool accumulate; /* the product is added to the values in C */
 } vkt_gemm_block;
 
-/* Emits the block's product. With slices, C's elements of all batches must be consecutive, without gaps. */
+/* Emits the product of the block. If `tiling` has several slices, the elements of C in all batches must be consecutive,
+ * without gaps. */
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *tiling);
 
 #endif

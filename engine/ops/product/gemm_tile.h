@@ -8,10 +8,10 @@
 /* The split of a product into dispatches. */
 typedef struct vkt_gemm_split {
     uint32_t sg, mb, nb;       /* subgroup size; rows and columns of a tile */
-    uint32_t batches, rows, k; /* the size of a block. If it has several batches, it has all rows and all k */
+    uint32_t batches, rows, k; /* the size of a block. A block with several batches has all rows and all k */
 } vkt_gemm_split;
 
-/* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
+/* An operand that gemm_tile.comp can read. abi/gemm_tile.abi.h explains the members. */
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
     uint32_t base, step, k_step, panel, batch, last;
@@ -24,7 +24,8 @@ static inline uint64_t vkt_gemm_capacity(const vkt_emit *e)
     return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
 }
 
-/* Returns the number of elements from the first to the last of a block of a matrix. */
+/* Returns the number of elements from the first element of a block to its last one. The block has `batches` matrices
+ * with `outer` rows of `inner` elements. */
 static inline uint64_t vkt_gemm_span(const vkt_gemm_matrix *m, uint64_t batches, uint64_t outer, uint64_t inner)
 {
     return (batches - 1) * m->batch + (outer - 1) * m->ld + inner;
@@ -42,7 +43,8 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
            (src->x_outer ? b->k0 : b->x0);
 }
 
-/* Computes the tile, and blocks that fit into bindings, loops and work groups. Returns false if no block fits. */
+/* Chooses the tile, and the size of blocks that fit into bindings, loops and the numbers of work groups. Returns false
+ * if no block fits. */
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
@@ -50,8 +52,9 @@ void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
  * one binding holds it. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns block b of the operand `src` in panels of `width` rows or columns of C. If `placed` is true and gemm_tile can
- * read the block from its own memory, it is not packed. Otherwise this function emits its packing to `scratch`, or its
- * unpacking if it is quantized. `scratch` is made at the first use, with `bytes` bytes: enough for every block. */
+ * read the block from its own memory, the block is not copied. Otherwise this function emits the dispatches that pack
+ * the block to `scratch`, or that unpack a quantized block to it. `scratch` is made at the first use. It has `bytes`
+ * bytes, which are enough for every block. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
 /* Emits the dispatch that computes the part `rows` of C from the panels a and b. */

@@ -1,6 +1,6 @@
-/* ops/product/linear.c - y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's
- * layout. ROWS: a matrix product; dx = dy w, dw = dy^T x, db = dy summed over b. BATCH_LAST: a 1x1 convolution of 1x1
- * images with I channels, and its gradients. */
+/* ops/product/linear.c - y[b,o] = sum_i x[b,i] w[o,i] + bias[o]: x (B,I), w (O,I), bias (O) or null -> (B,O), in x's
+ * layout. In ROWS, the op is a matrix product, and dx = dy w, dw = dy^T x, db = dy summed over b. In BATCH_LAST, the op
+ * is a 1x1 convolution of 1x1 images with I channels, and has the gradients of this convolution. */
 #include "base/built.h"
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"

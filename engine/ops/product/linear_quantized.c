@@ -1,14 +1,17 @@
 /* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained.
  *
- * UNPACKED: the weights are unpacked to scratch memory in front of each product. Then the product is that of `matmul`,
- * with all of its variants. Scratch memory is free again behind the product, so all layers of a network share it.
+ * UNPACKED: the weights are unpacked to scratch memory before each product. The product is then computed as that of
+ * `matmul`, with the same choice of variants. All layers of a network share the scratch memory, because no layer needs
+ * it after its product.
  *
- * BLOCKS: the product unpacks the weights. On GPUs it does so on their way to its tiles in shared memory, so they are
- * not written to memory; a product of many rows unpacks them several times. On CPUs, a product for the gradient whose
- * weights have rows of whole pages unpacks them into the panels that its tiles read.
+ * BLOCKS: the product itself unpacks the weights. On GPUs, it unpacks them to its tiles in shared memory, so the
+ * unpacked weights are not written to memory. A product of many rows unpacks the same weights several times. On CPUs,
+ * only the product for the gradient of x unpacks weights itself, to the panels that its tiles read, and by default only
+ * if rows of the weights are whole pages.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
- * blocks itself. Then the weights are read once, and not written. */
+ * quantized weights. The weights are then read once, and unpacked weights are not written to memory. With ROW_LANES,
+ * each lane sums its own row of the weights. With ROW_ACROSS, all lanes of a subgroup sum a row together. */
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
 
@@ -49,7 +52,7 @@ static void settle(void *attr, vkt_case_input *in)
 
 /* ---- dispatches ---- */
 
-/* Returns the product of x and the words of the weights, whose blocks are `blocks`. */
+/* Returns the product of x and the quantized weights. `blocks` describes the weights. */
 static vkt_gemm product_of(const vkt_node *n, const vkt_gemm_blocks *blocks)
 {
     const vkt_quantized_attr *a = n->attr;
@@ -74,13 +77,14 @@ static void emit_unpacked(const vkt_node *n, vkt_emit *e, vkt_gemm product)
     vkt_gemm_emit(e, &product);
 }
 
-/* The arrays of the kernel are large enough for subgroups of so many lanes or more. */
+/* The arrays of the kernel are large enough only if a subgroup has at least this many lanes. */
 enum { FEWEST_LANES = 4 };
 
-/* How few rows are multiplied without unpacking: the rows of the weights in a dispatch, and its work groups. */
+/* The dispatches of ROW_LANES or ROW_ACROSS. Each has `groups` work groups and computes `rows` rows of the weights,
+ * each of `chunks` chunks. `lanes`: the lanes of a subgroup. `across`: the lanes that sum a row together. */
 typedef struct few {
     bool can;
-    uint32_t lanes, across; /* of a subgroup; lanes that sum a row */
+    uint32_t lanes, across;
     uint32_t rows, chunks, groups;
 } few;
 
@@ -135,8 +139,8 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
     }
 }
 
-/* Chooses by the cost of a number of the weights, in multiply-adds. Tiles have 4 rows or more, most of those of
- * GPUs 32. */
+/* Chooses by the cost for each number of the weights, in multiply-adds. A product computes whole tiles, so it costs at
+ * least 4 rows of x. On GPUs it costs at least 32 rows, because most tiles there have 32 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);
@@ -222,7 +226,7 @@ vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vk
                                 uint32_t outputs)
 {
     vkt_shape s = vkt_tensor_shape(g, x);
-    if (!g || s.rank < 1) return vkt_linear(g, x, words, bias); /* the same error as for other weights */
+    if (!g || s.rank < 1) return vkt_linear(g, x, words, bias); /* reports the error */
     const uint32_t in = s.dim[s.rank - 1];
     const vkt_quantized_attr a = { .format = format, .rows = outputs, .columns = in };
     const vkt_shape rows = vkt_shape2((uint32_t)(vkt_shape_elements(s) / in), in);

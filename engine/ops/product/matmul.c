@@ -3,7 +3,7 @@
 
 /* The sizes of a product. */
 typedef struct product {
-    uint32_t m, n, k, ka, kb; /* ka, kb: k in each operand */
+    uint32_t m, n, k, ka, kb; /* ka, kb: k of op(a) and of op(b) */
     uint32_t lead;            /* number of leading dimensions of the result */
     bool a_batched, b_batched;
     uint64_t batches;
@@ -169,8 +169,8 @@ const vkt_op vkt_op_matmul = {
 
 /* ---- building: leading dimensions that differ ---- */
 
-/* Computes in `lead` the leading dimensions of the product of a and b, aligned at the right as in NumPy. Returns false
- * if those of a and b do not match. */
+/* Sets *lead to the leading dimensions of the product of a and b, which are aligned at the right as in NumPy. Returns
+ * false if the leading dimensions of a and b do not match. */
 static bool broadcast_lead(vkt_shape a, vkt_shape b, vkt_shape *lead)
 {
     const uint32_t na = a.rank - 2, nb = b.rank - 2;

@@ -3,7 +3,7 @@
  *   mlp      x, parameters          -> y
  *   mlp_dx   x, dy, parameters      -> the gradients in attr.grads
  *   mlp_mse  x, target, dloss, parameters  -> loss, and the gradients in attr.grads for this dloss
- * Hidden layers are not stored: mlp_dx and mlp_mse compute them again. */
+ * Hidden layers are never outputs: mlp_dx and mlp_mse compute them from x. */
 #include "ops/product/mlp.h"
 
 #include <math.h>
@@ -202,8 +202,8 @@ static void mse_sample(vkt_rng *r, vkt_case *c)
 
 /* ---- op descriptors ---- */
 
-/* Counts a multiplication and an addition for each weight and sample, and one operation for the bias and one for the
- * relu of each output of a layer. An absent bias counts too. */
+/* Counts a multiplication and an addition for each weight and sample. For each output of a layer, counts one operation
+ * for the bias, even if it is absent, and one for the relu (not in the last layer). */
 static double forward_flops(const vkt_node *n)
 {
     const vkt_mlp_attr *a = n->attr;
@@ -298,8 +298,8 @@ vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint
 
 /* ---- fusing chains of nodes ---- */
 
-/* A network, which is found from its last layer backward. Its parameters fill the end of `in`, in the order of mlp's
- * inputs. */
+/* A network, which is found from its last layer backward. The parameters of its layers are at the end of `in`, in the
+ * order of the inputs of mlp. */
 typedef struct chain {
     vkt_tensor x, in[2 * VKT_MLP_MAX_LAYERS];
     uint32_t layers;
@@ -326,8 +326,8 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
     return true;
 }
 
-/* Finds the layers before y, at most VKT_MLP_MAX_LAYERS. No other node may read the values between them. Returns false
- * if there is no such layer. */
+/* Finds the layers before y, at most VKT_MLP_MAX_LAYERS. No other node may read the values between these layers.
+ * Returns false if there is no such layer. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
     const vkt_node *affine = kind_before(g, y, VKT_FUSE_AFFINE), *n = kind_before(g, y, VKT_FUSE_NETWORK);

@@ -26,7 +26,8 @@ static inline vkt_tensor vkt_mlp_bias(const vkt_node *n, uint32_t layer)
 {
     return n->in[((const vkt_mlp_attr *)n->attr)->params + 2 * layer + 1];
 }
-/* Returns the output that is the gradient of input i; {0}: it is not wanted. Output `first` is the first gradient. */
+/* Returns the output of n that is the gradient of input i, or {0} if this gradient is not wanted. Output `first` is the
+ * first gradient. */
 vkt_tensor vkt_mlp_grad(const vkt_node *n, uint32_t first, uint32_t i);
 
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass);

@@ -1,5 +1,5 @@
-/* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, what is packed before the
- * kernel, and what is added after it: see the first lines of shaders/product/mlp*.comp. */
+/* ops/product/mlp_emit.c - distributes the samples of a network over work groups, packs the parameters before the
+ * kernel, and adds up the parts of the groups after it: see the first lines of shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -20,9 +20,10 @@ typedef struct job {
     bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    /* where the rows, columns and bias of each layer start in PACKED, and the size of PACKED, in vec4s */
+    /* PACKED (abi/mlp_layout.abi.h): where the rows, columns and bias of each layer start, and the size, in vec4s. */
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
-    uint32_t part_at[MLP_LAYERS], part; /* where each layer starts in a group's PART, and the size of PART */
+    /* PART of a work group: where each layer starts, and the size, in vec4s (for mlp_shared.comp in floats). */
+    uint32_t part_at[MLP_LAYERS], part;
     uint32_t per_group, groups;
     uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit into shared memory, or another
                      * kernel computes it */
@@ -58,8 +59,9 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 }
 
 /* Distributes work over `groups` work groups. The work has `units` parts of `rounds` iterations each. There are fewer
- * groups if a binding has no room for `group_bytes` bytes of each group, and more if a group would have more iterations
- * than vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns false. */
+ * groups if a binding has no space for `group_bytes` bytes of each group. There are more groups if a group would have
+ * more iterations than vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns
+ * false. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
@@ -150,7 +152,8 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
+    /* tile: the samples of a tile. units: the samples of a VEC. */
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4;
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
@@ -221,9 +224,9 @@ static void emit_line(job *j)
 
 /* ---- mlp_shared.comp ---- */
 
-/* Returns how many vec4s of weights fit into shared memory of `bytes` bytes, in addition to the activations: those of
- * the largest matrix, or of a slice of its rows. Returns 0 if a slice would have fewer than 8 rows, or if the losses of
- * the lanes, a vec2 for each lane, would not fit. */
+/* Returns how many vec4s of weights a work group stores in shared memory of `bytes` bytes, behind the activations. This
+ * is the size of the largest matrix, or of a slice of its rows if the matrix does not fit. The kernel later uses the
+ * same memory for a vec2 of each lane (the losses). Returns 0 if there is no space for 8 rows, or for the losses. */
 static uint32_t stage_of(const job *j, uint32_t bytes)
 {
     uint32_t rows = 0, least = MLP_SHARED_LANES / 2, all = 0;
@@ -249,7 +252,7 @@ static bool share(job *j)
 }
 
 /* Changes the job so that cooperative matrices compute its products. Returns false if the device cannot run the changed
- * job. shaders/lib/mlp_coop.glsl declares the shared memory. All sizes here are in bytes. */
+ * job. shaders/lib/mlp_coop.glsl declares the shared memory. The sizes of its parts are in bytes here. */
 static bool share_coop(job *j)
 {
     const vkt_limits *lim = j->e->lim;

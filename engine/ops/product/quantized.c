@@ -7,10 +7,10 @@
 #include "abi/dequantize.abi.h"
 #include "abi/quant.abi.h"
 
-/* A format of blocks. The f16 numbers at the bytes `half` scale the block; 0: there is no such number. */
+/* A format of quantized weights. A block has up to two f16 numbers: d and m in vktrain/ops.h. */
 typedef struct quant_format {
     uint32_t elements, bytes; /* of a block */
-    uint32_t half[2];         /* byte of the number + 1 */
+    uint32_t half[2];         /* offset of each f16 number in bytes, + 1; 0: none */
     const char *name;
 } quant_format;
 
@@ -66,10 +66,10 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
 
 /* The rows of one dispatch. */
 typedef struct part {
-    uint32_t row, rows; /* rows of the weights that the binding has */
-    uint32_t first, n;  /* rows of y that are written */
-    bool keep;          /* with ids: the dispatch before has written y */
-    uint32_t width;     /* of a panel; 0: y has rows */
+    uint32_t row, rows; /* the first row of the weights in the binding, and the number of rows */
+    uint32_t first, n;  /* the first row of y that is written, and the number of rows */
+    bool keep;          /* with ids: an earlier dispatch has written these rows of y */
+    uint32_t width;     /* columns of a panel; 0: y is stored by rows */
 } part;
 
 static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y, part p)
@@ -105,13 +105,14 @@ static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
                                        .groups = { vkt_groups(units, lanes, each), 1, 1 } });
 }
 
-/* Emits the rows first .. first + n - 1 of the weights, or with ids the n rows of the ids. */
+/* Emits the dispatches that write the rows first .. first + n - 1 of the weights to y. With ids, y gets the n rows that
+ * the ids name. */
 static void emit_rows(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y,
                       uint32_t first, uint64_t n)
 {
     const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, y));
-    /* A range of y must begin at a multiple of VKT_ALIGN_BYTES. */
+    /* Each range of y must begin at a multiple of VKT_ALIGN_BYTES, so it has a multiple of `step` rows. */
     const uint32_t step = vkt_bind_range_step(a->columns) * (uint32_t)(4 / size);
     uint64_t per_y = range / size / a->columns, per_w = range > VKT_ALIGN_BYTES ? (range - VKT_ALIGN_BYTES) / bytes : 0;
     if (per_y < n) per_y -= per_y % step;
@@ -180,8 +181,8 @@ uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words)
     return bytes ? (uint32_t)(4ull * words / bytes) : 0;
 }
 
-/* Replaces the f16 number at a byte by one of the same last digits and sign: in [2^-6, 2^-4), or, for a quarter of the
- * numbers, below 2^-14, where f16 has fewer digits. The scales of Q6_K often are that small. */
+/* Replaces the exponent of the f16 number at `at`, so that the number is in [2^-6, 2^-4). A quarter of the numbers
+ * become subnormal instead (below 2^-14), because many scales of Q6_K are subnormal. */
 static void amend_half(unsigned char *at)
 {
     const int exponent = (at[0] & 3) == 0 ? 0 : (at[1] & 4) ? 0x28 : 0x24;

@@ -4,7 +4,8 @@
 
 #include "ops/product/gemm.h"
 
-/* Returns the bytes of a row of `columns` numbers; 0: these are no whole blocks, or the format is unknown. */
+/* Returns the bytes of a row of `columns` numbers. Returns 0 if these numbers are not whole blocks, or if the format is
+ * unknown. */
 uint64_t vkt_quantized_row(uint32_t format, uint32_t columns);
 /* Checks input i: the words of the weights that the attributes describe. */
 vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_attr *a);
@@ -14,19 +15,21 @@ void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor wo
 /* Emits the dispatches that write the rows first .. first + n - 1 of the weights to y. */
 void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                               vkt_tensor y);
-/* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y as an operand of gemm_tile: in
- * panels of `width` columns, where k counts the rows, with zeros after the last row up to a multiple of 4. One binding
- * must hold y. Then it also holds the words, which have half as many bytes, or fewer. */
+/* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y, as operand B of gemm_tile. y has
+ * panels of `width` columns, and k counts the rows of the weights. Zeros fill y after the last row, up to a multiple of
+ * 4 rows. One binding must hold y. One binding then holds the words, too, because they have at most half as many
+ * bytes. */
 void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                                 uint32_t width, vkt_tensor y);
-/* Returns the weights as an operand of a product. It is valid as long as `a`. */
+/* Returns the weights as an operand of a product. The result is valid as long as `a` is. */
 vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a);
 /* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
  * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
-/* Returns the number of whole rows in so many words, for vkt_op.settle of the ops. */
+/* Returns the number of whole rows in `words` words, for vkt_op.settle of the ops. */
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
-/* vkt_op.amend of the ops: makes the scales in random words finite and small. */
+/* For vkt_op.amend of the ops: makes the scales in random words finite and small, and the numbers of bf16 weights,
+ * too. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
 /* The fields of vkt_quantized_attr, as text. */

@@ -1,5 +1,5 @@
-/* ops/step/data.c - a batch from a data set on the device. The step state selects the samples: the first one and their
- * number (abi/step.abi.h). */
+/* ops/step/data.c - gathers a batch from a data set on the device. The step state (abi/step.abi.h) has the position of
+ * the first sample and the number of samples. */
 #include "ops/ops.h"
 
 #include <math.h>
@@ -55,8 +55,8 @@ typedef struct place {
     vkt_bind step, words, run;
 } place;
 
-/* Returns whether a report node comes before n. The report's dispatch writes the number of the next run. A kernel after
- * it would find the next run's words instead of this run's. */
+/* Returns whether a report node comes before n. The report's dispatch increments the number of the run. A kernel after
+ * this dispatch would read the host's words of the next run. */
 static bool is_behind_report(const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->index; i++)
@@ -74,7 +74,8 @@ static place place_of(const vkt_node *n, const vkt_emit *e)
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 
-/* The most iterations for one item. A lane has about 4 * LONG iterations, which every driver allows. */
+/* The largest number of iterations for one item. A lane has at most about 4 * LONG iterations, and every driver allows
+ * so many. */
 #define LONG 4096u
 
 /* Returns the number of work groups for `items` items with `iterations` iterations each. A lane may compute several
@@ -200,7 +201,7 @@ static double rows_flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0);
 }
 
-/* Counts the batch's samples in the table and in the output, and their entries in `order`. */
+/* Counts the bytes of the batch's samples in the table and in the output, and of their entries in `order`. */
 static double rows_bytes(const vkt_node *n)
 {
     const vkt_gather_attr *a = n->attr;

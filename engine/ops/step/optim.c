@@ -1,17 +1,17 @@
-/* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
- * or null, step -> param, the moments and the sum that are present, in place.
+/* ops/step/optim.c - optimizers over the whole parameter arena. Inputs: param, grad, moments, groups or null, sum of
+ * gradients or null, step. The op updates param in place, and also the moments and the sum if they are present.
  *
  * All arenas have the same size. A parameter, its gradient and its moments are at the same offset of their arenas.
  * Padding between parameters has gradients of zero, which change nothing. So one elementwise kernel updates any number
  * of parameters. The settings that differ among parameters are in the table `groups`, which has an entry for each block
  * of the arena (abi/update.abi.h).
  *
- * Some kernels run before the update, if they are needed. With micro-batches one kernel adds the gradients to their
- * sum, which then is the gradient. If the loss is scaled, one kernel searches for gradients that are not finite, and
- * one sets the optimizer's clock and the next scale. With clip_norm one kernel adds up squares, and one computes the
- * norm from them. A kernel that reads an arena has one dispatch for each range that a binding holds. The step state has
- * the product of all factors of the gradients as one number. It also has a number that says whether there is an
- * update. */
+ * Some kernels run before the update, if they are needed. With micro-batches, one kernel adds the gradients to the sum
+ * of gradients. The update then uses the sum as the gradient. If the loss is scaled, one kernel searches for gradients
+ * that are not finite, and a second kernel sets the optimizer's clock and the next scale. With clip_norm, one kernel
+ * adds up squares, and a second kernel computes the norm from these sums. A kernel that reads an arena has one dispatch
+ * for each range that a binding holds. In the step state, STEP_FACTOR is the product of all factors of the gradients,
+ * and STEP_HOLD says whether this run updates the parameters. */
 #include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
@@ -400,7 +400,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* by the order in optim.h */
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ADAM, ADAMW or NADAM */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),

@@ -12,8 +12,8 @@ void vkt_optimizer_fill_in(vkt_optimizer *o);
 /* Checks that the settings are legal; the defaults must be filled in before. If they are not legal, logs why and
  * returns VKT_E_ARG. */
 vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o);
-/* Returns the op that updates by a kind, which must be valid. Sets *room to the number of moments for which the op has
- * inputs. */
+/* Returns the op that updates parameters by the optimizer `kind`, which must be valid. Sets *room to the number of
+ * moments for which the op has inputs. */
 const vkt_op *vkt_optimizer_op(vkt_optimizer_kind kind, uint32_t *room);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/step/publish.c - parameters that other programs read, and that change only when a step is complete: published,
- * param, groups or null, step -> published, in place.
+/* ops/step/publish.c - a copy of the parameters for other programs, `published`. It changes only when a step is
+ * complete. Inputs: published, param, groups or null, step. The op updates published in place.
  *
  * published = decay published + (1 - decay) param
  *
@@ -65,7 +65,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Generates numbers of one sign and similar size, so that terms of a sum do not cancel. */
+/* Generates parameters of one sign and similar size, so that terms of a sum do not cancel. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

@@ -1,9 +1,11 @@
-/* ops/step/shard.c - a step that is split into shards: sums of gradients by a binary tree, and states in the same sums.
+/* ops/step/shard.c - a step that is split into shards: adds up the gradients by a binary tree, and the states in the
+ * same way.
  *
  * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
  * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
- * the sums add it up like a gradient. shard_take makes the mean over all rows the next state. A rank computes several
- * shards, and each one must begin with the same state. So shard_begin saves this state and restores it. */
+ * shard_sum adds it up like a gradient. shard_take sets the next state to the mean over all rows. A rank computes
+ * several shards, and each one must begin with the same state. So shard_begin saves the state in the first run of a
+ * step, and restores it in the other runs. */
 #include "ops/ops.h"
 
 #include "ir/attrs.h"

@@ -55,8 +55,8 @@ vkt_result vkt_freeze(vkt_graph *g, const char *pattern)
     return r;
 }
 
-/* Makes the table of groups of abi/update.abi.h. Returns {0} if no parameter is fixed or in a group, because all of
- * them have the same settings then. */
+/* Makes the table of groups (abi/update.abi.h). Returns {0} if no parameter is fixed or in a group, because all
+ * parameters then have the same settings. */
 static vkt_tensor make_groups(vkt_graph *g)
 {
     bool any = false;

@@ -1,5 +1,5 @@
-// show.glsl - functions of all fragment shaders: find the pixel that a fragment shows, and compute its colour from its
-// light.
+// show.glsl - the functions that all fragment shaders use. One finds the pixel that a fragment shows. The other one
+// computes the fragment's colour from the light of this pixel.
 #include "scene.h"
 #include "screen.glsl"
 layout(binding = NRC_POSITION, rgba32f) uniform readonly image2D position_image;

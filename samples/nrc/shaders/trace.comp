@@ -1,6 +1,6 @@
 // trace.comp - the path tracer. For each pixel it writes position, normal and albedo of the visible surface, and the mean light
-// of `samples` random paths. If `reference` is 1, it writes only the reference: keep * its old light + scale * sum of the
-// paths.
+// of `samples` random paths. If `reference` is 1, it writes only the reference image:
+// keep * old light of the reference + scale * sum of the light of all paths.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "scene.h"
@@ -13,10 +13,10 @@ layout(binding = NRC_LIGHT, rgba32f) uniform image2D light_image;
 layout(binding = NRC_REFERENCE, rgba32f) uniform image2D reference_image;
 layout(push_constant) uniform At {
     vec4 eye;    // the camera's position
-    vec4 centre; // the point at which it looks
+    vec4 centre; // the point at which the camera looks
     uint seed, samples;
     float keep, scale; // used if `reference` is 1
-    uint reference;    // 1: writes the light to the reference, 0: writes it to the light of this frame
+    uint reference;    // 1: the shader writes only the reference image; 0: it writes position, normal, albedo and light
 } at;
 
 const uint BOUNCES = 6;
@@ -25,7 +25,7 @@ const float PI = 3.14159265359, AWAY = 1e-4;
 
 uint state; // the state of the random number generator
 
-// Returns the next random number, in [0,1). (Jarzynski & Olano 2020, "Hash Functions for GPU Rendering": pcg.)
+// Returns the next random number, in [0,1). (The hash `pcg` of Jarzynski & Olano 2020, "Hash Functions for GPU Rendering".)
 float random()
 {
     state = state * 747796405u + 2891336453u;
@@ -40,7 +40,7 @@ vec3 cosine_direction(vec3 normal)
     return normalize(normal * 1.0001 + vec3(r * cos(turn), r * sin(turn), z));
 }
 
-// Returns the light that comes straight from a random point of the lamp.
+// Returns the light that a surface gets straight from the lamp, estimated from one random point of the lamp.
 vec3 lamp_light(vec3 from, vec3 normal)
 {
     const vec2 size = LAMP_TO - LAMP_FROM, point = LAMP_FROM + size * vec2(random(), random());

@@ -1,10 +1,12 @@
-// latents.glsl - reads grids of latents for one texel, with the results of vkt_quantize and vkt_latent_grid, and computes
+// latents.glsl - reads grids of latents for one texel, with the same results as vkt_quantize and vkt_latent_grid, and computes
 // layers. If the network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be
-// specialization constants. This does not work with vktrain.glsl: in GLSL, two arrays have different types if their sizes are
-// different expressions of such constants. FLOAT(i) must read float i of the parameters.
+// specialization constants. vktrain.glsl does not allow that: in GLSL, two arrays have different types if their sizes are
+// different expressions of such constants. The shader that includes this file defines FLOAT(i), which reads float i of the
+// parameters.
 
 // Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
-// the texel's distance from the first cell (0 to 1). Cells outside the grid become the nearest cell inside.
+// the texel's distance from the first of these cells, in cells (0 to 1). A cell outside the grid is replaced by the nearest
+// cell inside.
 void latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float fraction)
 {
     const uint at = 2u * texel + 1u + scale, next = at / (2u * scale);
@@ -12,15 +14,15 @@ void latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float 
     fraction = float(at - next * 2u * scale) / float(2u * scale);
 }
 
-// Returns x rounded to 2^bits levels in [0,1], as vkt_quantize without noise. bits = 0: x itself.
+// Returns x rounded to 2^bits levels in [0,1], as vkt_quantize without noise does. With bits = 0, returns x.
 float quantized(float x, uint bits)
 {
     const float steps = float((1u << bits) - 1u);
     return bits == 0u ? x : floor(steps * clamp(x, 0.0, 1.0) + 0.5) / steps;
 }
 
-// Reads the four cells around the texel, of feature f: upper left, upper right, lower left, lower right. The grid starts at
-// float `grid` of the parameters; size is (scale, rows, columns).
+// Reads feature f of four cells: upper left, upper right, lower left, lower right. u has the two columns, v the two rows. The
+// grid starts at float `grid` of the parameters; `size` is (scale, rows, columns).
 vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
 {
     const uint top = grid + (f * size.y + v.x) * size.z, bottom = grid + (f * size.y + v.y) * size.z;
@@ -28,9 +30,9 @@ vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
                 quantized(FLOAT(bottom + u.y), bits));
 }
 
-// LATENTS defines a function that writes the features of a texel (column, row) to y[at], y[at + 1], .. For each feature it
-// writes the mean of the four cells, weighted by their distances, or with `corners` the four cells. It returns the index behind
-// the last element that it wrote.
+// LATENTS defines a function that writes the features of a texel (column, row) to y[at], y[at + 1], .. With `corners`, it
+// writes four numbers for each feature: the four cells around the texel. Without `corners`, it writes one number: the mean of
+// these cells, weighted by their distances. The function returns the index behind the last element that it wrote.
 #define LATENTS(name, N)                                                                                                     \
     uint name(uint grid, uint features, uvec3 size, uint bits, bool corners, uvec2 texel, uint at, inout float y[N])         \
     {                                                                                                                        \
@@ -46,8 +48,8 @@ vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
         return at;                                                                                                           \
     }
 
-// LAYER defines a function that computes y = FUNCTION(weight x + bias). The parameters start at floats `weight` and `bias`. The
-// weight is (O,I), row-major.
+// LAYER defines a function that computes y = FUNCTION(W x + b). W is (O,I), row-major, and starts at float `weight` of the
+// parameters. b starts at float `bias`.
 #define LAYER(name, I, O, FUNCTION)                                                                  \
     void name(uint weight, uint bias, float x[I], out float y[O])                                    \
     {                                                                                                \

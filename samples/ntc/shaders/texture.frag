@@ -1,5 +1,6 @@
-// texture.frag - shows one texture of a set: the original, the decoded one, or their difference. It decodes a texel with the
-// latents around it and the network, from the library's buffer of parameters or from a file's.
+// texture.frag - shows one texture of a set: the original, the decoded texture, or their difference. The shader decodes a texel
+// with the network, from the latents around the texel. Latents and weights are in the library's buffer of parameters, or in a
+// buffer with the contents of a file.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "ntc.h"
@@ -10,7 +11,7 @@ layout(constant_id = 3) const uint CHANNELS = 7;
 layout(binding = NTC_SET_PARAMETERS, std430) readonly buffer Store { float store[]; };
 layout(binding = NTC_SET_TEXELS, std430) readonly buffer Texels { uint texels[]; };
 layout(binding = NTC_SET_FACTS, std430) readonly buffer Facts { uint facts[]; };
-layout(push_constant) uniform Show { uint view, first, channels; } show; // channels first .. first + channels - 1
+layout(push_constant) uniform Show { uint view, first, channels; } show; // shows channels first .. first + channels - 1
 layout(location = 0) in vec2 at;
 layout(location = 0) out vec4 colour;
 #define FLOAT(i) store[i]
@@ -18,7 +19,7 @@ layout(location = 0) out vec4 colour;
 LATENTS(read_latents, INPUTS)
 LAYER(first_layer, INPUTS, HIDDEN, RELU)
 LAYER(second_layer, HIDDEN, HIDDEN, RELU)
-LAYER(last_layer, HIDDEN, CHANNELS, IDENTITY) // for one texel of a block
+LAYER(last_layer, HIDDEN, CHANNELS, IDENTITY) // computes only one texel of a block
 
 void decode(uvec2 texel, out float y[CHANNELS])
 {

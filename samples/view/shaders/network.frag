@@ -1,4 +1,4 @@
-// network.frag - evaluates the network at a point of the image. It reads the published parameters in the library's buffer.
+// network.frag - evaluates the network at a point of the image. The parameters are in the library's buffer.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "network.h"

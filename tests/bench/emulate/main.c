@@ -4,9 +4,9 @@
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *
  * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. With RANKS 1, a step has no shards. With
- * BETA_GB_PER_S 0, messages need no time for their bytes. vkt_dist_stats counts the time of a bucket from the last
- * exchange of the step before. So this time includes the update of the step before. The program subtracts the time of
- * this update. */
+ * BETA_GB_PER_S 0, messages need no time for their bytes. ready_ms of vkt_dist_stats is the time from the last exchange
+ * of the previous step until a bucket is complete. This time includes the update of the previous step, so the program
+ * subtracts the time of an update. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

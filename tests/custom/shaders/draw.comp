@@ -1,4 +1,5 @@
-// draw.comp - a sampler: y[i] is a hash of the seed, the counter of random numbers and i. x is not read.
+// draw.comp - a sampler: y[i] is a hash of the seed, the counter of random numbers and i. Finite
+// numbers in x do not change y.
 #version 450
 layout(local_size_x = 16) in;
 layout(push_constant) uniform Push { uint n; } pc;

@@ -1,6 +1,6 @@
 // odd.comp - y = x, with an unusual feature that CASE selects. The checks of custom ops refuse most of these features.
 #version 450
-#if CASE == 1 // a capability that the device was not made with
+#if CASE == 1 // a capability that the device does not enable
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require
 #endif
 #if CASE == 2 // work groups that no device runs

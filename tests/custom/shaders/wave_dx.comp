@@ -1,5 +1,5 @@
 // wave_dx.comp - the gradient of wave.comp:  dx = dy (sin(a x) + a x cos(a x)),  da = dy x^2 cos(a x).
-// Planted faults: FACTOR scales dx, MISSING elements of da are not written, STRAY elements are written behind da.
+// Planted faults: FACTOR scales dx. The last MISSING elements of da are not written. STRAY elements are written behind da.
 #version 450
 #ifndef FACTOR
 #define FACTOR 1.0

@@ -1,8 +1,9 @@
 /* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT [LATER]]".
- * Each line that a rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a
- * check fails, and "ok" at the end if all its calls did what they must. After an expected failure it prints "closed".
- * Lines go to the file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to
- * each other by files in FOLDER, so that no test depends on the machine's speed. */
+ * TIMEOUT is the timeout of vkt_mpi_open, in seconds. LATER is a new timeout for vkt_mpi_set_timeout. Each line that a
+ * rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check fails, and
+ * "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". Lines go to the
+ * file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each other by
+ * files in FOLDER, so that no test depends on the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>
@@ -25,7 +26,7 @@ static unsigned errors;
 static int blocks; /* blocks of host memory that the library has not freed */
 
 #ifdef VKT_SANITIZED /* MPI leaks memory, so leaks are not reported. `blocks` counts leaks of this library */
-/* Returns the sanitizer's options. It is visible because the sanitizer's shared library looks it up. */
+/* Returns the sanitizer's options. The function is visible because the sanitizer's shared library looks it up. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -189,7 +190,7 @@ static void check_arguments(const vkt_host *h, const vkt_transport *t)
     WANT(!second);
 }
 
-/* ---- modes in which ranks fail: the last but one, the last two, or all ---- */
+/* ---- modes in which ranks fail ---- */
 
 /* Does one step of work, for which each rank needs data of all other ranks. */
 static vkt_result step(const vkt_transport *t)
@@ -199,8 +200,10 @@ static vkt_result step(const vkt_transport *t)
     return vkt_all_reduce(t, data, VKT_COUNT(data), VKT_WIRE_F32, scratch);
 }
 
-/* Makes steps until a failure. At step 20, some ranks do what `mode` says. Modes kill, stop, late and fault are for the
- * last rank but one, barrier and bytes are for the last two ranks, and ring is for all ranks. */
+/* Makes steps until a failure. At step 20, some ranks do what `mode` says:
+ *   kill, stop, late, fault   the last rank but one
+ *   barrier, bytes            the last two ranks
+ *   ring                      all ranks */
 static vkt_result work(const vkt_transport *t, const char *mode)
 {
     const bool culprit = t->rank == t->ranks - 2;
@@ -227,9 +230,9 @@ static vkt_result work(const vkt_transport *t, const char *mode)
     return VKT_OK;
 }
 
-/* Works until the failure of `mode`. Checks that work returns VKT_E_PEER after one message, that later calls return
- * VKT_E_PEER without a message, and that closing does not wait for the failed rank. Ends the run when all ranks that
- * are still alive have closed their connection. */
+/* Works until the failure of `mode`. work() must return VKT_E_PEER after one message. Later calls must return
+ * VKT_E_PEER without a message. vkt_mpi_close must not wait for the failed rank. Ends the run when all ranks that are
+ * neither killed nor stopped have closed their connection. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);
@@ -245,7 +248,7 @@ static void fail_together(vkt_mpi *m, const char *mode)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     vkt_mpi_close(&m);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    WANT(end.tv_sec - begin.tv_sec < 20); /* usually 1 s; waiting would end with the alarm */
+    WANT(end.tv_sec - begin.tv_sec < 20); /* usually 1 s; a wait for the failed rank would last until the alarm */
     say("closed");
     tell("closed");
     await("closed", t.ranks, t.ranks - one_is_gone);

@@ -2,7 +2,7 @@
 # test_mpi.c starts the programs.
 
 # vkt_mpi_program(name) builds the program for one implementation, if its compiler mpicc.<name> and its launcher
-# mpirun.<name> exist. It asks the compiler for its options ("gcc -I.. -L.. -lmpi").
+# mpirun.<name> exist. The function asks the compiler for the options ("gcc -I.. -L.. -lmpi").
 function(vkt_mpi_program name)
   string(TOLOWER ${name} lower)
   if(VKT_WITH_MPI STREQUAL "OFF")

@@ -1,5 +1,6 @@
 // inline.comp - evaluates a network of three layers. Each lane has one point. The input of the network is the hash-grid
-// encoding of the point, followed by its frequency encoding. The sizes of the network depend on DIMS.
+// encoding of the point, followed by the frequency encoding of the point. The build defines the sizes: DIMS, LEVELS, FEATURES,
+// FREQUENCIES and HIDDEN.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 16) in;

@@ -1,5 +1,5 @@
 // inline.hlsl - the program of inline.comp, in HLSL.
-[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; }; // the form that glslang accepts
+[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; }; // glslang accepts this form
 StructuredBuffer<float> store : register(t0);
 StructuredBuffer<uint4> grid : register(t1);
 StructuredBuffer<float> x : register(t2);

@@ -1,11 +1,13 @@
 /* times - compiles the networks of times.def for the device that VK_DRIVER_FILES gives, and runs them. Prints a line of
- * a Markdown table for each. tests/embed/times.sh calls it.
+ * a Markdown table for each network. tests/embed/times.sh calls this program.
  *
- *     embed_times [NETWORK]  words of SPIR-V; processor time: seconds to compile, nanoseconds a point
- *     embed_times --compile  what the driver's compiler reports; nothing runs, so the GPU need not be there
+ *     embed_times [NETWORK]  prints words of SPIR-V, CPU seconds to compile, CPU nanoseconds per point
+ *     embed_times --compile  prints words of SPIR-V and statistics of the driver's compiler; runs nothing, so it needs
+ *                            no GPU
  *
- * Drivers may compile in vkCreateComputePipelines or in the first dispatch, so the time of both counts. Functions that
- * fail end the program. */
+ * Drivers may compile in vkCreateComputePipelines or in the first dispatch. So the time to compile is the time of
+ * vkCreateComputePipelines, plus the time by which the first dispatch is slower than the fastest. If a Vulkan call
+ * fails, the program ends. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,7 +178,8 @@ static VkDescriptorSet make_set(const network *n, const pipeline *p)
     return set;
 }
 
-/* Runs the network on all points several times. Returns the seconds of the fastest run, and sets *first. */
+/* Runs the network on all points several times. Returns the seconds of the fastest run. *first gets the seconds of the
+ * first run. */
 static double run(const pipeline *p, VkDescriptorSet set, double *first)
 {
     VkCommandBuffer cmd;
@@ -202,7 +205,8 @@ static double run(const pipeline *p, VkDescriptorSet set, double *first)
     return best;
 }
 
-/* Prints what the compiler reports about registers, spills and size. The names differ between drivers. */
+/* Prints the compiler's statistics about registers, spills and code size. Their names differ between drivers; these are
+ * RADV's names. If a driver does not have a name, its column is empty. */
 static void print_statistics(const pipeline *p)
 {
     static VkPipelineExecutableStatisticKHR s[MAX_STATISTICS];

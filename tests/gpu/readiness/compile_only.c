@@ -63,7 +63,7 @@ static VKAPI_ATTR void VKAPI_CALL DestroyBuffer(VkDevice d, VkBuffer b, const Vk
     free(b);
 }
 
-/* ---- memory like that of a discrete GPU: 16 GiB for the device, and 256 MiB that the host can map too ---- */
+/* ---- memory: heaps like those of a discrete GPU ---- */
 
 #define GIB ((VkDeviceSize)1 << 30)
 #define ALIGNMENT 256u
@@ -234,7 +234,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer c)
     return VK_SUCCESS;
 }
 
-/* Lists the commands that are recorded, as X(function, parameters). */
+/* Lists the functions that record commands, as X(function, parameters). Here they record nothing. */
 #define COMMANDS(X)                                                                                                 \
     X(CmdBindPipeline, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipeline x))                                    \
     X(CmdBindDescriptorSets, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipelineLayout l, uint32_t f, uint32_t n, \
@@ -307,7 +307,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const 
     return real.CreateDevice(phys, &more, a, out);
 }
 
-/* The engine creates one pipeline per call. */
+/* Ignores n: the engine creates one pipeline per call. */
 static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipelineCache cache, uint32_t n,
                                                              const VkComputePipelineCreateInfo *info,
                                                              const VkAllocationCallbacks *a, VkPipeline *out)
@@ -359,7 +359,7 @@ static json_t *assembly_of(VkDevice device, const VkPipelineExecutableInfoKHR *w
     VkPipelineExecutableInternalRepresentationKHR *list = calloc(n + 1, sizeof *list);
     for (uint32_t i = 0; list && i < n; i++)
         list[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
-    if (list && n) get(device, which, &n, list); /* without pData it returns the sizes */
+    if (list && n) get(device, which, &n, list); /* while pData is NULL, `get` returns the sizes */
     char *bytes = list && n ? calloc(1, list[n - 1].dataSize + 1) : NULL;
     for (uint32_t i = 0; list && i + 1 < n; i++) list[i].dataSize = 0;
     if (bytes) {

@@ -21,8 +21,9 @@ MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperativ
 MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of that loop, on NVIDIA's GPUs
 MIN_THREADS = 1024
 
-# The rules of each document. Threads and barriers come from the engine and not from the compiler, so only one document of
-# each precision checks them. The waves of Vega have another unit: at most 10, where RDNA has 16 or more.
+# The rules of each document. Threads and barriers depend on the engine and not on the compiler, so only one document for
+# f32 and one for f16 check them. The limit of waves does not fit Vega, which has at most 10 waves, where RDNA has 16 or
+# more.
 RULES = {
     "gfx1100": ("spills", "waves", "math", "threads", "barriers"),
     "navi21": ("spills",),
@@ -35,8 +36,9 @@ RULES = {
     "ada-f32": ("spills",),
     "ada-f16": ("spills", "slots"),
 }
-# The names that drivers give to registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts registers
-# of 32 bytes, which the lanes share, and no waves. Turnip counts vec4s. ANV and Turnip count the instructions that spill.
+# Each line has a driver's names of the registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts
+# registers of 32 bytes, which the lanes share, and no waves. Turnip counts vec4 registers. ANV and Turnip count the instructions
+# that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
@@ -47,7 +49,7 @@ PRODUCT = re.compile(r"^(GEMM|CONV2D|CONV2D_DW)_(SHARED|COOP|SPLIT)(_DX)?$")
 ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several products, and exponentials between them
 
 
-# ---- assembly: of AMD's GPUs, as LLVM and ACO print it, and of NVIDIA's, as NAK does ----
+# ---- assembly of AMD's GPUs (printed by LLVM and ACO) and of NVIDIA's GPUs (printed by NAK) ----
 
 
 def kind_of(op):
