@@ -1,5 +1,5 @@
-// accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. The update divides the sum
-// by the sum of the weights.
+// accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. The update divides the
+// sum by the sum of the weights.
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
 // STEP_WEIGHT is the number of terms of which the loss of the micro-batch is the mean, by default its number of rows. So k
 // micro-batches give the gradient of one batch that has the rows of all k.
