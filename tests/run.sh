@@ -124,14 +124,15 @@ done
 [ -z "${VKT_DATA-}" ] || export VKT_DATA
 wrapper= # a command that starts ctest for us; empty: none
 
-# Switches on two checks of Debian 12's layer, 1.3.239. The separator must be ':'. With another one, the second check is off,
-# without a message. gpu/test_planted_faults.c proves that both are on.
+# Switches on two checks of Debian 12's validation layer, 1.3.239. The separator must be ':'. With another separator, the second
+# check is off, without a message. gpu/test_planted_faults.c proves that both checks are on.
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
 sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 export VK_LAYER_ENABLES="$sync_1_3_239"
 
-current_layer() ( # current_layer COMMAND...: runs COMMAND under a current layer. Only this layer reports a write after a write
+# Only the newer validation layer of drivers.sh reports a write after a write.
+current_layer() ( # current_layer COMMAND...: runs COMMAND under that layer
     unset VK_LAYER_ENABLES
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
@@ -141,7 +142,7 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     shift
     check "$@"
 )
-# Switches LLVM's passes in lavapipe off. lavapipe's compiler takes most of the time of an op's test. Without these passes it
+# Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
 # takes half as long, and the kernels compute the same. Phases that test the driver's optimizer do not call this.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
@@ -181,8 +182,8 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_TRAITS=words64=$((bits / 512)) # the two phases test both ways to store
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # without 512 bits in the CPU, LLVM splits each vector
+            export VKT_TRAITS=words64=$((bits / 512)) # one phase stores vec4s (0), the other words of 64 bits (1)
+            [ "$bits" = 128 ] || has_512_bits || compile_quickly # on a CPU without vectors of 512 bits, LLVM splits each vector
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
@@ -200,7 +201,7 @@ if [ "$mode" = full ]; then
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # leaves out case 5, a device without texel loads, whose tiles Mesa 25 compiles for minutes
+    VKT_TEST_FIRST=7 # a case with texel loads: without them (case 5), Mesa 25 compiles large tiles for minutes
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -235,10 +236,10 @@ if [ "$mode" = full ]; then
 
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
-    # -O1 compiles in half the time of -O2 and has all checks. But it also warns of impossible cases, so -Werror is off here.
+    # -O1 compiles in half the time of -O2, with all checks. But with -O1 gcc also warns of impossible cases, so -Werror is off.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large one took up to half of a test's time. The
-    # first phase has already compiled the kernels of these cases.
+    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large quarantine took up to half of a test's time.
+    # Cases from 4 on, because the phase "all tests on lavapipe" has already compiled their kernels.
     export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
     check build-asan -LE 'lint|sanitizers_not'
     unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST

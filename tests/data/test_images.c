@@ -415,7 +415,7 @@ static void real_data_sets_give_pillows_bytes(void **state)
 }
 
 /* vkt_image_row gives the same bytes as the file's row in a data set. The first data set stretches the image, the
- * second data set crops its middle. */
+ * second data set crops the middle of the image. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -178,8 +178,8 @@ static void special_tokens_need_a_flag(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* Encodes many equal characters. For most characters and pre-tokenizers, they are one long piece. Its merges must not
- * lose a byte. */
+/* Encodes many equal characters. For most characters and pre-tokenizers, these are one long piece. The merges of the
+ * piece must not lose a byte. */
 static void long_runs_are_encoded(void **state)
 {
     enum { N = 1 << 17 };

@@ -282,8 +282,8 @@ static void survives_every_failed_vulkan_call(void **state)
             break;
         }
         /* If the memory of a block cannot be allocated or mapped, the engine requests a smaller block. If the readback
-         * buffer cannot be created or bound, the engine frees the upload ring and tries again. For all other buffers
-         * such a failure is an error. */
+         * buffer cannot be created or bound, the engine frees the upload ring and tries again. If another buffer
+         * cannot be created or bound, this is an error. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
         const bool may = strcmp(fake.failed, "CreateBuffer") == 0 || strcmp(fake.failed, "BindBufferMemory") == 0;
         if (!may || r != VKT_OK) assert_int_equal(r == VKT_OK, recovers);
@@ -428,8 +428,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* The log gets the errors of the validation layer as error lines, and the test host counts these lines. Tests that
- * expect no such line rely on this count. */
+/* Errors of the validation layer become error lines of the log, and the test host counts these lines. Tests that expect
+ * no such line rely on this count. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;

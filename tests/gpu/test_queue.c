@@ -111,7 +111,7 @@ static void timestamps_grow(void **state)
     assert_int_equal(vkt_timer_read(ctx, &t, ns), VKT_OK);
     assert_int_equal(ns[0], 0);
     assert_true(ns[1] > 0 && ns[2] >= ns[1]);
-    assert_true(ns[2] <= host); /* the host's interval contains that of the device */
+    assert_true(ns[2] <= host); /* the time on the host includes the time on the device */
     vkt_timer_destroy(ctx, &t);
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);

@@ -25,7 +25,7 @@ static vkt_ctx *open_with(bool transfer_queue)
     return ctx;
 }
 
-/* Makes random transfers to and from a buffer. Makes the same changes to `want` in host memory, and compares both. */
+/* Makes random transfers to and from a buffer. Makes the same changes to `want`, and compares the buffer with it. */
 static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t iterations, uint64_t seed)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);

@@ -262,7 +262,7 @@ static void the_self_test_survives_every_failure(void **state)
     }
 }
 
-/* What fails while a context is opened. ALLOCATION: the n-th host allocation. CALL: the n-th Vulkan call. CALLS: the
+/* The failure while a context is opened. ALLOCATION: the n-th host allocation. CALL: the n-th Vulkan call. CALLS: the
  * n-th Vulkan call and all later Vulkan calls. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
@@ -273,8 +273,8 @@ static void set_width(const char *own)
 
 /* Opens a context while the n-th allocation or call fails, as `what` says. `own` is the value of LP_NATIVE_VECTOR_WIDTH
  * before (NULL: not set). Returns false if nothing failed, because there are fewer than n allocations or calls. Checks
- * that no memory is left. If gains() is true and the context has no wide vectors, a warning must have the reason. The
- * variable must then be "512" if the context has wide vectors, and else `own`. */
+ * that no memory is left. If gains() is true and the context has no wide vectors, a warning must have the reason. At
+ * the end, the variable must be "512" if the context has wide vectors, and else `own`. */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

@@ -166,7 +166,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     vkt_test_error_contains("not a vktrain checkpoint");
 
     write_small(path);
-    edit_and_seal(path, "469", "470"); /* the step is valid, so only a wrong checksum could fail */
+    edit_and_seal(path, "469", "470"); /* 470 is valid: an error would mean a wrong checksum */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);

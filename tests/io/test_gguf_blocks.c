@@ -28,8 +28,7 @@ static const vkt_gguf_type readable[] = { VKT_GGUF_F32,  VKT_GGUF_F16,  VKT_GGUF
 
 /* ---- types ---- */
 
-/* The library passes the type numbers of a file to the ops without a conversion. So both enums must have equal numbers.
- */
+/* The library passes the type of a file's tensor to the ops unchanged. So both enums must have equal numbers. */
 #define IS_SAME(name) ((int)VKT_GGUF_##name == (int)VKT_QUANT_##name)
 _Static_assert(IS_SAME(F16) && IS_SAME(Q4_0) && IS_SAME(Q4_1) && IS_SAME(Q8_0) && IS_SAME(Q4_K) && IS_SAME(Q5_K) &&
                    IS_SAME(Q6_K) && IS_SAME(BF16),

@@ -158,7 +158,7 @@ static void absent_keys_have_defaults(void **state)
     set_meta(e, (vkt_gguf_meta){ "llama.rope.scaling.factor", VKT_GGUF_KIND_F32, false, 1, &four });
     assert_int_equal(edit_read(e, &m), VKT_OK);
     assert_true(m.scaling == VKT_ROPE_LINEAR && m.rope_factor == 4);
-    e = edit_open(GOLDEN("llama.gguf")); /* without head_count_kv, it is head_count */
+    e = edit_open(GOLDEN("llama.gguf")); /* if head_count_kv is absent, head_count is used */
     set_meta(e, (vkt_gguf_meta){ .key = "llama.attention.head_count_kv" });
     vkt_test_expect_errors(true);
     assert_int_equal(edit_read(e, &m), VKT_E_SHAPE);

@@ -14,7 +14,7 @@ file() { # file NAME TEXT: adds a source file to the library, and compiles it
     ${CC:-cc} -c "$1.c" -o "$1.c.o" || exit 2
     echo "$1.c.o" >> lib.objects
 }
-expect() { # expect STATUS LINE WHAT: circles.sh must end with STATUS and print LINE ("": nothing but its last line)
+expect() { # expect STATUS LINE WHAT: circles.sh must end with STATUS and print LINE ("": nothing but the summary)
     sh "$here/circles.sh" lib.objects > out 2>&1
     status=$?
     if [ "$status" -eq "$1" ] && if [ -n "$2" ]; then grep -qxF "$2" out; else [ "$(wc -l < out)" -eq 1 ]; fi; then

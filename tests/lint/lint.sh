@@ -17,8 +17,8 @@ rule_floors() {
     awk -f "$here/floors.awk" engine/README.md $(engine_code)
 }
 
-# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does: only a program that lends its
-# device to the engine includes this header.
+# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does. Only a program that lends
+# its device to the engine includes this header.
 rule_vulkan() {
     files=$(find engine include -name '*.[ch]' | grep -vE '^engine/(gpu|kernel|record|dist)/|^include/vktrain/vulkan\.h$')
     # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-/* Tests text by a language model: the results with a cache equal those of the network without a cache. Also tests random
+/* Tests the generation of text: the logits with a cache equal those of the network without a cache. Also tests random
  * numbers, adapters, errors, and SmolLM2. */
 #include <math.h>
 #include <stdio.h>
@@ -130,7 +130,7 @@ static void check_cache(const rig *r, const char *architecture, bool adapters)
                                                                 .lora = adapters ? &lora : NULL,
                                                                 .context = c % 2 ? 0 : TOKENS,
                                                                 .chunk = VKT_MIN(chunks[c], TOKENS) });
-        for (int twice = 0; twice < 2; twice++) {   /* the second time, the cache has old rows */
+        for (int twice = 0; twice < 2; twice++) {   /* the second time, the cache has the rows of the first time */
             for (uint32_t i = 0; i < TOKENS; i++) { /* token by token */
                 OK(vkt_generator_feed(g, ids + i, 1));
                 if (i % 5 == 0 || i + 1 == TOKENS) same_logits(g, all, i);
@@ -280,7 +280,8 @@ static void a_full_context_is_refused(void **state)
     vkt_lm *lm = open_tiny(r, "llama");
     vkt_generator *g = generator_of(r, lm, (vkt_generator_params){ .context = 8 });
     assert_int_equal(vkt_generator_context(g), 8);
-    assert_int_equal(vkt_generator_bytes(g), 2 * 2 * 8 * 24 * 2 * 4); /* 2 blocks, K and V, 8 tokens, 2 heads of 24 floats */
+    /* 2 blocks, keys and values, 8 tokens, 2 heads of 24 numbers, 4 bytes. */
+    assert_int_equal(vkt_generator_bytes(g), 2 * 2 * 8 * 24 * 2 * 4);
     OK(vkt_generator_feed(g, ids, 6));
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_feed(g, ids, 3), VKT_E_SHAPE);
@@ -290,7 +291,7 @@ static void a_full_context_is_refused(void **state)
     OK(vkt_generator_next(g, &id));
     OK(vkt_generator_next(g, &id));
     float logits[WORDS];
-    OK(vkt_generator_logits(g, logits, WORDS)); /* the logits of the token that does not fit */
+    OK(vkt_generator_logits(g, logits, WORDS)); /* of a ninth token, which would not fit */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_next(g, &id), VKT_E_SHAPE);
     vkt_test_error_contains("8 are used, and 1 more");

@@ -1,4 +1,4 @@
-/* Language models of GGUF files: what is on the device, training that resumes, errors, and SmolLM2. */
+/* Tests language models of GGUF files: the tensors on the device, training that resumes, errors, and SmolLM2. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
 
-/* Trains for `epochs` epochs, and writes a checkpoint after each one. Resumes the checkpoint if `resume`. Returns the
+/* Trains for `epochs` epochs, and writes a checkpoint after each epoch. Resumes the checkpoint if `resume`. Returns the
  * adapters; free them with test_free. */
 static float *train(rig *r, const char *architecture, const char *checkpoint, bool resume, uint32_t epochs, uint64_t *n)
 {
@@ -37,7 +37,7 @@ static void the_same_bits_come_twice_and_after_a_resume(void **state)
         const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
         uint64_t n, m, k;
         float *once = train(r, architectures[i], a, false, 4, &n);
-        test_free(train(r, architectures[i], b, false, 2, &m)); /* a model that is gone, as after a kill */
+        test_free(train(r, architectures[i], b, false, 2, &m)); /* the model is destroyed, as by a kill */
         float *resumed = train(r, architectures[i], b, true, 4, &m),
               *again = train(r, architectures[i], a, false, 4, &k);
         assert_true(n == m && n == k);
@@ -64,7 +64,7 @@ static void a_checkpoint_has_the_adapters_alone(void **state)
         assert_non_null(strstr(name, ".lora_"));
         adapters++;
     }
-    assert_true(adapters >= 2 * 2 * TINY_TARGETS); /* A and B of two blocks, and their moments */
+    assert_true(adapters >= 2 * 2 * TINY_TARGETS); /* A and B of each target in two blocks; the moments count too */
     vkt_safetensors_close(&st);
 }
 
@@ -122,8 +122,8 @@ static void read_device(rig *r, const vkt_lm_tensor *t, float *out)
     test_free(all);
 }
 
-/* Compares a tensor on the device with that of the file. With `heads`, the device has numbers 2 i and 2 i + 1 of each
- * head of the file at i and i + head / 2. */
+/* Compares a tensor on the device with the tensor `name` of the file. If `heads` is not 0, the rows of each head are in
+ * another order: rows 2 i and 2 i + 1 of a head in the file are rows i and i + head / 2 of this head on the device. */
 static void check_tensor(rig *r, const vkt_gguf *file, const char *name, const vkt_lm_tensor *t, uint32_t heads)
 {
     const uint64_t n = (uint64_t)t->rows * t->columns;
@@ -170,7 +170,7 @@ static void training_leaves_the_weights_of_the_file(void **state)
     vkt_dataset_destroy(&data);
 }
 
-/* A tensor's bytes need not be a multiple of 4. */
+/* The bytes of a row need not be a multiple of 4. */
 static void odd_bytes_are_copied_whole(void **state)
 {
     rig *r = rig_of(state);
@@ -189,7 +189,7 @@ static void odd_bytes_are_copied_whole(void **state)
     }
 }
 
-/* YaRN multiplies the scores by a number that grows with the factor. Up to a factor of 1 it is 1. */
+/* YaRN multiplies the scores by a number that grows with the factor. Up to a factor of 1, this number is 1. */
 static void yarn_does_not_shrink_the_scores(void **state)
 {
     rig *r = rig_of(state);
@@ -221,8 +221,8 @@ static void the_summary_counts_frozen_weights(void **state)
     vkt_trainer *trainer;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &trainer), VKT_OK);
     const char *text = vkt_trainer_summary(trainer);
-    /* Two blocks; each has q (64,64), k, v (16,64), o (64,64), gate, up (256,64), down (64,256), biases, two norms. The
-     * others are embedding and output of 272 words, and a norm. */
+    /* There are two blocks. Each block has q (64,64), k and v (16,64), o (64,64), gate and up (256,64), down (64,256),
+     * biases of q, k and v, and two norms. The other weights are embedding and output of 272 words, and a norm. */
     enum { BLOCK = 2 * 64 * 64 + 2 * 16 * 64 + 3 * 64 * 256 + 64 + 16 + 16 + 2 * 64 };
     enum { LORA = TINY_RANK * (2 * (64 + 64) + 2 * (64 + 16) + 3 * (64 + 256)) };
     char line[80];
@@ -304,8 +304,8 @@ static void each_failing_allocation_is_an_error(void **state)
 
 /* ---- SmolLM2 ---- */
 
-/* The mean loss of the first tokens of wikitext-2's validation text. A model whose rotary embedding, heads or norms
- * were wrong would be far above: a uniform guess has 10.8. */
+/* Checks the mean loss of 128 tokens at the start of wikitext-2's validation text. A uniform guess has a loss of 10.8.
+ * With a wrong rotary embedding, wrong heads or wrong norms, the loss would be far above the limit of 4.5. */
 static void smollm2_knows_english(void **state)
 {
     enum { CONTEXT = 128 };

@@ -1,4 +1,4 @@
-/* A language model in several contexts: training on several devices, generators, memory, errors. */
+/* Tests a language model in several contexts: training on several devices, generators, memory, errors. */
 #include "base/base.h"
 #include "lm/lm.h"
 #include "lm/tiny.h"
@@ -30,7 +30,7 @@ static void the_number_of_contexts_changes_no_bit(void **state)
     assert_true(rig_open(&r->h, &second));
     vkt_trainer *one = train(r, &t, data, NULL);
     assert_int_equal(vkt_lm_add_context(t.lm, second), VKT_OK);
-    assert_int_equal(vkt_lm_bytes(t.lm), bytes); /* of each context */
+    assert_int_equal(vkt_lm_bytes(t.lm), bytes); /* the bytes in each context */
     vkt_trainer *two = train(r, &t, data, second);
     rig_same(one, two, VKT_PART_VALUE);
     rig_same(one, two, VKT_PART_MOMENT1);
@@ -55,7 +55,7 @@ static void logits_in(vkt_ctx *ctx, const vkt_lm *m, float logits[TINY_WORDS])
     vkt_generator_destroy(&g);
 }
 
-/* Fails the test unless all contexts have the same bytes of every tensor. */
+/* Fails the test unless seven tensors of the model have the same bytes in both contexts. */
 static void same_tensors(const vkt_lm *m)
 {
     const vkt_lm_block *b = m->blocks;
@@ -119,7 +119,7 @@ static void a_foreign_context_is_refused(void **state)
     vkt_ctx_destroy(&other);
 }
 
-/* After a context that is too small, the model is as before. */
+/* If a context has too little memory, vkt_lm_add_context fails, and the model does not change. */
 static void too_little_memory_leaves_the_model(void **state)
 {
     rig *r = rig_of(state);
@@ -132,7 +132,7 @@ static void too_little_memory_leaves_the_model(void **state)
     logits_in(r->ctx, t.lm, before);
     vkt_test_expect_errors(true);
     for (int k = 0; k < 2; k++) {
-        /* The first tensor fits, so it is a later one that fails. */
+        /* The first tensor fits, so a later tensor fails. */
         assert_int_equal(vkt_array_copy(t.lm->embedding.array, small, &first), VKT_OK);
         vkt_array_destroy(&first);
         assert_int_equal(vkt_lm_add_context(t.lm, small), VKT_E_MEMORY_CAP);

@@ -1,5 +1,6 @@
 /* Compares tiny language models of all three architectures with PyTorch: logits, gradients of all adapters, and the
- * losses of 50 steps. Their weights have all types of tensors. golden/README.md describes the files. */
+ * losses of 50 steps. The three files together have all types of tensors that the library reads. golden/README.md
+ * describes the files. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 
 enum { STEPS = 50 };
 
-/* Compares the logits of the data's first row. */
+/* Compares the logits of the first sample with those of PyTorch. */
 static void check_logits(rig *r, const vkt_safetensors *st, tiny *t, const vkt_dataset *data, vkt_store *store)
 {
     vkt_graph *g;

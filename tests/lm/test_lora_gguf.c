@@ -1,4 +1,4 @@
-/* GGUF adapters and merged models: names, shapes, order of rows, rounding. */
+/* Tests adapters in GGUF files, and models merged with their adapters: names, shapes, order of rows, rounding. */
 #include "lm/lora_files.h"
 
 #include <math.h>
@@ -83,8 +83,8 @@ static void what_cannot_be_saved_is_refused(void **state)
 
 /* ---- merged models ---- */
 
-/* Compares layer k of two files: `merged` is W + alpha / rank B A, within `tolerance` of a block's largest magnitude.
- */
+/* Checks that layer k of `merged` is W + (alpha / rank) B A, where W is the layer of f->g. The error is at most
+ * `tolerance` times the largest magnitude in a block of 32 elements. */
 static void check_layer(const files *f, const vkt_gguf *merged, vkt_gguf_type type, uint32_t k, double tolerance)
 {
     char name[64];
@@ -143,7 +143,7 @@ static void check_rest(const files *f, const vkt_gguf *merged, vkt_gguf_type typ
         assert_int_equal(got, type == VKT_GGUF_F32 ? 0 : type == VKT_GGUF_F16 ? 1 : 7); /* llama.cpp's llama_ftype */
         file_types++;
     }
-    assert_int_equal(file_types, f->m.rope_width != f->m.head_width); /* partly_rotated has it */
+    assert_int_equal(file_types, f->m.rope_width != f->m.head_width); /* only partly_rotated has it */
     assert_int_equal(vkt_gguf_n_tensors(merged), vkt_gguf_n_tensors(f->g));
     uint32_t same = 0;
     for (size_t i = 0; i < vkt_gguf_n_tensors(merged); i++) {
@@ -197,7 +197,6 @@ static void what_cannot_be_merged_is_refused(void **state)
     assert_int_equal(vkt_lora_merge_gguf(&r->h, f.g, f.s, VKT_PART_VALUE, &lora, VKT_GGUF_Q4_0, path),
                      VKT_E_UNSUPPORTED);
     vkt_test_error_contains("F32, F16 or Q8_0, not Q4_0");
-    /* A layer that no GGUF file has; a block that this file lacks; a matrix of another size; heads that do not fit. */
     static const struct {
         const char *layer;
         uint32_t rows;

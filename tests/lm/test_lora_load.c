@@ -1,4 +1,5 @@
-/* GGUF adapters are read: those of vkt_lora_save_gguf, those of others, and files that are refused. */
+/* Tests adapters that are read from GGUF files: files of vkt_lora_save_gguf, files of other programs, and files that
+ * are refused. */
 #include "lm/lora_files.h"
 
 #include <math.h>
@@ -78,7 +79,7 @@ static void options_are_read(void **state)
         assert_int_equal(got->n_targets, N);
         for (uint32_t k = 0; k < N; k++) {
             char want[80];
-            /* A model of two blocks has layers without an adapter. */
+            /* With two blocks, the layers of block 1 have no adapter. So the targets are full names of layers. */
             snprintf(want, sizeof want, "model.layers.0.%s", layers[k].layer);
             assert_string_equal(got->targets[k], blocks == 1 ? strrchr(want, '.') + 1 : want);
         }
@@ -118,7 +119,7 @@ static void put_text(bytes *to, const char *text)
     put(to, text, strlen(text));
 }
 
-/* Adds a number in a type. A number of Q8_0 is the integer of a block. */
+/* Appends x in the given type. Q8_0 stores x as the integer 4 x, because all blocks have the scale 1/4. */
 static void put_number(bytes *to, vkt_gguf_type type, float x)
 {
     uint32_t bits;
@@ -133,20 +134,20 @@ static void put_number(bytes *to, vkt_gguf_type type, float x)
         put(to, &half, sizeof half);
 }
 
-/* A number of A or B which all types represent. */
+/* Returns element i of A (which = 0) or B (which = 1). It is a multiple of 1/4, at most 7.5: exact in all types. */
 static float simple(uint32_t layer, uint32_t which, uint32_t i)
 {
     return (float)((int)((7 * layer + 13 * which + 11 * i) % 61) - 30) / 4;
 }
 
-/* The types of A and B of query, key and value. */
+/* types[k]: the types of A and of B. The layer k is query (0), key (1) or value (2). */
 static const vkt_gguf_type types[3][2] = { { VKT_GGUF_F16, VKT_GGUF_BF16 },
                                            { VKT_GGUF_F32, VKT_GGUF_F16 },
                                            { VKT_GGUF_Q8_0, VKT_GGUF_F32 } };
 
-/* Adds the numbers of a half. Rows of a head of 8 come in the order of LlamaModel.permute of llama.cpp's
- * convert_hf_to_gguf.py: w.reshape(heads, 2, 4, in).swapaxes(1, 2).reshape(w.shape). So row 0 is followed by row 4 of
- * the same head. */
+/* Appends A or B of a layer. If `permuted`, the rows of B of query and key have the order of LlamaModel.permute in
+ * llama.cpp's convert_hf_to_gguf.py: w.reshape(heads, 2, 4, in).swapaxes(1, 2).reshape(w.shape). So row 4 of a head
+ * follows row 0 of this head. */
 static void put_half(bytes *to, const vkt_gguf *g, uint32_t layer, uint32_t which, bool permuted)
 {
     static const uint32_t order[8] = { 0, 4, 1, 5, 2, 6, 3, 7 };
@@ -251,11 +252,15 @@ static const float zeros[1024];
         name, VKT_GGUF_F32, 2, { columns, rows }, zeros, 0, 0, 0 \
     }
 
-/* A file of query, key and value of block 0, but for one entry. */
+/* A change of the file that write_fault writes: adapters of query, key and value of block 0. */
 typedef struct fault {
-    int meta; /* index of an entry that is replaced, or left out if it has no key; -1: none */
+    /* `as_meta` replaces this entry of the metadata. If as_meta has no key, the entry is left out. MORE_META: as_meta
+     * is appended. -1: no entry changes. */
+    int meta;
     vkt_gguf_meta as_meta;
-    int tensor; /* likewise */
+    /* `as_tensor` replaces this tensor. If as_tensor has no name, the tensor is left out. MORE_TENSORS: as_tensor is
+     * appended. -1: no tensor changes. */
+    int tensor;
     vkt_gguf_tensor as_tensor;
     vkt_result status;
     const char *reason;
@@ -282,7 +287,7 @@ static void write_fault(const rig *r, const fault *f, const char *path)
     CHECK(vkt_gguf_write(&r->h, path, m, n_meta, t, n_tensors));
 }
 
-/* Faults that both functions find. */
+/* Tests faults that both vkt_lora_gguf_config and vkt_lora_load_gguf find. */
 static void what_is_no_adapter_is_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -404,7 +409,7 @@ static void every_failed_allocation_is_reported(void **state)
     close_files(&f);
 }
 
-/* Faults that only the numbers, or the network, show. */
+/* Tests faults that only vkt_lora_load_gguf finds: it reads the numbers, and compares the file with the network. */
 static void what_does_not_fit_is_refused(void **state)
 {
     rig *r = rig_of(state);

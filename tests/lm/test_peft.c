@@ -1,4 +1,4 @@
-/* Folders of PEFT: a folder that peft wrote, a round trip, options that are refused, and damaged files. */
+/* Tests folders of PEFT: a folder that peft wrote, a round trip, options that are refused, and damaged files. */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ enum { N = VKT_COUNT(parameters), ADAPTERS = N - 1, MOST = 64 };
 static const char *const targets[] = { "q_proj", "v_proj", "down_proj" };
 static const vkt_lora_params lora = { .targets = targets, .n_targets = 3, .rank = 2, .alpha = 6, .dropout = 0.05f };
 
-/* Number i of tensor t in the golden. */
+/* Returns number i of tensor t in the golden file. */
 static float golden(uint32_t t, uint32_t i)
 {
     return (float)((37 * (int)t + 11 * (int)i) % 61 - 30) / 64;
@@ -116,7 +116,7 @@ static void what_is_saved_is_loaded(void **state)
     CHECK(vkt_peft_load(&r->h, s, vkt_peft_config_lora(c), folder));
     expect_golden(s);
     vkt_peft_config_destroy(&c);
-    /* A target with a '*' becomes the names of the layers. */
+    /* A target with a '*' is saved as the names of the layers that match. */
     static const char *const star[] = { "*_proj" };
     const vkt_peft_params q = { .lora = { .targets = star, .n_targets = 1, .rank = 2, .alpha = 6 } };
     CHECK(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &q, folder));
@@ -128,7 +128,7 @@ static void what_is_saved_is_loaded(void **state)
     vkt_store_destroy(&s);
 }
 
-/* A dropout of VKT_ZERO is 0 in the file; zeros of rank and alpha are their defaults. */
+/* A dropout of VKT_ZERO is saved as 0. An alpha of 0 is saved as its default, which is the rank. */
 static void zeros_are_saved_as_what_they_mean(void **state)
 {
     rig *r = rig_of(state);
@@ -181,7 +181,7 @@ static void averages_are_saved(void **state)
     vkt_store_destroy(&s);
 }
 
-/* The tensors of our folder and of PEFT's have the same names, types, shapes and bytes. */
+/* The tensors of our folder and those of PEFT's folder have the same names, types, shapes and bytes. */
 static void the_files_have_the_same_tensors(void **state)
 {
     rig *r = rig_of(state);
@@ -351,7 +351,7 @@ static void adapters_that_do_not_fit_are_refused(void **state)
     vkt_store_destroy(&s);
 }
 
-/* A tensor of a folder must be an adapter; another parameter of the store is none. */
+/* Each tensor of a folder must be an adapter. The tensor head.weight is a parameter of the store, but no adapter. */
 static void a_parameter_that_is_no_adapter_is_not_loaded(void **state)
 {
     rig *r = rig_of(state);
@@ -399,7 +399,8 @@ static void numbers_that_are_not_finite_are_not_written(void **state)
     vkt_store_destroy(&s);
 }
 
-/* Every shorter file, and every file with one changed byte of its text, is refused or read; nothing else happens. */
+/* A truncated file is refused, and the store does not change. A file with one changed bit is refused or read;
+ * sanitizers and the leak check must not find an error. */
 static void damaged_files_change_nothing(void **state)
 {
     rig *r = rig_of(state);
@@ -419,7 +420,7 @@ static void damaged_files_change_nothing(void **state)
     }
     vkt_test_expect_errors(true);
     for (int f = 0; f < 2; f++) {
-        for (size_t cut = 0; cut < n[f] - 1; cut += f ? 13 : 1) { /* the last byte of the JSON is its last bracket */
+        for (size_t cut = 0; cut < n[f] - 1; cut += f ? 13 : 1) {
             CHECK(vkt_file_write(&r->h, path[f], bytes[f], cut));
             assert_int_not_equal(vkt_peft_load(&r->h, s, &lora, r->dir.path), VKT_OK);
         }
@@ -428,7 +429,7 @@ static void damaged_files_change_nothing(void **state)
             const uint8_t kept = bytes[f][at];
             bytes[f][at] ^= 1;
             CHECK(vkt_file_write(&r->h, path[f], bytes[f], n[f]));
-            (void)vkt_peft_load(&r->h, s, &lora, r->dir.path); /* sanitizers and the leak check look on */
+            (void)vkt_peft_load(&r->h, s, &lora, r->dir.path);
             bytes[f][at] = kept;
         }
         CHECK(vkt_file_write(&r->h, path[f], bytes[f], n[f]));

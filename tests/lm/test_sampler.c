@@ -1,4 +1,4 @@
-/* The choice of a token by its logits: exact cases, the definition by a full sort, and frequencies. */
+/* Tests how the sampler chooses a token: exact cases, a comparison with a full sort, and frequencies. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void greedy_takes_the_first_of_the_largest(void **state)
     vkt_sampler_release(&s);
 }
 
-/* Which of the tokens 0 .. 4 are ever chosen in 200 draws, as bits. */
+/* Returns which of the tokens 0 to 4 are chosen in 200 draws: bit i is set for token i. */
 static uint32_t chosen(const float *logits, double temperature, uint32_t top_k, double top_p)
 {
     uint32_t seen = 0;
@@ -48,26 +48,26 @@ static uint32_t chosen(const float *logits, double temperature, uint32_t top_k, 
 static void filters_keep_what_they_should(void **state)
 {
     (void)state;
-    static const float even[] = { 1, 1, 1, 1, 1 }; /* a fifth each */
+    static const float even[] = { 1, 1, 1, 1, 1 }; /* each token has the probability 1/5 */
     assert_int_equal(chosen(even, 1, 0, 0), 31);
     assert_int_equal(chosen(even, 1, 5, 1), 31);
     assert_int_equal(chosen(even, 1, 9, 1), 31);
     assert_int_equal(chosen(even, 1, 2, 0), 3); /* ties: lower ids first, and never more than k */
     assert_int_equal(chosen(even, 1, 1, 0), 1);
     assert_int_equal(chosen(even, 1, 0, 0.01), 1); /* the first token always remains */
-    assert_int_equal(chosen(even, 1, 0, 0.41), 7); /* 0 and 1 have 0.4 together, which is less */
+    assert_int_equal(chosen(even, 1, 0, 0.41), 7); /* tokens 0 and 1 together have only 0.4 */
     assert_int_equal(chosen(even, 1, 0, 0.39), 3);
-    assert_int_equal(chosen(even, 1, 2, 0.6), 3); /* top_p is of what top_k left: half each */
+    assert_int_equal(chosen(even, 1, 2, 0.6), 3); /* top_k leaves two tokens, with 1/2 each */
     assert_int_equal(chosen(even, 1, 2, 0.5), 1);
     static const float halves[] = { 0, 0.6931471805599453f, -INFINITY, 1.3862943611198906f, 0 }; /* weights 1 2 0 4 1 */
     assert_int_equal(chosen(halves, 1, 0, 0), 27);   /* -infinity is never chosen */
-    assert_int_equal(chosen(halves, 1, 0, 0.49), 8); /* 4 of 8 are more than 0.49 */
+    assert_int_equal(chosen(halves, 1, 0, 0.49), 8); /* token 3 has 4 of 8, more than 0.49 */
     assert_int_equal(chosen(halves, 1, 0, 0.7), 10);
-    assert_int_equal(chosen(halves, 1, 3, 0), 11);   /* of 0 and 4, which are equal, 0 */
+    assert_int_equal(chosen(halves, 1, 3, 0), 11);   /* tokens 0 and 4 are equal: 0 remains */
     assert_int_equal(chosen(halves, 1e-9, 0, 0), 8); /* a low temperature is greedy */
     assert_int_equal(chosen(even, 1e-300, 0, 0), 31);
-    /* Temperature comes first: at 1, weights are 1 2 4 1, and 4 of 8 are less than 0.55. At 0.5 they are 1 4 16 1, and
-     * 16 of 22 are more. */
+    /* The temperature is applied before top_p. At 1 the weights are 1 2 0 4 1: token 3 has 4 of 8, less than 0.55, so
+     * token 1 remains too. At 0.5 the weights are 1 4 0 16 1: token 3 has 16 of 22, more than 0.55. */
     assert_int_equal(chosen(halves, 1, 0, 0.55), 10);
     assert_int_equal(chosen(halves, 0.5, 0, 0.55), 8);
 }
@@ -130,7 +130,7 @@ static const struct {
     double top_p;
 } settings[] = { { 1, 0, 0 }, { 0.7, 0, 0.9 }, { 1.5, 40, 0 }, { 1, 20, 0.6 }, { 3, 0, 0.99 }, { 0.3, 7, 0.95 } };
 
-/* Random logits, of which some are equal. */
+/* Generates random logits. Each third logit is rounded, so that some logits are equal. */
 static void draw_logits(uint32_t seed, float *logits)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 31, 0);
@@ -160,15 +160,17 @@ static void each_choice_is_that_of_the_definition(void **state)
                 const uint32_t got = choose(&s, logits, draw);
                 uint32_t i = 0;
                 while (i < kept && order[i] != got) sum += p[order[i++]];
-                assert_true(i < kept); /* u is in the token's part of the line, up to rounding */
+                assert_true(i < kept);
+                /* The token's interval of probabilities contains u, up to rounding. */
                 assert_true(u > sum - 1e-12 && u < sum + p[got] + 1e-12);
             }
             vkt_sampler_release(&s);
         }
 }
 
-/* The frequencies of DRAWS draws, by a chi-squared sum over tokens that are expected at least 8 times. Its mean is the
- * number of these tokens, its variance twice that. The numbers are the same in every run. */
+/* Compares the frequencies in DRAWS draws with the probabilities. `sum` is the chi-squared sum over the tokens that are
+ * expected at least 8 times; `cells` counts these tokens. The mean of the sum is `cells`, and its variance is 2 cells.
+ * The seed is fixed, so all runs have the same numbers. */
 static void frequencies_are_the_probabilities(void **state)
 {
     (void)state;

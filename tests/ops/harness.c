@@ -95,7 +95,7 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 4096;
 }
 
-/* Sets the traits of a class of devices. largest_loop and words64 stay those of this device. */
+/* Sets the traits of a class of devices, except for largest_loop and words64. */
 static void as_class(vkt_limits *lim, vkt_device_class cls)
 {
     static vkt_traits other[VKT_CLASS_COUNT];
@@ -110,7 +110,7 @@ void harness_as_gpu(vkt_limits *lim)
     as_class(lim, VKT_CLASS_OTHER);
 }
 
-/* Sets the traits of a CPU on a GPU, and those of a GPU on a CPU. The device is a GPU if shared_pays is true. */
+/* Sets the traits of a CPU on a GPU, and the traits of a GPU on a CPU. On GPUs, shared_pays is true. */
 static void other_kind(vkt_limits *lim)
 {
     as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
@@ -345,7 +345,7 @@ static double scale_of(const double *ref, size_t n)
     return scale > 0 ? scale : 1;
 }
 
-/* Returns whether one of the subject's values is stored in 16 bits. */
+/* Returns whether any value of the subject is stored in 16 bits. */
 static bool is_half(const rig *r)
 {
     for (size_t i = 0; i < r->s->g->n_values; i++)
@@ -362,8 +362,8 @@ static bool multiplies_matrices(const rig *r)
 }
 
 /* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
- * value, each gradient may be off by one more rounding, because it may depend on this value. Below 2^-14, f16 numbers
- * are 2^-24 apart. Some kernels with matrices also round intermediate results, or weights, relative to the largest. */
+ * value, each gradient may be off by one more rounding. Below 2^-14, f16 numbers are 2^-24 apart. Some kernels with
+ * cooperative matrices also round operands that they compute: see harness_half_views. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */
@@ -476,7 +476,7 @@ static vkt_result create(rig *r)
 }
 
 /* Returns whether a convolution is split by source channels and its partial sums are stored in 16 bits. The program of
- * such a subject is not run, because the error of the sum depends on the parts. */
+ * such a subject is not run, because each part adds a rounding error. */
 static bool adds_in_half(const rig *r)
 {
     bool any = false;
@@ -487,8 +487,8 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Rounds the inputs to their storage type, or to the elements of cooperative matrices if there are some, and computes
- * the reference from the rounded inputs. */
+/* Rounds the inputs to their storage type, or to the element type of cooperative matrices if a kernel multiplies them.
+ * Computes the reference from the rounded inputs. */
 static void round_inputs(rig *r)
 {
     const bool matrices = multiplies_matrices(r);
@@ -510,8 +510,8 @@ static void round_inputs(rig *r)
     subject_backward(r->s);
 }
 
-/* Computes the reference of the gradients from output 0 as the device stored it in 16 bits, because a kernel may read
- * that output. The check of output 0 allows for its own rounding. */
+/* Computes the reference of the gradients from output 0 as the device stored it in 16 bits, because the kernel of a
+ * gradient may read this output. */
 static void start_from_stored(rig *r, const result *out)
 {
     const vkt_value *value = value_of(r, r->s->out[0].t);
@@ -529,7 +529,7 @@ static void start_from_stored(rig *r, const result *out)
     free(y);
 }
 
-/* Runs the subject in one view. View 0 fills in `first`; the other views read it. */
+/* Runs the subject in one view. View 0 fills in `first`. Views with same_bits compare with it. */
 static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first, harness_report *report)
 {
     rig r = { .s = s, .view = view, .ctx = ctx, .report = report };

@@ -1,13 +1,13 @@
-/* ops/harness.h - runs one subject on the device, guarded, and compares it with its reference.
+/* ops/harness.h - runs one subject (an op with one case) on the device and compares it with its reference.
  *
  * Every run checks:
- * - Each output and gradient is within the op's tolerance. An output that the reference does not have is only checked
- *   to be written.
- * - All memory of activations and scratch starts as a NaN, so a missing write of a kernel shows. Words between values
- *   keep that NaN.
- * - Inputs do not change, except those that an update of parameters writes. The padding of an input is 77 and -77 in
- *   turn, unless the input is a gradient: then it is 0.
- * - The padding of a result is finite in a value and zero in a gradient.
+ * - Each output and gradient is within the op's tolerance. If the reference lacks an output, the harness only checks
+ *   that each element of this output was written.
+ * - All memory of activations and scratch is a NaN before the run, so a missing write of a kernel shows. The words
+ *   between values keep this NaN.
+ * - Inputs do not change, except those that an update of parameters writes. The padding of an input is 77, -77, 77,
+ *   -77, .. The padding of a gradient that the run reads is 0.
+ * - After the run, the padding of outputs is finite, and the padding of gradients is 0.
  * - A second run gives the same bits.
  * - There is no validation message. */
 #ifndef VKT_TEST_HARNESS_H
@@ -21,13 +21,13 @@
  * assertion fails instead. No test may change the environment while a context has pending work: the driver's threads
  * read the environment, and setenv may move it. */
 bool harness_open(vkt_ctx **ctx);
-/* Fixtures of a group. harness_setup opens harness_ctx, which stays NULL if there is no device. harness_teardown closes
- * it and checks for leaks and messages. */
+/* Fixtures of a group. harness_setup opens harness_ctx, which stays NULL if there is no device. harness_teardown
+ * destroys harness_ctx and checks for leaks and messages. */
 extern vkt_ctx *harness_ctx;
 int harness_setup(void **state);
 int harness_teardown(void **state);
 /* Waits until the device is idle. Call this between two cases. The validation layer forgets accesses only at
- * vkDeviceWaitIdle, so without it each submission takes longer than the one before. */
+ * vkDeviceWaitIdle, so without this call each submission takes longer than the previous submission. */
 void harness_forget(vkt_ctx *ctx);
 /* Skips the running test if `ctx` is NULL, because there is no device. */
 #define harness_needs(ctx)  \
@@ -40,59 +40,65 @@ vkt_graph *harness_graph(void);
 /* Reads a whole f32 tensor with vkt_program_read. */
 void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
 
-/* A view is the device as it is, or the device with other limits or traits, with forced variants, or with another
- * precision. Ops may choose other variants in a view, but their results must stay within the tolerance. */
+/* A view changes limits or traits of the device, forces variants, or sets a precision. View 0 of harness_views changes
+ * nothing. Ops may choose other variants in a view, but their results must stay within the tolerance. */
 typedef struct harness_view {
     const char *name;
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is allowed */
-    bool same_bits;  /* results have the bits of view 0, if the dispatches differ only in their groups in x */
+    bool same_bits;  /* results must have the bits of view 0, if the dispatches differ only in their groups in x */
     uint64_t force;  /* set of the variants that are forced */
     vkt_precision precision;
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
-/* Sets the traits of VKT_CLASS_OTHER, a GPU (base/traits.h). largest_loop and words64 stay those of this device. */
+/* Sets the traits of a GPU (VKT_CLASS_OTHER of base/traits.h), except for largest_loop and words64. */
 void harness_as_gpu(vkt_limits *lim);
-/* The views in which values are stored in 16 bits if they can be: on the device as it is, and with small bindings. The
- * tolerance of such a value is larger by half a unit in its last place: 2^-11 (f16) or 2^-8 (bf16) of the value. If any
- * value of the subject is stored in 16 bits, the tolerance of each gradient is larger by the same amount once more. The
- * reference starts from the inputs as they are stored. If a kernel computes a gradient from output 0 as it is stored
- * (only attention does, in its sum of dy * y), the reference does the same. If cooperative matrices multiply f16 or
- * bf16, all f32 inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance
- * changes. Only attention and networks in one node multiply numbers that they have computed and rounded to f16: weights
- * of attention, hidden layers, and the gradients of both. So their tolerance is larger by 2^-11 of the largest number
- * of a tensor. The reference of a network rounds too, because the sign of a hidden element decides about its gradient.
- * If a tie lies between the sum of the reference and the sum of the device, the two round differently. */
+/* The views in which values are stored in 16 bits if they can be: on the device as it is, and with small bindings.
+ * - The tolerance of a value that is stored in 16 bits is larger by half a unit in its last place: 2^-11 (f16) or 2^-8
+ *   (bf16) of the value. If any value of the subject is stored in 16 bits, the tolerance of each gradient is larger by
+ *   the same amount once more.
+ * - The reference starts from the inputs as they are stored. If cooperative matrices multiply f16 or bf16, all f32
+ *   inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance changes.
+ * - Attention computes gradients from output 0 as it is stored (in the sum of dy * y). The reference of attention does
+ *   the same.
+ * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16,
+ *   attention does so with attention weights, and a network in one node with hidden layers; both also with gradients.
+ *   The ops of harness_makes_operands do so in f16 and bf16. The tolerance of all these ops is larger by 2^-11 (f16) or
+ *   2^-8 (bf16) of the largest number of a tensor.
+ * - The reference of a network also rounds hidden layers to f16, because the sign of a hidden element decides about its
+ *   gradient. The reference and the device may still round an element to different f16 numbers, because their sums
+ *   differ before the rounding. */
 extern const harness_view harness_half_views[4];
-/* The view in which products of f32 are computed from split operands, if the device has cooperative matrices. No
- * tolerance changes. */
+/* The view of VKT_PRECISION_F32_SPLIT: cooperative matrices multiply f32 numbers by three products of f16. No tolerance
+ * changes. */
 extern const harness_view harness_split_view;
-/* Returns `has`: whether the device has some kind of cooperative matrices. If it lacks them although VKT_REQUIRE_COOP
- * is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
+/* Returns `has`, which is whether the device has a kind of cooperative matrices. If `has` is false and the environment
+ * variable VKT_REQUIRE_COOP is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
 static inline bool harness_needed(bool has)
 {
     assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0));
     return has;
 }
-/* Return whether harness_ctx has cooperative matrices, and whether it has flexible ones: see harness_needed. */
+/* Returns whether harness_ctx has cooperative matrices of f16: see harness_needed. */
 static inline bool harness_has_matrices(void)
 {
     return harness_needed(harness_ctx && harness_ctx->limits.coop.m);
 }
+/* Returns whether harness_ctx has flexible cooperative matrices of f16: see harness_needed. */
 static inline bool harness_has_flexible(void)
 {
     return harness_needed(harness_ctx && harness_ctx->limits.coop2.m);
 }
-/* Returns whether the op has products of split operands. Attention and networks have cooperative matrices in programs
- * of f16 only. */
+/* Returns whether the op may compute products in VKT_PRECISION_F32_SPLIT. Attention and networks in one node use
+ * cooperative matrices in f16 programs only. */
 static inline bool harness_may_split(const vkt_op *op)
 {
     return op != &vkt_op_attention && op != &vkt_op_mlp && op != &vkt_op_mlp_mse;
 }
 
-/* Returns whether the op multiplies numbers that it has made itself, so that the reference does not round them:
- * unpacked weights, or the gradients of logits. */
+/* Returns whether the op multiplies numbers that it has computed itself: unpacked weights, or gradients of logits. The
+ * reference does not round these numbers. */
 static inline bool harness_makes_operands(const vkt_op *op)
 {
     return op == &vkt_op_linear_quantized || op == &vkt_op_linear_cross_entropy ||
@@ -108,16 +114,20 @@ typedef struct harness_report {
     unsigned splits; /* programs that multiplied split operands and were checked; not counted in `coops` */
 } harness_report;
 
-/* Checks the subject in view 0. More checks follow: in one of the other views; with a variant that the ops could choose
- * but did not, if there is one; with split operands, if the device has cooperative matrices; in 16 bits; and in 16 bits
- * by flexible matrices, if an op could use them. The seed selects the view, the variant and the type. A check that
- * finds a fault is the last one. Faults are added to the report. The check in 16 bits rounds the subject's inputs. */
+/* Checks the subject in several views:
+ * - view 0 of harness_views, then one of the others;
+ * - with a variant that the ops could choose but did not, if there is one;
+ * - in harness_split_view, if the device has cooperative matrices;
+ * - in 16 bits, and in 16 bits by flexible matrices, if an op could use them. These checks round the subject's inputs.
+ * The seed selects the other view, the variant and the 16-bit type. No check follows one that finds a fault. Faults are
+ * added to the report. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);
 
-/* Returns whether |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers, for tests with their own graph. The
- * scale is the largest |ref|, or 1 if that is 0. If it returns false, it prints the worst number after `what`. */
+/* Returns whether |got - ref| <= abs_tol * scale + rel_tol * |ref| for each of n numbers. The scale is the largest
+ * finite |ref|, or 1 if that is 0. If the result is false, prints `what` and the worst number. For tests with their own
+ * graph. */
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol);
 
 #endif

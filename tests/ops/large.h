@@ -15,13 +15,14 @@ typedef struct job {
 
 /* Returns n random numbers in [-1, 1). The caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Skip the running test. large_skip_if_small does so only if there is no device, or if VKT_TEST_SMALL is set.
- * large_skip_for_memory first prints that there is not enough memory, and frees the job. */
+/* Skips the running test if there is no device, or if the environment variable VKT_TEST_SMALL is not 0. */
 void large_skip_if_small(void);
+/* Prints that there is not enough memory, frees the job, and skips the running test. */
 void large_skip_for_memory(job *j);
-/* Begins a job with two f32 inputs of random numbers: a in `layout`, and b by rows. */
+/* Begins a job with two f32 inputs of random numbers: a in `layout`, and b in VKT_ROWS. */
 void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
-/* Runs the graph and reads y to `out`. Returns false if the device does not have the memory, or a cap forbids it. */
+/* Runs the graph and reads y to `out`. Returns false if the program needs more memory than the device has, or than the
+ * context's memory cap. */
 bool job_run(job *j, vkt_tensor y);
 void job_end(job *j);
 

@@ -143,16 +143,16 @@ void pair_run(net *n)
 
 /* ---- checks ---- */
 
-/* Checks that a and b have the same bits. Also fails if more than 32 bytes are a repetition of the same 16 bytes, for
- * instance if all numbers are equal. Equal bits would then prove little. */
+/* Checks that a and b have the same bits. Also fails if the data are more than 32 bytes and repeat the first 16 bytes,
+ * for instance if all numbers are equal. Equal bits would then prove little. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);
     if (bytes > 32 && memcmp(a, (const char *)a + 16, bytes - 16) == 0) fail_msg("%s is one number", what);
 }
 
-/* Checks that both outputs have the same bits. Padding is not compared: it must be finite in a value and zero in a
- * gradient. The sum of two NaN may be either of them, so the signs of NaN are not compared. */
+/* Checks that both programs computed the same bits of o. Padding is not compared: it must be 0 if o is a gradient, else
+ * finite. The sum of two NaN may be either of them, so the signs of NaN are not compared. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);
@@ -213,8 +213,7 @@ static uint32_t dropouts(const vkt_program *p)
     return count(p, VKT_K_DROPOUT) + count(p, VKT_K_DROPOUT_PLANES);
 }
 
-/* Checks that the programs differ in the number of elementwise dispatches as expected, and that they have the same
- * number of other dispatches. */
+/* Checks the numbers of dispatches: see pair_spec. */
 static void check_dispatches(const net *fused, const net *plain)
 {
     const spec *s = fused->s;

@@ -1,11 +1,14 @@
-/* ops/pair.h - one graph as two programs. In the fused program the lowering fuses nodes as epilogues of others
+/* ops/pair.h - one graph as two programs. In the fused program, the lowering fuses nodes into other nodes, as epilogues
  * (passes/epilogue.c). In the plain program the lowering fuses nothing, because `no_fuse` of the graph is set after
  * vkt_backward. Nodes that vkt_backward itself fuses are fused in both programs.
  *
- * Each pair is checked. The numbers of elementwise dispatches (with those of running statistics and of cross-entropy's
- * gradient) and of dropouts are the expected ones, and both programs have the same number of other dispatches. All
- * results that `build` passes to pair_show have the same bits, and so have the gradients and values of parameters. With
- * APART, guards do not change. The padding of a result is finite in a value and zero in a gradient. */
+ * Each pair is checked:
+ * - The numbers of elementwise dispatches and of dropouts are as expected. The kernels of running statistics and of the
+ *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches.
+ * - Both programs compute the same bits of the results that `build` passes to pair_show, and of the gradients and
+ *   values of parameters.
+ * - With APART, guards do not change.
+ * - The padding of outputs is finite, and the padding of gradients is 0. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 
@@ -14,8 +17,8 @@
 enum { PAIR_MANY = UINT16_MAX };
 /* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: as SOME, but also NaN, infinities and zeros. */
 typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values;
-/* APART: values share no memory, but an output may have the memory of an input; there are guards
- * (vkt_program_create_in_place). PACKED: vkt_program_create, as users call it. AGAIN: as PACKED, with `recompute`. */
+/* APART: vkt_program_create_in_place. Values share no memory, but an output may have the memory of an input. There are
+ * guards. PACKED: vkt_program_create, as users call it. AGAIN: vkt_program_create with `recompute`. */
 typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory;
 
 typedef struct pair_net pair_net;
@@ -24,14 +27,14 @@ typedef struct pair_spec {
     pair_values values;
     pair_memory memory;
     uint32_t rows; /* real rows of the batch; 0: all */
-    uint32_t left; /* elementwise dispatches of the fused program */
-    /* How many more elementwise dispatches the plain program has. PAIR_MANY: the view splits dispatches, so neither
-     * number is known. Then the fused program must not have a dispatch of the kernel `unary`. It must have other
-     * elementwise dispatches if `left` is not 0, and none if `left` is 0. */
+    uint32_t left; /* number of elementwise dispatches in the fused program */
+    /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the view splits dispatches, so no
+     * exact number is known. Then the plain program must have more elementwise dispatches than the fused program. The
+     * fused program must have some if `left` is not 0, and none if `left` is 0. */
     uint32_t fused;
-    bool unary; /* PAIR_MANY: the fused program has dispatches of `unary` that are not fused */
-    /* How many more dispatches that compute only a dropout the plain program has. PAIR_MANY: the view splits
-     * dispatches. Then the plain program must have some more, and other dispatches are not counted. */
+    bool unary; /* if `fused` is PAIR_MANY: whether the fused program has dispatches of the kernel `unary` */
+    /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the view splits dispatches. Then the
+     * plain program must have more of them than the fused program, and other dispatches are not counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;
@@ -61,19 +64,19 @@ extern const harness_view pair_whole; /* the device as it is */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
-/* Makes another program of the net's graph. Returns false if the view's device cannot run it. */
+/* Makes another program of the net's graph. Returns false if the limits of the view do not allow the program. */
 bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
-/* Writes the inputs and parameters, whose numbers are the same in each call, and makes three runs. The third is one
+/* Writes inputs and parameters, with the same numbers in each call. Then makes three runs. The third run is a single
  * submission, in which only barriers keep the order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
-/* Makes and checks both programs; the caller owns them. Returns false, with nothing to free, if the view's device
- * cannot run them. */
+/* Makes and checks both programs. The caller frees them with pair_free. If the limits of the view do not allow the
+ * programs, returns false, and there is nothing to free. */
 bool pair_make(pair_net *fused, pair_net *plain, const pair_spec *s, const harness_view *view);
 void pair_free(pair_net *fused, pair_net *plain);
-/* pair_agree_in makes, checks and frees both programs of one pair. It returns false if the view's device cannot run
- * them. pair_agree does the same for n pairs, on the device as it is. */
+/* Makes, checks and frees both programs of one pair. Returns false if the limits of the view do not allow them. */
 bool pair_agree_in(const pair_spec *s, const harness_view *view);
+/* Makes, checks and frees the programs of n pairs, on the device as it is. */
 void pair_agree(const pair_spec *s, size_t n);
 
 #endif

@@ -22,7 +22,7 @@
 
 /* ---- larger than the random cases ---- */
 
-/* The sizes of attention with two heads of k and v. Each of them is read by `group` heads of q. */
+/* The sizes of attention. There are two heads of k and v, and `group` heads of q read each of these two heads. */
 typedef struct sequences {
     uint32_t queries, keys, width, group;
     bool causal;
@@ -38,8 +38,8 @@ static void make_subject(subject *s, uint64_t seed, const sequences *n)
     assert_string_equal(s->op->name, "attention");
 }
 
-/* In the first case, a lane of a small subgroup has several vec4s of a row. In the others, tiles have more rows than in
- * random cases. Each case is checked in f32 and in 16 bits. */
+/* In the first case, a lane of a small subgroup has several vec4s of a row. In the other cases, tiles have more rows
+ * than in random cases. Each case is checked in f32 and in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
 
 /* ---- tiles in shared memory ---- */
 
-static vkt_traits gpu_traits; /* traits of the views below, where one work group is enough for the device */
+static vkt_traits gpu_traits; /* traits of the views below: one work group keeps the device busy, so tiles are large */
 
 static void with_gpu_traits(vkt_limits *lim)
 {
@@ -72,7 +72,7 @@ static void with_gpu_traits(vkt_limits *lim)
     lim->traits = &gpu_traits;
 }
 
-/* Sets the limits of the smallest devices that Vulkan allows. */
+/* 128 lanes is the minimum that Vulkan requires, and so is 16 KiB in the next function. */
 static void with_few_lanes(vkt_limits *lim)
 {
     with_gpu_traits(lim);
@@ -85,8 +85,8 @@ static void with_little_memory(vkt_limits *lim)
     lim->shared_bytes = 16384;
 }
 
-/* Lets a lane compute only 2 rows of a gradient, as on GPUs with few registers. If rows are long, a lane also computes
- * only 2 rows of y. */
+/* Lets a lane compute only 2 rows of a gradient, as on GPUs with few registers. If heads are wider than 64, a lane also
+ * computes only 2 rows of y. */
 static void with_few_registers(vkt_limits *lim)
 {
     with_gpu_traits(lim);
@@ -99,7 +99,8 @@ static void with_few_of_all(vkt_limits *lim)
     gpu_traits.attention_vec4s = 10;
 }
 
-/* Returns the number of dispatches by SHARED whose tiles have these rows and chunks. */
+/* Returns the number of dispatches by SHARED whose tiles have this number of rows, and `chunks` vec4s of each row in
+ * shared memory at a time. */
 static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t rows, uint32_t chunks)
 {
     vkt_limits lim = harness_ctx->limits;
@@ -117,9 +118,9 @@ static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t
     return n;
 }
 
-/* A row of d numbers has less than a slice, whole slices, or whole slices and a part of one
- * (lib/attention_shared.glsl). Its sums need all LANES_N lanes or fewer. Heads have several tiles of rows and columns,
- * and some last tiles are not full. */
+/* A row is less than a slice, whole slices, or whole slices and a part of a slice (SLICE in lib/attention_shared.glsl).
+ * A row has a vec4 for each of the LANES_N lanes that share it, or fewer vec4s. Most heads have several tiles of rows
+ * and of columns, and some last tiles are not full. */
 static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -160,8 +161,8 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         view.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
         harness_check_in(harness_ctx, &s, &view, &report);
         assert_int_equal(report.halves, 1);
-        /* With matrices, tiles do not depend on attention_vec4s. Such cases are skipped, because Mesa takes seconds to
-         * compile a kernel. */
+        /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases of this trait are skipped,
+         * because Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
         if (!again && !small && harness_has_matrices()) {
@@ -211,9 +212,9 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 
 /* ---- infinite numbers ---- */
 
-/* A score of -infinity has no weight, at any position. If a score of a query is +infinity or NaN, or if all its scores
- * are -infinity, its result is NaN, as in torch's softmax. Queries are (1,0,0,0), so a score is the first number of a
- * key, times the scale. */
+/* A score of -infinity has the weight 0, at any position. The result of a query is NaN if one of its scores is
+ * +infinity or NaN, or if all its scores are -infinity. torch's softmax gives the same. Queries are (1,0,0,0), so a
+ * score is the first number of a key, times the scale. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;
@@ -252,8 +253,8 @@ static void scores_may_be_infinite(void **state)
 }
 
 /* All weights are above 0. So an infinite value of the last key reaches the result of every query, and an infinite dy
- * of the last query reaches the dv of every key. The numbers of keys and queries leave a part of the last tile empty;
- * that part must not multiply the infinity by 0. */
+ * of the last query reaches the dv of every key. The last tile is not full: in its empty part, no kernel may multiply
+ * the infinity by 0. */
 static void the_last_value_may_be_infinite(void **state)
 {
     (void)state;
@@ -290,8 +291,9 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* The numbers of query ODD are finite, but its scores are infinite. So its weights are NaN, and so are the gradients of
- * the keys that it sees. The gradients of later keys, which it does not see, are finite. */
+/* Query ODD and the keys 0 .. ODD are finite, but their products overflow. So the weights of query ODD are NaN, and the
+ * gradients of the keys 0 .. ODD are not finite. Query ODD does not see later keys, so the gradients of later keys are
+ * finite. */
 static void unseen_keys_have_gradients(void **state)
 {
     (void)state;
@@ -327,9 +329,9 @@ static void unseen_keys_have_gradients(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* With a causal mask, no query sees the keys behind the last query. The gradients of these keys are 0, even if their
- * values are NaN or a visible key is infinite: a weight of 0 must not be multiplied. HEADS heads of q read the same
- * keys. */
+/* With a causal mask, no query sees the keys T .. S - 1. The gradients of these keys are 0, even if their values are
+ * NaN or a visible key is infinite: no kernel may multiply their weight, which is 0, by NaN. HEADS heads of q read the
+ * same keys. */
 static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
 {
     enum { HEADS = 3, T = 5, S = 9, D = 8, N = HEADS * T * D };
@@ -468,8 +470,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
                      4ull * 4096 * (32 + 4 + 4 + 48)); /* k, v are not repeated */
 }
 
-/* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. The loops of SHUFFLED are the longest, so a
- * device may have to use SHARED. */
+/* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs do not. The loops of SHUFFLED are the longest,
+ * so a CPU may have to use SHARED. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
@@ -509,7 +511,8 @@ static void loops_that_would_be_too_long_are_refused(void **state)
     }
 }
 
-/* A tile of keys has one loop over the queries of each head in its group. */
+/* In the gradient of k and v, a tile of keys has a loop over the queries of each head of q that reads these keys. The
+ * iterations of all these loops count together. */
 static void loops_over_a_group_are_refused_as_one_loop(void **state)
 {
     (void)state;

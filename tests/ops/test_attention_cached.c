@@ -1,5 +1,5 @@
-/* A cache of keys and values beyond random cases: long caches, rows that are not used, infinite scores, the cache in an
- * array over several runs, and uses that are refused. */
+/* Tests attention over a cache of keys and values, beyond random cases: long caches, rows that are not used, infinite
+ * scores, a cache in an array over several runs, and uses that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ typedef struct sizes {
     uint32_t heads, queries, keys, width;
 } sizes;
 
-/* Computes attention of q over the keys 0 .. past + t by the device. */
+/* Computes attention on the device. Query t sees the keys 0 .. past + t. */
 static void run(sizes s, const float *q, const float *k, const float *v, uint32_t past, float *y)
 {
     vkt_graph *g = harness_graph();
@@ -47,7 +47,7 @@ static void run(sizes s, const float *q, const float *k, const float *v, uint32_
     vkt_graph_destroy(&g);
 }
 
-/* The softmax of one query, in double precision. */
+/* Computes attention of one query over the first n keys, in double precision. */
 static void attend(sizes s, const float *q, const float *k, const float *v, uint32_t n, double *y)
 {
     double most = -INFINITY, total = 0;
@@ -67,7 +67,7 @@ static void attend(sizes s, const float *q, const float *k, const float *v, uint
 
 enum { MOST_Q = 3 * 5 * 128, MOST_K = 3000 * 128 };
 
-/* Rows behind the last key that a query sees are NaN, as in memory that was never written. */
+/* Rows of k and v that no query sees are NaN, as memory may be that was never written. */
 static void rows_behind_the_text_are_not_used(void **state)
 {
     (void)state;
@@ -96,8 +96,8 @@ static void rows_behind_the_text_are_not_used(void **state)
     }
 }
 
-/* The rules are those of attention. A score of -infinity has no weight. The result is NaN if a score is +infinity or
- * NaN, or if all scores are -infinity. */
+/* The rules are those of attention without a cache. A score of -infinity has the weight 0. The result is NaN if a score
+ * is +infinity or NaN, or if all scores are -infinity. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void scores_may_be_infinite(void **state)
     }
 }
 
-/* The cache is an array: every run appends two keys and values, and attends over all so far. */
+/* The cache is two arrays. Every run appends two keys and two values, and attends over all keys so far. */
 static void a_cache_grows_from_run_to_run(void **state)
 {
     (void)state;
@@ -143,8 +143,8 @@ static void a_cache_grows_from_run_to_run(void **state)
     fill(q, C * D, 1);
     fill(k, C * D, 2);
     fill(v, C * D, 3);
-    for (int twice = 0; twice < 2; twice++)      /* the second time over the rows of the first */
-        for (uint32_t at = 0; at < C; at += T) { /* in the last run, the second token is behind the end */
+    for (int twice = 0; twice < 2; twice++)      /* the second time overwrites all rows */
+        for (uint32_t at = 0; at < C; at += T) { /* in the last run, the second token is behind the end of the cache */
             const uint32_t from = at * D;
             float tail[T * D] = { 0 };
             memcpy(tail, q + from, sizeof(float) * D * VKT_MIN(T, C - at));
@@ -165,8 +165,8 @@ static void a_cache_grows_from_run_to_run(void **state)
     for (int i = 0; i < 2; i++) vkt_array_destroy(&arrays[i]);
 }
 
-/* Three caches of 7680 bytes, and bindings of 8 KiB: each cache has dispatches of its own. Keys and values are appended
- * behind `past` rows that are there. */
+/* The keys of a head are 7680 bytes, and a binding has at most 8 KiB. So each of the K heads of k and v has its own
+ * dispatches. The cache has past_tokens rows before new keys and values are appended. */
 static void each_cache_may_fill_a_binding(void **state)
 {
     (void)state;
@@ -219,8 +219,7 @@ static void each_cache_may_fill_a_binding(void **state)
     for (int i = 0; i < 2; i++) vkt_array_destroy(&arrays[i]);
 }
 
-/* A lane has at most 8 of the 32 vec4s of a row, so a work group has at least 4 lanes, also with subgroups of 1 or 2.
- */
+/* A lane has at most 8 of the 32 vec4s of a row. So a work group has 4 lanes or more, even if subgroups are smaller. */
 static void a_row_needs_four_lanes(void **state)
 {
     (void)state;
@@ -247,7 +246,7 @@ static void a_row_needs_four_lanes(void **state)
     }
 }
 
-/* q, k and v in BATCH_LAST give the bits of the same numbers by rows. */
+/* q, k and v in VKT_BATCH_LAST give the same bits as in VKT_ROWS. */
 static void other_layouts_are_converted(void **state)
 {
     (void)state;
@@ -279,7 +278,7 @@ static void other_layouts_are_converted(void **state)
 
 /* ---- uses that are refused ---- */
 
-/* The message of a shape that does not fit has all three shapes. */
+/* If shapes do not fit, the message has the shapes of q, k and v. */
 static void operands_that_do_not_fit_are_refused(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
-/* The kernels of cooperative matrices of bf16, on a device that has only those of f16. This test reverses the change of
- * cmake/bfloat.c: it gives the kernels' modules to the driver with elements of f16. Then a kernel rounds its operands
- * to bf16, moves them and adds the products as always, but multiplies their bits as if they were f16. A program of f16
- * whose inputs are these f16 numbers must compute the same sums, to the bit. (Other tests compare the kernels of f16
- * with references.) So this test covers everything but the type of the elements. test_ops.c, test_shared.c and
- * test_coop.c test a device that has matrices of bf16. */
+/* Tests the kernels of cooperative matrices of bf16 on a device that has only cooperative matrices of f16. The test
+ * reverses the change of cmake/bfloat.c: before the driver gets a module, its matrices of bf16 become matrices of f16.
+ * Then a kernel still rounds its operands to bf16 and stores them as bf16, but multiplies their bits as if they were
+ * f16. A second program, in f16, gets the f16 numbers that have these bits as its inputs. It must compute the same sums,
+ * to the bit. (Other tests compare the kernels of f16 with references.) So this test covers everything but the element
+ * type. test_ops.c, test_shared.c and test_coop.c test a device that has matrices of bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_as_f16(VkDevice device, const VkSha
 
 static vkt_traits traits;
 
-/* Opens harness_ctx as a device with matrices of bf16. Tiles are those of a GPU that wants 128 work groups. */
+/* Opens harness_ctx as a device with matrices of bf16. Tiles are as on a GPU that needs 128 work groups to be busy. */
 static int open_as_f16(void **state)
 {
     harness_setup(state);
@@ -85,11 +85,11 @@ static int open_as_f16(void **state)
 enum { X, W, BIAS, DY, INPUTS };
 enum { Y, DX, DW, DB, OUTPUTS };
 
-/* y = x w or, with `trans`, a product of transposed operands; or a convolution, with the bias unless `no_bias`. */
+/* A matrix product y = x w, or with `conv` a convolution of x. A convolution has a bias unless `no_bias` is true. */
 typedef struct product {
     const char *name;
     vkt_shape x, w;
-    int trans; /* the operand that a matrix product transposes: 1: x, 2: w */
+    int trans; /* the operands that a matrix product transposes: 0: none, 1: x, 2: w, 3: both */
     bool conv, no_bias;
     vkt_conv2d_params p;
 } product;
@@ -132,9 +132,9 @@ static float bits_as_f16(float v)
     return vkt_f32_from_half(vkt_bf16_from_f32(v));
 }
 
-/* Returns an element of input k. Those of dy are integers from -2 to 2. Read as f16, their bits are multiples of 1/8,
- * so sums of them are exact: see check_same. Other elements are from about -1 to 1, and many are ties between two bf16
- * or neighbours of a tie. */
+/* Returns an element of input k. The elements of dy are integers from -2 to 2. Their bf16 bits, read as f16, are
+ * multiples of 1/8, so sums of them are exact: see check_same. The elements of other inputs are from about -1 to 1. Many
+ * of them are ties between two bf16 numbers, or neighbours of a tie. */
 static float element(vkt_rng *r, int k)
 {
     if (k == DY) return (float)vkt_rng_range(r, 0, 4) - 2;
@@ -142,8 +142,9 @@ static float element(vkt_rng *r, int k)
     return tie + ((float)vkt_rng_range(r, 0, 2) - 1) * 0x1p-20f;
 }
 
-/* Runs the product by COOP in a program of this precision. out[i]: the elements of output i as floats, which the caller
- * frees. in_16: whether output i was stored in 16 bits. Returns how many dispatches were by matrices of bf16. */
+/* Runs the product by COOP in a program of this precision. out[i] gets the elements of output i as floats. The caller
+ * frees them. in_16[i] gets whether output i was stored in 16 bits. Returns the number of dispatches by matrices of
+ * bf16. */
 static size_t run(const product *c, vkt_precision precision, bool wide, float *out[OUTPUTS], bool in_16[OUTPUTS])
 {
     graph s = graph_make(c, wide);
@@ -179,9 +180,9 @@ static size_t run(const product *c, vkt_precision precision, bool wide, float *o
     return n;
 }
 
-/* Checks that the kernels of bf16 compute what those of f16 compute from the same bits. db is a product of dy and ones.
- * The bits of 1 as bf16 are 1.875 as f16, so db is 1.875 times that of f16. `got` was made with outputs of f32, and
- * `narrow` with those of 16 bits. */
+/* Checks that the kernels of bf16 compute the same numbers as the kernels of f16 from the same bits. db is a product of
+ * dy and ones. The kernels of bf16 use ones of bf16, whose bits are 1.875 as f16. So their db is 1.875 times the db of
+ * f16. `got` was stored as f32, and `narrow` in 16 bits where possible. */
 static void check_same(const product *c, float *const want[], float *const got[], float *const narrow[],
                        const bool in_16[])
 {

@@ -63,10 +63,10 @@ static void train(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* Forward, all seven relus and three sums are fused, and so are the running statistics of eight norms. Backward,
- * three sums of two gradients fuse the gradient of a relu each, and the gradients of three norms fuse the gradient of
- * the relu behind the norm. Five dispatches remain: the three sums, the gradient of the last relu, which two norms
- * read, and a product with the loss's weights. */
+/* In the forward pass, all seven relus, all three sums and the running statistics of all eight norms are fused. In the
+ * backward pass, three relu gradients are fused into sums of two gradients, and three relu gradients into the gradient
+ * of the norm in front of the relu. Five dispatches remain: the three sums of gradients, the gradient of the last relu,
+ * which two norms read, and one product for the loss. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
@@ -91,7 +91,8 @@ static void scaled_by_a_statistic(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* The norm's work groups read gamma at any time, so none of them may update it. */
+/* The work groups of the norm read gamma at any time. So no work group may update the running variance, which is gamma
+ * here. */
 static void a_statistic_that_the_norm_reads_is_updated_behind_it(void **state)
 {
     (void)state;
@@ -118,9 +119,9 @@ static void always_joined(vkt_limits *lim)
     joined(lim, 64);
 }
 
-/* A channel of 2 x 80 x 50 vec4s has four blocks. Either each work group of a norm combines them, or an earlier
- * dispatch does. In the second case, the running statistics of the eight norms have dispatches of their own. The bits
- * are the same in both cases. */
+/* A channel of 2 x 80 x 50 vec4s has four blocks. With always_joined, each work group of a norm combines the results of
+ * the blocks. With never_joined, an extra dispatch combines them, and the running statistics of the eight norms have
+ * dispatches of their own. The bits are the same in both cases. */
 static void blocks_of_a_channel_are_combined_anywhere(void **state)
 {
     (void)state;
@@ -131,12 +132,11 @@ static void blocks_of_a_channel_are_combined_anywhere(void **state)
     net fused[2], plain[2];
     for (int i = 0; i < 2; i++) assert_true(pair_make(&fused[i], &plain[i], &specs[i], &views[i]));
     assert_int_equal(fused[0].p->lowered.n,
-                     fused[1].p->lowered.n + 24); /* for each norm: finish, finish of sums, running statistics */
+                     fused[1].p->lowered.n + 24); /* for each norm: kernels batch_norm_finish (twice), running_stats */
     pair_same(&fused[0], &fused[1]);
     for (int i = 0; i < 2; i++) pair_free(&fused[i], &plain[i]);
 }
 
-/* Builds a classifier. */
 static void classify(net *n)
 {
     const uint32_t rows = n->s->x.dim[0], classes = n->s->w.dim[0];
@@ -168,8 +168,8 @@ static void classes_of_a_lane(vkt_limits *lim)
     spread(lim, false);
 }
 
-/* If the lanes of a work group share the classes of samples, one dispatch computes loss and gradient, unless the
- * classes are too many for the registers. */
+/* If the lanes of a work group share the classes of a sample (classes_spread), one dispatch computes the loss and its
+ * gradient. With 2100 classes there are two dispatches, because the classes are too many for the registers. */
 static void a_loss_and_its_gradient_are_one_dispatch(void **state)
 {
     (void)state;

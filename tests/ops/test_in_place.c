@@ -1,5 +1,6 @@
-/* Tests ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device,
- * an output in the memory of an input has the same bits as an output in memory of its own. */
+/* Tests ops that may compute in the memory of an input (`in_place` of the op descriptor). An output in the memory of an
+ * input must have the same bits as an output in memory of its own. This is checked in every view of the device
+ * (harness.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static const vkt_op *row_of(const char *name)
     return NULL;
 }
 
-/* Makes a random case of the op. An op without its own cases gets inputs like those of the op whose cases test it. */
+/* Makes a random case of the op. An op without its own cases gets a case of the op `tested_by`. If this case has too
+ * few inputs, the missing inputs are like input 0. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -64,8 +66,8 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     }
 }
 
-/* Returns the physical bytes of the output, padding included. The caller frees them. NULL: the view refuses the case.
- * *moved: the memory plan put the output into the memory of the copy. */
+/* Returns the physical bytes of the output, padding included. The caller frees them. Returns NULL if the view refuses
+ * the case. Sets *moved to whether the memory plan put the output into the memory of the copy. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -96,8 +98,8 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     return raw;
 }
 
-/* Returns whether the current case uses the view. Without VKT_TEST_SMALL, a case uses all views. With it (phases of
- * tests/run.sh on another driver), a case uses the first view and one of the others, in rotation. */
+/* Returns whether the current case uses the view. Without VKT_TEST_SMALL, a case uses all views. With VKT_TEST_SMALL
+ * (tests/run.sh sets it for slow drivers), a case uses the first view and one other view, in rotation. */
 static bool is_due(size_t view)
 {
     static size_t call;
@@ -106,7 +108,7 @@ static bool is_due(size_t view)
 }
 
 /* Compares the output in the memory of the copy with the output in memory of its own, in each view that is due. Returns
- * whether a plan put the output into the memory of the copy at all. */
+ * whether the plan of at least one view put the output into the memory of the copy. */
 static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed)
 {
     const aliased a = build(op, c, k);

@@ -1,5 +1,6 @@
-/* cmake/KernelSets.cmake: a library with only the kernels of an op's set (VKT_KERNELS) can lower each random case of
- * the op in float32, forward and backward, on any class of device. Only the lowering runs, so no device is needed. */
+/* Tests the kernel sets of cmake/KernelSets.cmake. A library that has only the kernels of an op's set (VKT_KERNELS) can
+ * lower each random case of the op in float32, forward and backward, for any class of device. Only the lowering runs,
+ * so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 enum { SEEDS = 150 };
 
-/* Marks the kernels of a list: names separated by blanks. The array has room for all ids. */
+/* Sets built[k] for each kernel k whose name is in the list. Blanks separate the names. */
 static void read_set(const char *list, bool built[VKT_K_END])
 {
     for (uint32_t k = 1; k < VKT_K_COUNT; k++) {
@@ -80,8 +81,8 @@ static void sets_are_enough_for_their_ops(void **state)
     }
 }
 
-/* A library without the kernel of the best variant uses another variant. A library that has the kernel of no variant
- * refuses the node. */
+/* A library without the kernels of the best variant uses another variant. A library without any kernel refuses the
+ * node. */
 static void another_variant_is_used(void **state)
 {
     (void)state;
@@ -94,11 +95,11 @@ static void another_variant_is_used(void **state)
     bool built[VKT_K_END];
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = true;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
-    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* the best variant for this size on a CPU: test_choose.c */
+    built[VKT_K_WINOGRAD_WEIGHTS] = false; /* Winograd is the best variant for this size on a CPU: test_choose.c */
     built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
-    /* All variants but one are switched off. If the library lacks the kernels of that variant, it uses another variant,
-     * although the user has switched it off. */
+    /* All variants but one are switched off. If the library lacks the kernels of that one, it uses a variant that is
+     * switched off. */
     for (uint32_t v = 0; v < VKT_V_COUNT; v++)
         assert_int_equal(lower_without(g, VKT_CLASS_CPU, built, ~((uint64_t)1 << v)), VKT_OK);
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = false;

@@ -1,6 +1,6 @@
-/* Tests values larger than one binding, and sums of more iterations than Mesa 22.3 allows, at real size. A binding of
- * 128 MiB is what Vulkan guarantees, and lavapipe has no larger one. VKT_TEST_SMALL=1 skips the largest cases. They are
- * also skipped if the device lacks the memory. */
+/* Tests values larger than one binding, and sums of more elements than a loop on Mesa 22.3 may have iterations. Vulkan
+ * guarantees bindings of 128 MiB, and lavapipe has no larger ones. VKT_TEST_SMALL=1 skips most of the large cases. They
+ * are also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB; rows do not end near the end of a range */
+    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB; the first range ends within a row */
     job j;
     job_begin(&j, VKT_ROWS, s, s);
     if (!job_run(&j, vkt_add(j.g, j.a, j.b))) large_skip_for_memory(&j);
@@ -47,7 +47,7 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* Tensors are transposed, padded, and sliced to every third column. Ranges end within rows and columns. */
+/* A matrix is transposed, padded, and sliced to every third column. Ranges end within rows and columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Compares the sum of all elements, over several ranges, with a sum in double precision. */
+/* Compares a sum of all elements, which are in several ranges, with a sum in double precision. */
 static void a_sum_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void check_product(uint32_t m, uint32_t n, uint32_t k)
             sum += term;
             magnitude += fabs(term);
         }
-        /* The bound of Higham, Accuracy and Stability of Numerical Algorithms, 3.5, but with sqrt(k) instead of k,
-         * because roundings are independent. */
+        /* Higham, Accuracy and Stability of Numerical Algorithms, 3.5, has a bound with the factor k. This bound has
+         * 4 sqrt(k) instead, because roundings are independent. */
         assert_true(fabs((double)j.out[i] - sum) <= 4 * sqrt((double)k) * 0x1p-24 * magnitude);
     }
     job_end(&j);
@@ -137,8 +137,8 @@ static void more_rows_than_work_groups(void **state)
 
 /* ---- convolutions, linear layers ---- */
 
-/* A convolution y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the
- * stride is 1, and images of y are as large as those of x. A size of 1 stands for a linear layer. */
+/* A convolution y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, and the
+ * stride is 1. Images of x and of y have the same size. If `size` is 1, this is a linear layer. */
 typedef struct conv {
     uint32_t n, c, o, size, kernel;
     vkt_graph *g;
@@ -202,7 +202,7 @@ static void conv_end(conv *v)
     for (int i = 0; i < CONV_TENSORS; i++) free(v->data[i]);
 }
 
-/* A sum of products, and of their magnitudes. */
+/* A sum of products, and the sum of the magnitudes of these products. */
 typedef struct sum {
     double value, magnitude;
     uint64_t terms;
@@ -263,7 +263,7 @@ static sum conv_reference(const conv *v, int tensor, size_t i)
 }
 
 /* Compares elements of every result with sums in double precision. The elements are spread over the result. The bound
- * is that of check_product. */
+ * is the same as in check_product. */
 static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel, bool texels)
 {
     conv v;
@@ -275,7 +275,7 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        /* DW and DB are long sums, so fewer of their positions are checked than of Y and DX. */
+        /* Elements of DW and DB are sums over all pixels, so fewer elements of them are checked. */
         const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000;
         for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);
@@ -302,8 +302,9 @@ static void a_first_convolution_larger_than_a_binding(void **state)
     check_conv(16, 3, 49, 224, 3, true);
 }
 
-/* The product of channels and taps (180,099 for 20,011 channels) exceeds the limit of a loop. If the input has so many
- * channels, y is a sum of parts. If the output has so many channels, dx is a sum of parts. */
+/* Each element is a sum over channels and taps, for instance of 180,099 products for 20,011 channels. A loop may not
+ * have so many iterations. If the input has so many channels, y is a sum of parts. If the output has so many channels,
+ * dx is a sum of parts. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {
     (void)state;
@@ -311,11 +312,12 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 20011, 3, 5, 3, false);
     check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
-    check_conv(3, 2, 100003, 2, 3, true);  /* the channels of the last part of dx are no multiple of 4 */
+    check_conv(3, 2, 100003, 2, 3, true);  /* the number of channels in the last part of dx is no multiple of 4 */
     check_conv(2, 1100000, 3, 1, 1, true); /* dx has more than 16 rows for each of 65,535 work groups */
 }
 
-/* Each case runs with and without texel loads. Without texel loads, an operand that is only read is also split. */
+/* Each case runs with and without texel loads. With texel loads, a binding may hold a whole operand, so only outputs
+ * are split. Without texel loads, operands are split too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -398,7 +400,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- data ---- */
 
-/* Gathers samples on both sides of the end of the first range. The data set has 157 MB. */
+/* Gathers samples from the first 128 MiB of a data set and from the rest. The data set has 157 MB. */
 static void a_table_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -443,7 +445,8 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array_destroy(&chosen);
 }
 
-/* Gathers sequences on both sides of the end of the first range. The data set has 135 MB, with ids of 16 bits. */
+/* Gathers sequences from the first 128 MiB of a data set and from the rest. The data set has 135 MB. Its ids have 16
+ * bits. */
 static void sequences_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB), and an upsampling whose gradient is
- * a sum of more iterations than Mesa 22.3 allows. VKT_TEST_SMALL=1 skips the values larger than a binding. They are
- * also skipped if the device lacks the memory. */
+/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB). Also tests an upsampling whose
+ * gradient is a sum of more elements than a loop on Mesa 22.3 may have iterations. VKT_TEST_SMALL=1 skips the values
+ * larger than a binding. These values are also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 
 /* ---- layouts ---- */
 
-/* Tensors have few features and many samples, or the reverse. By rows, some samples do not begin at a multiple of 256
- * bytes. With the batch last, some features do not. */
+/* The tensors have few features and many samples, or the reverse. By rows, some samples do not begin at a multiple of
+ * 256 bytes. With the batch last, some features do not begin at a multiple of 256 bytes. */
 static void a_layout_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -33,8 +33,8 @@ static void a_layout_larger_than_a_binding(void **state)
 
 /* ---- poolings ---- */
 
-/* Checks y and dx of a pooling by its definition, for dy = b. kernel 0: a pooling window is the whole image. Images
- * have the batch last. The positions that are checked are spread over the images. */
+/* Checks y and dx of a pooling by its definition. dy is the job's input b. kernel 0: a pooling window is the whole
+ * image. Images have the batch last. The positions that are checked are spread over the images. */
 static void check_pool(vkt_shape x, uint32_t kernel, bool average)
 {
     const uint32_t height = x.dim[2], width = x.dim[3];
@@ -113,8 +113,9 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* x has 160 MB, with the batch last. As x is stored, a line fits neither into a binding nor into the loop of one lane.
- * The test checks every 16th line. */
+/* x has 160 MB, with the batch last. The elements of one line are spread over all of x, so no binding holds a whole
+ * line. A line also has more elements than the loop of one lane may have iterations. The test checks every 16th
+ * line. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;

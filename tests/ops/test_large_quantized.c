@@ -1,5 +1,5 @@
-/* Quantized weights that are larger than a binding of the device (128 MiB on lavapipe): their words, or the numbers
- * that are unpacked from them. */
+/* Tests quantized weights that are larger than a binding of the device (128 MiB on lavapipe). In one test the quantized
+ * words are larger, and in the other test the unpacked numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@ static bool make_program(vkt_graph *g, vkt_program **p)
     return true;
 }
 
-/* Rows of a table of f16 of 158 MB. The ids are spread over the table; the last ones are no rows. */
+/* Reads rows of a table of 158 MB, whose numbers are f16. The ids are spread over the table. The last id is larger than
+ * any row's index, so its result is 0. */
 static void a_table_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -69,8 +70,8 @@ static void a_table_larger_than_a_binding(void **state)
     if (!made) skip();
 }
 
-/* Compares an element with a sum in double precision of the products of a and b, whose elements are `step_b` apart. The
- * bound is that of test_large.c. */
+/* Compares `got` with the dot product of a and b in double precision. The elements of b are `step_b` apart. The bound
+ * is the same as in check_product of test_large.c. */
 static void check_sum(const char *what, size_t at, float got, const float *a, const float *b, size_t step_b, uint32_t n)
 {
     double sum = 0, size = 0;
@@ -95,8 +96,8 @@ static bool unpacks(const vkt_program *p, vkt_tensor x)
     return false;
 }
 
-/* A layer whose unpacked weights have 148 MB, and its gradient. FEW of the rows are multiplied once more, without
- * unpacking. */
+/* Checks a layer whose unpacked weights have 148 MB, and its gradient. A second layer multiplies FEW of the rows by the
+ * same weights. For so few rows it does not unpack the weights. */
 static void a_layer_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -109,7 +110,7 @@ static void a_layer_larger_than_a_binding(void **state)
     float *few_y = malloc(FEW * OUT * sizeof *few_y);
     assert_true(words && w && y && dx && few_y && n * sizeof *w > harness_ctx->limits.max_storage_range_bytes);
     vkt_rng r = vkt_rng_make(4, VKT_STREAM_TEST, 0, 0);
-    for (size_t i = 0; i < bytes / BLOCK; i++) { /* the scale of a block, and 32 numbers */
+    for (size_t i = 0; i < bytes / BLOCK; i++) { /* a block is a scale and 32 numbers */
         const uint16_t scale = vkt_half_from_f32(vkt_rng_uniform(&r, 0.001f, 0.01f));
         memcpy(words + i * BLOCK, &scale, sizeof scale);
         for (uint32_t k = 2; k < BLOCK; k++) words[i * BLOCK + k] = (unsigned char)vkt_rng_range(&r, 0, 255);

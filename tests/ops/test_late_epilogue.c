@@ -1,6 +1,7 @@
-/* Tests epilogues that a node fuses only if no other fusion has fused them (late_epilogues): the gradient of a relu
- * behind a convolution with weights in shared memory, and a dropout behind a pooling or its gradient. The bits must be
- * those of a program with a dispatch for each node, whose ops have tests against their references. */
+/* Tests late epilogues (vkt_op.late_epilogues). A node fuses a late epilogue only if no other node has fused it. There
+ * are two kinds: the gradient of a relu behind the gradient of a convolution with weights in shared memory, and a
+ * dropout behind a pooling or behind a pooling's gradient. The results must have the same bits as those of a program
+ * that fuses nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static uint32_t count(const vkt_program *p, vkt_kernel_id kernel)
     return n;
 }
 
-/* Returns a gradient of y. It is the result of an elementwise dispatch, so its padding is zero. */
+/* Returns a tensor for the gradient of y. An elementwise dispatch computes it, so its padding is zero. */
 static vkt_tensor seed(net *n, vkt_tensor y)
 {
     return vkt_scale(n->g, pair_input(n, false, vkt_tensor_shape(n->g, y), false), 1, 0);
@@ -39,11 +40,11 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
     return dx;
 }
 
-/* ---- the gradient of a relu behind that of a convolution ---- */
+/* ---- the gradient of a relu behind the gradient of a convolution ---- */
 
-/* ALONE: the value between relu and convolution has no other reader, and neither has its gradient. NORM: the relu is
- * that of a norm. KEPT: the gradient between the nodes is kept. SUMMED: the value is summed too, so it is stored as f32
- * in any program. */
+/* v is the output of the relu, which the convolution reads. ALONE: v and the gradient of v have one reader each. NORM:
+ * the relu is behind a norm. KEPT: the gradient of v is kept. SUMMED: a sum also reads v, so v is stored as f32 in any
+ * program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
 /* Builds the gradient of x through conv(act(x)), or through linear(act(x)). */
@@ -176,9 +177,9 @@ static void joined_in_short_loops(vkt_limits *lim)
 
 static const harness_view together = { "joined", joined };
 
-/* Fields of the spec. `w`: the window (1,1,R,S). conv.stride 0: disjoint windows. `swap`: average pooling. `given`:
- * dropout of planes. `bare`: p = 1/2. `flat`: dropout of a view of shape (N, C * P, Q), so a plane of the view is a row
- * of the image. */
+/* Fields of the spec. `w`: the pooling window is (1,1,R,S). conv.stride 0: windows are disjoint. `swap`: average
+ * pooling. `bias`: the size of the output is rounded up. `given`: dropout of planes. `bare`: the probability of dropout
+ * is 1/2. `flat`: dropout of a view of shape (N, C * P, Q), so a plane of the view is a row of the image. */
 static vkt_tensor pool(net *n, vkt_tensor x)
 {
     const spec *s = n->s;
@@ -254,12 +255,12 @@ static void dropouts_that_stay(void **state)
     harness_needs(harness_ctx);
     static const spec specs[] = {
         { pool_drop, WINDOWS, .other = KEPT },
-        { pool_drop, WINDOWS, PLANES, .flat = true }, /* planes of another shape than the pooling's */
+        { pool_drop, WINDOWS, PLANES, .flat = true }, /* the dropout and the pooling have different planes */
         { drop_pool, .left = 1, WINDOWS, PLANES, .flat = true },
         { drop_pool, .left = 1, WINDOWS, PLANES, .conv.stride = { 1, 2 } }, /* windows that are not disjoint */
     };
     for (size_t i = 0; i < VKT_COUNT(specs); i++) assert_true(pair_agree_in(&specs[i], &together));
-    /* The parts of a large window have no dropout. */
+    /* A large window is computed in parts. Their kernels cannot fuse a dropout. */
     const spec large = { pool_drop, .x = { 4, { 3, 1, 62, 90 } }, .w = { 4, { 1, 1, 62, 45 } } };
     assert_true(pair_agree_in(&large, &(harness_view){ "short loops", joined_in_short_loops }));
 }
@@ -307,7 +308,7 @@ static void in_other_views(void **state)
         harness_view view = harness_views[v];
         view.force = VKT_V(DIRECT_SHARED);
         view.may_refuse = false;
-        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view)); /* slopes_in_small_bindings has 3 and 4 */
+        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view)); /* slopes_in_small_bindings tests these */
     }
 }
 
@@ -319,8 +320,8 @@ static void in_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, binding_kib << 6);
 }
 
-/* Returns how many dispatches apply the relu's gradient and begin at another vec4 in the binding of v than in that of
- * dx. */
+/* Counts dispatches that apply the relu's gradient, and whose first vec4 has a different index in the binding of v than
+ * in the binding of dx. */
 static uint32_t shifted(const vkt_program *p)
 {
     uint32_t n = 0;
@@ -333,9 +334,9 @@ static uint32_t shifted(const vkt_program *p)
     return n;
 }
 
-/* A binding of less than 16 KiB holds one of two groups of x. The second group does not begin at a multiple of 256
- * bytes, so v and dx begin behind the start of their bindings. If v is stored as f32 and dx as f16, they begin at
- * different vec4s. */
+/* x has two groups of channels. If a binding has less than 16 KiB, each group has its own dispatch. The second group
+ * does not begin at a multiple of 256 bytes, so its data do not begin at the start of a binding. If v is stored as f32
+ * and dx as f16, the data begin at different vec4s of the two bindings. */
 static void slopes_in_small_bindings(void **state)
 {
     (void)state;
@@ -363,8 +364,8 @@ static void slopes_in_small_bindings(void **state)
     }
 }
 
-/* Products with 2 are exact, so a mean that is rounded before the dropout has the same bits as a mean that is rounded
- * behind it. */
+/* With `bare`, dropout multiplies by 2, which is exact. So a mean that is rounded before the dropout has the same bits
+ * as a mean that is rounded after the dropout. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The cross-entropy of a linear layer in several slices of rows and several ranges of the vocabulary. The numbers to
- * compare with are those of the formula in double precision, written here once more. */
+/* Tests the cross-entropy of a linear layer (ops/loss/linear_xent_emit.c), computed in several slices of rows and
+ * several ranges of the vocabulary. This file also computes the formula in double precision, to compare the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { B = 8, TOKENS = 12, R = B * TOKENS, V = 201, D = 32, IGNORE = 7 };
-/* With 8 KiB of logits a slice has 10 rows, and with 32 KiB it has 32. With 4 KiB of weights a range has 32 classes. */
+/* With 8 KiB of logits, a slice has 10 rows. With 32 KiB of logits, a slice has 32 rows. With 4 KiB of weights, a range
+ * has 32 classes. */
 enum { LOGITS_KIB = 8, MORE_LOGITS_KIB = 32, WEIGHTS_KIB = 4, BOUND_KIB = 7 };
 
 typedef struct problem {
@@ -27,7 +28,7 @@ typedef struct problem {
     double want_loss, want_dx[R * D], want_dw[V * D];
 } problem;
 
-/* Draws x, and weights that are exact in bfloat16, so that `words` has the same ones. */
+/* Generates x and the weights. The weights are exact in bfloat16, so w and `words` have the same weights. */
 static void draw(problem *p)
 {
     vkt_rng r = vkt_rng_make(11, VKT_STREAM_TEST, 0, 0);
@@ -41,7 +42,7 @@ static void draw(problem *p)
     }
 }
 
-/* Draws labels: the first `every` of each 9 rows have one that counts. */
+/* Generates labels. Of each 9 rows, the first `every` rows have labels that count. The other labels are ignored. */
 static void draw_labels(problem *p, uint32_t every)
 {
     vkt_rng r = vkt_rng_make(12, VKT_STREAM_TEST, 0, 0);
@@ -83,10 +84,10 @@ static uint32_t compute(problem *p, uint32_t rows, bool sum)
 /* A way to build and run the problem. */
 typedef struct way {
     bool quantized, sum;
-    bool scaled; /* the graph's loss is 3 times this loss: the logits are computed twice */
-    bool bound;  /* bindings of 8 KiB: x, dx, w and dw are larger; slices and ranges then have 7 KiB */
+    bool scaled; /* the graph's loss is 3 times this loss, so the logits are computed twice */
+    bool bound;  /* bindings have 8 KiB, and x, dx, w and dw are larger; slices and ranges then have 7 KiB */
     uint32_t rows;
-    uint64_t force; /* variants of all products that can use them; slices then have 32 rows */
+    uint64_t force; /* variants of all products that can use them; slices then have 32 rows, unless `bound` */
     vkt_precision precision;
 } way;
 
@@ -115,7 +116,8 @@ static model build(const way *o)
     return m;
 }
 
-/* Creates a program in slices and ranges. With forced variants, a sum of 32 products may have two slices (SPLIT_K). */
+/* Creates a program with several slices of rows and several ranges of classes. With forced variants, a product of the
+ * variant SPLIT_K may also split its sums, although each sum has only 32 terms. */
 static vkt_program *make(vkt_graph *g, vkt_store *store, const way *o)
 {
     vkt_program *p = NULL;
@@ -146,9 +148,9 @@ static uint32_t dispatches_of(const vkt_emit *e, uint16_t kernel)
     return n;
 }
 
-/* Checks that the program is what the way wants. At least half of its products are by a forced variant, and if BLOCKS
- * is forced, at least half of them unpack the weights. Rows are cleared in several ranges if they do not fit into one
- * binding. */
+/* Checks that the program is what the way wants. If BLOCKS is forced, at least half of the products with quantized
+ * weights unpack the weights themselves. If other variants are forced, they compute at least half of the products. If
+ * the rows of dx and dw do not fit into one binding, several dispatches clear them. */
 static void check_way(const vkt_program *p, const way *o)
 {
     size_t forced = 0, blocks = 0, unpacked = 0;
@@ -172,8 +174,8 @@ static void read_results(vkt_program *p, const model *m, vkt_store *store, probl
     if (store->n > 1) OK(vkt_store_read(store, 1, VKT_PART_GRADIENT, s->dw));
 }
 
-/* Runs the problem three times. The first two runs compute all slices, because they are measured. The third one leaves
- * out slices without labels, and has the same bits. */
+/* Runs the problem three times. The first two runs of a program run all dispatches, to measure them. The third run
+ * skips slices without labels that count. Its results must have the same bits. */
 static void run(problem *s, const way *o)
 {
     static problem first;
@@ -278,8 +280,8 @@ static void a_label_that_is_no_class_shows(void **state)
     assert_true(harness_close("dw", s.dw, s.want_dw, V * D, 2e-6, 2e-6));
 }
 
-/* With an optimizer and float16 the gradient of the loss is the loss scale. Two steps give the weights of float32, but
- * for the rounding of x. */
+/* In a program of float16 with an optimizer, the gradient of the loss is the loss scale. Two steps must change the
+ * weights as in float32, except for rounding. */
 static void a_scaled_loss_trains_alike(void **state)
 {
     (void)state;
@@ -354,7 +356,7 @@ static vkt_graph *large(uint32_t rows, uint32_t classes, uint32_t width, bool tr
 /* Rows, classes and width of losses whose logits have 1.6 and 2.5 GB. */
 static const uint32_t sizes[][3] = { { 8192, 49152, 576 }, { 4096, 151936, 1024 } };
 
-/* No scratch value is larger than 64 MiB. */
+/* No scratch and no activation is larger than 64 MiB. */
 static void no_value_holds_all_logits(void **state)
 {
     (void)state;
@@ -373,8 +375,9 @@ static void no_value_holds_all_logits(void **state)
         }
 }
 
-/* All values that live at once are far smaller than the logits: a slice of logits, some rows, and on CPUs a range of
- * unpacked weights, once more in panels if their rows are whole pages. Only the plan is made. */
+/* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows,
+ * and on CPUs a range of unpacked weights. If the rows of the weights are whole pages, there are also panels of this
+ * range. The test only makes the memory plan. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;
@@ -396,8 +399,8 @@ static void logits_are_never_stored(void **state)
         }
 }
 
-/* A graph without a gradient has no product for one. With a gradient of the loss itself, there is one node, which
- * computes the logits once: a slice has as many products for logits as for dx. */
+/* If a graph has no gradient, its products compute logits only. If the gradient is that of the loss itself, a single
+ * node computes the loss and dx, and it computes the logits once. So it has as many products for dx as for logits. */
 static void logits_are_computed_once(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Tests sums, norms, losses and softmax of long lines, at sizes that take every path of ops/elementwise/reduce.c and
- * ops/loss/loss.c: several work groups, rows that are split, columns that are folded, and more elements and classes
- * than the 65,535 iterations that Mesa 22.3 allows. Results are compared with sums in double precision. */
+/* Tests sums, norms, losses and softmax of long lines. The sizes take every path of ops/elementwise/reduce.c and
+ * ops/loss/loss.c: several work groups, rows that are split, and columns that are folded. Some lines have more elements
+ * than the 65,535 iterations that a loop on Mesa 22.3 may have. Results are compared with double precision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,9 +61,10 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* reduce.c: a row has at most 128 iterations, and an invocation adds about 16384 / 64 rows (LONG). So an element
-     * passes through at most about 384 additions. Each has an error of at most 2^-24 of its partial sum. All terms are
-     * positive, so partial sums are on average about half of the result: 384 / 2 * 2^-24 = 1.1e-5. */
+    /* In reduce.c, a row has at most 128 iterations, and an invocation adds about 16384 / 64 = 256 rows (LONG). So an
+     * element passes through at most about 384 additions. Each addition has an error of at most 2^-24 of its partial
+     * sum. All terms are positive, so partial sums are on average about half of the result. The error is then at most
+     * 384 / 2 * 2^-24 = 1.1e-5 of the result. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -97,7 +98,7 @@ static void sums_over_steps_larger_than_a_binding(void **state)
         check_sum((vkt_layout)layout, 64, 3, 64);
         check_sum((vkt_layout)layout, 3, 2, 4096);
         check_sum((vkt_layout)layout, 5, 7, 2560);
-        check_sum((vkt_layout)layout, 3, 2048, 1); /* one set of these outputs fills a binding */
+        check_sum((vkt_layout)layout, 3, 2048, 1); /* the outputs fill a whole binding */
     }
     harness_ctx->limits.max_storage_range_bytes = real;
     harness_ctx->limits.max_texel_elements = texels;
@@ -175,8 +176,8 @@ static void long_mean_squares(void **state)
 
 /* ---- norms of long rows ---- */
 
-/* Compares a norm of one group of x (N,C,L), and its gradients, with double precision. All numbers of dy are
- * positive. */
+/* Compares group_norm of x (N,C,L) with one group, and its gradients, with double precision. All numbers of dy are
+ * positive, so that dbeta is not near 0. */
 static void check_norm(uint32_t N, uint32_t C, uint32_t L)
 {
     enum { X = 0, GAMMA, BETA, WRT };
@@ -194,7 +195,7 @@ static void check_norm(uint32_t N, uint32_t C, uint32_t L)
     vkt_keep(g, y);
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
     float *x = random_floats(n, -1, 3), *d = random_floats(n, 0.5f, 1), *affine = random_floats(2 * (size_t)C, 0.5f, 2);
-    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* so that dgamma is not about 0 */
+    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* so that dgamma is not near 0 */
     OK(vkt_program_write(p, in[X], x, n * sizeof *x));
     OK(vkt_program_write(p, dy, d, n * sizeof *d));
     OK(vkt_program_write(p, in[GAMMA], affine, C * sizeof *affine));
@@ -252,7 +253,8 @@ typedef struct scores {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor z, t, loss, dz, correct, index;
-    vkt_tensor counted, dcounted, nll; /* the loss by vkt_cross_entropy, its gradient, and the nll of z */
+    /* counted: the result of vkt_cross_entropy; dcounted: the gradient of `counted`; nll: the result of vkt_nll_loss */
+    vkt_tensor counted, dcounted, nll;
     uint32_t B, K;
     float *logits;
     uint32_t *labels;
@@ -299,8 +301,8 @@ static void scores_end(scores *s)
     free(s->labels);
 }
 
-/* Returns the loss of row b. Writes its gradient with respect to z, divided by `rows`, to dz (0 from row `rows` on),
- * and the argmax of the row to *best. */
+/* Returns the loss of row b. Writes the gradient of this loss, divided by `rows`, to dz. The gradient is 0 if b is not
+ * less than `rows`. Writes the argmax of the row to *best. */
 static double row_loss(const scores *s, uint32_t b, uint32_t rows, double *dz, uint32_t *best)
 {
     const float *z = s->logits + (size_t)b * s->K;
@@ -340,7 +342,7 @@ static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
     assert_true(harness_close(what, got_dz, dz, (size_t)B * K, 1e-5, 1e-6));
     assert_true(harness_close(what, got_counted, &loss, 1, 1e-5, 0));
     assert_memory_equal(got_dcounted, got_dz, (size_t)B * K * sizeof *got_dz);
-    assert_true(fabs((double)*got_nll - nll) < 3e-5); /* terms of both signs, up to 3 */
+    assert_true(fabs((double)*got_nll - nll) < 3e-5); /* the terms have both signs, and magnitudes of up to 3 */
     assert_true(harness_close("count_correct", got_correct, &correct, 1, 0, 0));
     OK(vkt_program_read(s.p, s.index, index, B * sizeof *index));
     assert_memory_equal(index, best, B * sizeof *index);
@@ -383,7 +385,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- softmax of long lines ---- */
 
-/* Compares each line of softmax, or of its logarithm, and of the gradient with a line in double precision. */
+/* Compares softmax, or log_softmax, and its gradient with double precision, line by line. */
 static void check_softmax(vkt_layout layout, vkt_shape s, int32_t axis, bool logarithm)
 {
     vkt_graph *g = harness_graph();
@@ -443,7 +445,7 @@ static void softmax_of_long_lines(void **state)
     }
 }
 
-/* A row of scores has to fit into a binding: it cannot be split. */
+/* argmax cannot split a row of scores, so a row must fit into a binding. */
 static void classes_beyond_a_binding_are_refused(void **state)
 {
     (void)state;

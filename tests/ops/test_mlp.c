@@ -1,6 +1,6 @@
-/* Tests networks that vkt_backward fuses into one node. They are compared with PyTorch's runs of 20 steps
- * (tests/golden/mlp.safetensors), also by cooperative matrices, and with the same graph without fusion (`no_fuse`).
- * Some chains end early, fork, or are stored in 16 bits. */
+/* Tests networks that vkt_backward fuses into one node. Trainings of 20 steps are compared with those of PyTorch
+ * (tests/golden/mlp.safetensors), in float32 and with cooperative matrices. Other networks are compared with the same
+ * graph without fusion (`no_fuse`). Some of these can be fused only in part, or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 enum { MAX_LAYERS = 6 };
 
-/* A usual network: linear and relu alternate, then mse and Adam. */
+/* A network of linear layers with a relu between two layers. The loss is mse, and Adam updates the parameters. */
 typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
     uint32_t rows; /* real rows of the batch; 0: all */
@@ -28,7 +28,7 @@ typedef struct net {
     uint32_t fork;        /* the layer whose mean output is added to the loss; 1 is the first layer, 0 is none */
     float factor;         /* a factor of the loss; 0 means 1 */
     bool keep_y;
-    bool matrices; /* COOP is forced */
+    bool matrices; /* the variant COOP (cooperative matrices) is forced */
     vkt_precision precision;
 } net;
 
@@ -122,9 +122,9 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* Compares 20 steps with the file, in float32 or by cooperative matrices of f16. Errors grow: each step adds some
- * roundings to the loss, and its update adds an error to each parameter. With matrices each operand is off by up to
- * 2^-11. */
+/* Compares 20 steps with the file, in float32 or with cooperative matrices of f16. Errors grow: each step adds some
+ * roundings to the loss, and an error to each parameter. Cooperative matrices round each operand to f16, with a
+ * relative error of up to 2^-11. */
 static void follows(const golden *file, const char *name, bool matrices)
 {
     vkt_shape xs, ts, ws;
@@ -142,8 +142,8 @@ static void follows(const golden *file, const char *name, bool matrices)
     }
     rig r;
     rig_make(&r, &n, true);
-    /* The dispatches: clock, packing (one narrow layer, which uses LINE, needs none), network, sums, Adam, report. In
-     * f16 there are two more, for the scale of the loss. */
+    /* The dispatches in float32: clock, packing, network, sums, Adam, report. A single narrow layer needs no packing
+     * (mlp_line.comp). In f16, two more dispatches adapt the scale of the loss, and each network needs packing. */
     assert_int_equal(dispatches(&r), matrices ? 8 : n.layers == 1 ? 5 : 6);
     assert_int_equal(count(&r, VKT_K_MLP_MSE_COOP), matrices);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));
@@ -165,8 +165,8 @@ static void follows(const golden *file, const char *name, bool matrices)
         snprintf(part, sizeof part, "final64/%s", vkt_store_name(r.store, k));
         double *want = golden_f64(file, name, part, NULL);
         OK(vkt_store_read(r.store, k, VKT_PART_VALUE, got));
-        /* torch's float32 is off by 6e-7. In f16 parameters are not compared: the sign of a small gradient may differ,
-         * and Adam divides a gradient by its size. */
+        /* torch's float32 is off by 6e-7. In f16, parameters are not compared. There, a small gradient may have the
+         * wrong sign, and Adam makes the step of a small gradient as large as that of a large gradient. */
         if (!matrices) assert_true(harness_close(part, got, want, elements, 2e-6, 2e-6));
         test_free(got);
         free(want);
@@ -200,9 +200,9 @@ static void trainings_by_matrices_are_pytorchs(void **state)
     golden_close(&file);
 }
 
-/* All y - t are 1e5 at first, more than the largest f16. With eight of them, the gradient with respect to y is 1e5 / 4
- * times the scale of the loss. The scale begins at 65,536, and it is halved until this gradient is finite in f16: at a
- * scale of 2, after 15 steps. */
+/* At first, all y - t are 1e5, which is more than the largest f16. The loss is a mean of eight squares, so the gradient
+ * of y is 2 * 1e5 / 8 times the scale of the loss. The scale begins at 65,536. It is halved until the gradient is
+ * finite in f16. The scale is then 2, after 15 steps. */
 static void large_residuals_lower_the_scale(void **state)
 {
     static const net n = {

@@ -1,5 +1,5 @@
 /* Tests products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each tile
- * gives right results in every kernel that has it. The kernels are for GPUs, but the tests run on any device. */
+ * gives right results in every kernel that uses it. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,16 +53,16 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
         { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
-        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* few rows: no tile of 64 rows */
-        { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* few elements with long sums */
-        { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* the same, without memory for all slices */
-        { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* at most 16 rows */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* 64 rows would be half empty */
+        { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* a small result, long sums */
+        { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* memory for 4 slices only */
+        { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* a tile for at most 16 rows */
         { &gpu, { 10, 784, 60000, 1 }, 4, 16, 64, 4 },
-        { &gpu, { 30, 7, 100, 1 }, 100, 32, 32, 1 },       /* too short to split */
-        { &gpu, { 128, 128, 6000, 1 }, 1000, 64, 64, 16 }, /* slices of a larger tile would have to be longer */
+        { &gpu, { 30, 7, 100, 1 }, 100, 32, 32, 1 },       /* the sums are too short to split */
+        { &gpu, { 128, 128, 6000, 1 }, 1000, 64, 64, 16 }, /* 128 x 128 would have only 11 work groups */
         { &arc, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
         { &adreno, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
-        { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 }, /* many products */
+        { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 }, /* 128 products have enough tiles */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_blocks b;
@@ -80,7 +80,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     }
 }
 
-/* A tile that was measured to be best is used where the device can compute it. */
+/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if the device
+ * can compute it. */
 static void a_wanted_tile_is_used(void **state)
 {
     (void)state;
@@ -108,7 +109,8 @@ static void a_wanted_tile_is_used(void **state)
     assert_int_equal(n, 7);
 }
 
-/* A product gets the tile of its key. */
+/* The results of tuning (vkt_tuned) have a tile for the key of a product. The product uses this tile in the second
+ * iteration. The first iteration has no results of tuning. */
 static void tuned_tiles_are_found_by_key(void **state)
 {
     (void)state;
@@ -130,7 +132,8 @@ static void tuned_tiles_are_found_by_key(void **state)
     }
 }
 
-/* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. */
+/* CPU drivers get at most 60,000 iterations (trait largest_loop), because Mesa 22.3 ends loops silently after 65,535.
+ * GPUs have no such limit. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
@@ -148,7 +151,8 @@ static void loops_that_would_be_too_long_are_refused(void **state)
 
 /* ---- matrix products ---- */
 
-/* The tiles are those of a device that wants 128 work groups. A lane has at most 64 sums. */
+/* Sets the traits of a device that wants 128 work groups. A tile has at most 128 x 128 elements, and a lane at most 64
+ * sums. */
 static vkt_traits traits;
 static void as_tested(vkt_limits *lim)
 {
@@ -166,7 +170,8 @@ static void with_few_sums(vkt_limits *lim)
     traits.tile_sums = 16;
 }
 
-/* Returns the tile of the subject's first dispatch by SHARED or SPLIT_K, as 1000 * BM + BN. 0: there is none. */
+/* Returns the tile of the subject's first dispatch by the variant SHARED or SPLIT_K: 1000 times its rows, plus its
+ * columns. Returns 0 if there is no such dispatch. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -186,7 +191,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* Checks a subject in 16 bits by a variant with cooperative matrices. */
+/* Checks a subject in the 16-bit view `in_16`. `force` is a variant with cooperative matrices. */
 static void check_coop(subject *s, uint64_t force, const harness_view *in_16, harness_report *report)
 {
     harness_view view = *in_16;
@@ -196,8 +201,9 @@ static void check_coop(subject *s, uint64_t force, const harness_view *in_16, ha
     assert_int_equal(report->coops, before + 1);
 }
 
-/* Checks a subject and its tile (tile_rows). `half`: also with 16-bit storage. `coop`: also by cooperative matrices, if
- * the device has them; `flexible`: also by flexible ones. */
+/* Checks that the subject's tile_rows is `tile`, and that its results are right. `half`: also checks 16-bit storage.
+ * `coop`: also checks cooperative matrices, if the device has them. `flexible`, with `coop`: also checks flexible
+ * matrices. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop, bool flexible)
 {
     const harness_view view = { "in shared memory", as_tested, .force = force };
@@ -224,8 +230,8 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     if (report.faults) fail_msg("%s", report.text);
 }
 
-/* Makes `count` products c = op(a) op(b), and both gradients. trans & 1: a is transposed. trans & 2: b is
- * transposed. */
+/* Makes `count` products c = a b, and the gradients of a and b. trans & 1: a is stored transposed. trans & 2: b is
+ * stored transposed. */
 static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans)
 {
     const bool ta = trans & 1, tb = trans & 2;
@@ -238,7 +244,9 @@ static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
                          uint32_t tile)
 {
-    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa takes seconds to compile a kernel */
+    /* Mesa takes seconds to compile a kernel with cooperative matrices. With VKT_TEST_SMALL, the test uses these
+     * kernels only if A is transposed. */
+    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1;
     const bool half = n % 4 == 0 || (trans & 1 ? m : k) % 4 == 0 || (trans & 2 && k % 4 == 0);
     subject s;
     matmul_make(&s, count, m, n, k, trans);
@@ -256,9 +264,8 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* First sizes that are no multiples of 4, then sizes that are. For each of these two kinds of sizes, the six
-         * tiles together have every orientation of A and B. With VKT_TEST_SMALL there are five tiles, each with one
-         * kind of sizes. */
+        /* There are two kinds of sizes: no multiples of 4, then only multiples of 4. For each kind, the six tiles
+         * together have every orientation of A and B. With VKT_TEST_SMALL there are five tiles, each with one kind. */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i % 4, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i % 4 : (7 - i) % 4, VKT_V(SHARED),
@@ -320,7 +327,8 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 19, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
-/* Checks two products A^T B. A and B have k rows each, so the sum over k can be split between rows. */
+/* Checks two products A^T B. A and B have k rows each, so a block of the sum over k is a range of whole rows. `half`:
+ * the view stores some value in 16 bits. */
 static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view *view, uint64_t force, bool half)
 {
     harness_report report = { .faults = 0 };
@@ -338,15 +346,16 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With subgroups of 8 lanes, a block of 1,276 k has two slices. The last block has 640 k and one slice. */
+/* With subgroups of 8 lanes, a sum over 269,876 k has 211 blocks of 1,276 k, and a last block of 640 k. The last block
+ * has fewer slices than the other blocks. */
 static void with_160_kib(vkt_limits *lim)
 {
     as_tested(lim);
     lim->max_storage_range_bytes = 160 << 10;
 }
 
-/* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C or, if C is stored in 16 bits, to a
- * separate f32 buffer. */
+/* With bindings of 16 KiB or 160 KiB, the sums over k are computed in blocks. Each block adds to C or, if C is stored
+ * in 16 bits, to a separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
@@ -354,7 +363,7 @@ static void blocks_of_long_sums_add_up(void **state)
     check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
     check_blocks(4, 4, 269876, &(harness_view){ "in 212 blocks", with_160_kib }, VKT_V(SPLIT_K), false);
     check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true);
-    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true); /* 16 lanes compute a tile of 64 x 64 */
+    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true); /* subgroups of 16: one tile of 64 x 64 */
     if (!harness_has_matrices()) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
@@ -366,8 +375,8 @@ static void blocks_of_long_sums_add_up(void **state)
 }
 
 /* The last block of a sum is too short for as many slices as the other blocks have. An empty slice would load beyond
- * the operands, because kernels do not check k if it is a multiple of the tile's k. Such loads change no result, so the
- * test checks the launches. */
+ * the operands, because kernels do not check k if the length of the sum is a multiple of the tile's length. Such loads
+ * change no result, so the test checks the launches. */
 static void no_slice_is_empty(void **state)
 {
     (void)state;
@@ -408,7 +417,7 @@ static void no_slice_is_empty(void **state)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    uint32_t tile; /* of the convolution itself: see tile_rows */
+    uint32_t tile; /* tile_rows of the kernel that computes y */
     bool no_bias;
 } conv;
 
@@ -446,8 +455,8 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
-/* The convolutions have few pixels and many channels. So the sums of y and of dx are computed in slices, which another
- * kernel adds. */
+/* The convolutions have few pixels and many channels. So the sums of y, and in the first two also those of dx, are
+ * computed in slices, which another kernel adds. */
 static void slices_of_convolutions_add_up(void **state)
 {
     (void)state;
@@ -491,7 +500,7 @@ static void whole_tiles_convolve(void **state)
           vkt_shape4(32, 30, 1, 1),
           { .stride = { 1, 1 } },
           32032,
-          false }, /* the last 2 of the 32 channels of a tile are empty */
+          false }, /* 30 channels are padded to 32, two whole tiles along k */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
@@ -504,7 +513,7 @@ static void matrices_must_divide_the_tile(void **state)
     (void)state;
     static const struct {
         vkt_coop coop;
-        uint32_t subgroup, bm; /* bm: rows of the tile; 0: no size fits */
+        uint32_t subgroup, bm; /* bm: rows of the tile; 0: no tile fits */
     } cases[] = {
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },

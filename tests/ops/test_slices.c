@@ -1,5 +1,5 @@
-/* Tests y and dx of a convolution with a relu behind it, if the convolution's sums are computed in slices
- * (ops/conv/shared.c). */
+/* Tests a relu behind a convolution, and behind a transposed convolution, which uses the kernel for dx. The sums of
+ * both convolutions are computed in slices (ops/conv/shared.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void conv_transpose(net *n)
     pair_show(n, vkt_relu(n->g, vkt_conv_transpose2d(n->g, x, w, bias, &p)), false);
 }
 
-/* A sum over 576 products is computed in two slices. Only the kernel that adds the slices applies relu. */
+/* Each sum of 576 products is computed in two slices. Only the kernel that adds the slices applies relu. */
 static void only_the_sum_of_slices_is_clamped_at_zero(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Compares each way to traverse the lines of a softmax (ops/norm/softmax.c) with the double-precision reference. */
+/* Compares each way to compute a softmax (ops/norm/softmax.c) with the double-precision reference. A line is the
+ * elements of x along the axis of the softmax. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,7 @@ static void a_lane_computes_a_line_four_classes_at_a_time(void **state)
     for (size_t i = 0; i < VKT_COUNT(classes); i++)
         check(vkt_shape3(7, 13, classes[i]), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
     check(vkt_shape2(1, 12), 1, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4);
-    /* x has 46 KB, so it takes several bindings of 16 or 4 KiB, also with a causal mask. */
+    /* x has 46,400 bytes, so the views with bindings of 16 or 4 KiB split x over several bindings. */
     for (size_t v = 1; v < harness_n_views; v++)
         check_in(vkt_shape3(20, 29, 20), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4, &harness_views[v]);
 }

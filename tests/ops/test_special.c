@@ -18,7 +18,8 @@ static vkt_ctx *ctx;
 
 /* ---- ties and NaN ---- */
 
-/* Row b of K logits has its maximum at positions b, b + 1, b + 5 and the last. The first must win, in any lane. */
+/* Row b of K logits has its maximum at the positions b, b + 1, b + 5 and K - 1. The result must be b, whichever lanes
+ * read these positions. */
 static void the_first_maximum_wins(void **state)
 {
     (void)state;
@@ -30,7 +31,7 @@ static void the_first_maximum_wins(void **state)
         float correct;
         for (uint32_t b = 0; b < B; b++) {
             for (uint32_t k = 0; k < K; k++) z[b * K + k] = k == b || k == b + 1 || k == b + 5 || k == K - 1 ? 3 : 1;
-            labels[b] = b % 2 ? b : b + 1; /* right in odd rows, the second maximum in the others */
+            labels[b] = b % 2 ? b : b + 1; /* odd rows: the first maximum; even rows: the second */
         }
         vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
@@ -87,7 +88,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, y, out);
     for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
-    harness_read_f32(p, g, dx, grad); /* relu passes the gradient at NaN, and pooling passes it to the NaN */
+    harness_read_f32(p, g, dx, grad); /* relu passes the gradient of a NaN, and the pooling gives it to the NaN in x */
     assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
     assert_true(grad[(1 * H + 2) * W + 4] == 0);
     vkt_program_destroy(&p);
@@ -173,8 +174,8 @@ static void drop_free(drop *d)
     vkt_graph_destroy(&d->g);
 }
 
-/* Checks that `hits` of n agrees with a binomial distribution within 5 standard deviations. A correct generator exceeds
- * them once in 1.7 million. The seeds are fixed: the test fails always or never. */
+/* Checks that `hits` of n is within 5 standard deviations of the mean of a binomial distribution. A correct generator
+ * is outside of this range once in 1.7 million checks. The seeds are fixed, so the test fails always or never. */
 static void check_rate(unsigned hits, unsigned n, double prob, const char *what)
 {
     const double mean = n * prob, deviation = sqrt(n * prob * (1 - prob));
@@ -308,8 +309,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
 
-/* If the order has indices beyond the table, nothing outside of the table is read. The rows of the result for these
- * indices are zero. */
+/* The order has two indices beyond the table. The rows of the result for these indices are zero. */
 static void row_numbers_outside_the_table_give_zeros(void **state)
 {
     (void)state;
@@ -338,7 +338,8 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
 }
 
 /* Compares sums, means and variances of x (3,4,5,6) over each set of axes, and their gradients, with double precision.
- * The mean is some thousand standard deviations: a variance as a difference of squares would have no correct digit. */
+ * The mean is about 2,000 standard deviations, so a variance computed as a difference of squares would have no correct
+ * digit. */
 static void reductions_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -439,8 +440,9 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* Checks an embedding of 3 rows of D numbers. One id occurs so often that its gradients fill whole blocks of 64.
- * One is the padding, and some are out of range. Gradients are integers, so their sums are exact. */
+/* Checks an embedding of 3 rows of D numbers. Id 1 occurs so often that its gradients fill several of the blocks of 64
+ * in which the op adds gradients. Id 2 is the padding, and two ids are out of range. Gradients are integers, so their
+ * sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {
     enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };
@@ -489,15 +491,14 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
     (void)state;
     harness_needs(ctx);
     static const uint32_t widths[] = { 1, 3, 4, 68,
-                                       301 }; /* whole vec4s or not (then dy is copied); 1 to 76 vec4s a row */
+                                       301 }; /* rows of 1 to 76 vec4s. If they are not whole vec4s, dy is copied */
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         frequent_rows(widths[i], false);
         frequent_rows(widths[i], true);
     }
 }
 
-/* vkt_gather_ids gives zeros for indices outside of the table. Rows have 3 or 4 ids of 32 or 16 bits. Nothing behind a
- * row is written. */
+/* vkt_gather_ids gives zeros for indices outside of the table. Rows have 3 or 4 ids of 32 or 16 bits. */
 static void ids_outside_the_table_are_zeros(void **state)
 {
     (void)state;

@@ -14,14 +14,14 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* A product y = x w^T of R x K by C x K elements. */
+/* A product y = x w^T. x has R x K elements, w has C x K, and y has R x C. */
 enum { R = 70, C = 67, K = 83 };
 typedef struct product {
     float x[R * K], w[C * K], y[R * C];
 } product;
 
-/* Computes s->y by a program of this precision, by COOP if `coop`, else by SHARED. Returns how many dispatches are by
- * cooperative matrices. */
+/* Computes s->y by a program of this precision. The variant is COOP if `coop`, else SHARED. Returns the number of
+ * dispatches that use cooperative matrices. */
 static size_t compute(product *s, vkt_precision precision, bool coop)
 {
     vkt_graph *g = harness_graph();
@@ -126,8 +126,8 @@ static float wide(vkt_rng *r, uint32_t row, uint32_t k)
     return ldexpf(ordinary(r, row, k), -(int)vkt_rng_range(r, 0, 39));
 }
 
-/* huge and tiny: numbers near the ends of the range of f32. A product of the two is an ordinary number, but the scales
- * of the operands are extreme. */
+/* huge and tiny: numbers near the ends of the range of f32. The product of a huge and a tiny number is an ordinary
+ * number, but the scales of the operands are extreme. */
 static float huge(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return 0x1.fp127f * ordinary(r, row, k);
@@ -173,8 +173,8 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* Checks the error of each product of split operands. The f32 kernel computes the same products, and its error is
- * printed for comparison. */
+/* Checks the error of each product of split operands. The f32 kernel computes the same products. Its error must be
+ * below the bound F32, and is also printed as a part of the bound SPLIT. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;
@@ -192,7 +192,8 @@ static void errors_stay_below_the_bound(void **state)
     }
 }
 
-/* Without its low parts, an operand is one f16. Then the bound is broken, so errors_stay_below_the_bound can fail. */
+/* In a program of f16, an operand is one f16 without a low part. The error is then more than 10 times the bound, so
+ * errors_stay_below_the_bound would find lost low parts. */
 static void the_bound_needs_the_low_parts(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ static void the_bound_needs_the_low_parts(void **state)
     fill(&s, ordinary, ordinary);
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);
-    /* w now has no low part, so only that of x is lost. This alone breaks the bound. */
+    /* Now w is exact in f16, so only the low part of x is lost. This alone is more than 10 times the bound. */
     for (uint32_t i = 0; i < C * K; i++) s.w[i] = vkt_f32_from_half(vkt_half_from_f32(s.w[i]));
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);
@@ -270,7 +271,8 @@ static uint64_t hash_of(vkt_precision precision)
     return h;
 }
 
-/* On a device without cooperative matrices, the program is that of f32, and one line of the log says so. */
+/* On a device without cooperative matrices, a program of f32-split has the kernels of a program of f32. The context
+ * logs one warning about this, even if there are several programs. */
 static void without_matrices_products_are_those_of_f32(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Checks the clock, the step state and the metrics, bit for bit. The device updates them by itself over many runs of
- * one recording. */
+/* Checks the clock and the step state bit for bit, and the metrics of each run. The device updates all three over many
+ * runs of one recording. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-/* loss = sum(p x) for a parameter p (8), with its gradient and the update of Adam or NAdam. */
+/* loss = sum(p x), where p is a parameter of 8 numbers. The graph updates p by Adam or NAdam. */
 typedef struct trainer {
     vkt_graph *g;
     vkt_store *store;
@@ -96,7 +96,8 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
-/* The clock is set, and 12 steps follow. Then NAdam's coefficients have the bits of the host's fractions. */
+/* The test sets the clock and runs 12 steps. Then NAdam's coefficients on the device have the bits that base/fixed.h
+ * computes on the host. */
 static void the_device_keeps_nadams_product_to_the_bit(void **state)
 {
     (void)state;
@@ -136,7 +137,7 @@ static void metrics_are_those_of_their_run(void **state)
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
         assert_int_equal(index, run);
-        if (run % 5) continue; /* the metrics of such runs are read late, or are overwritten unread */
+        if (run % 5) continue; /* the metrics of such runs are read some runs later */
         for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
             vkt_metrics m;
             assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);

@@ -1,6 +1,6 @@
-/* Tests optimizers over many steps, through vkt_update, the store and its clock. They are compared with PyTorch's and
- * Keras' trajectories (tests/golden/optim.safetensors, float64), and with the double-precision reference at random
- * hyperparameters, also with groups, frozen parameters, clipping and micro-batches.
+/* Tests optimizers over many steps, through vkt_update, the store and its clock. After each run, the parameters are
+ * compared with those of PyTorch or Keras (tests/golden/optim.safetensors, float64). Another test compares them with
+ * the double-precision reference for random settings, with groups, frozen parameters, clipping and micro-batches.
  *
  * The arena holds several parameters of odd sizes. The loss is sum_k <p_k, c_k>, so that the gradients are the inputs
  * c_k, to the bit. */
@@ -120,8 +120,8 @@ static void course_free(course *c)
 }
 
 /* Returns how large the error of element i may be after T steps in float32. Each step adds a rounding of p and 1e-5 of
- * the largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so a step is off by
- * about 100 * 2^-24. */
+ * the largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so the relative error
+ * of a step is about 100 * 2^-24. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);
@@ -231,7 +231,8 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
-/* Returns a number of the attributes: VKT_ZERO if the file has a 0, and 0 if it does not have the number. */
+/* Returns the number `key` of the attributes. A 0 in the file becomes VKT_ZERO, because 0 in vkt_optimizer means the
+ * default. Returns 0 if there is no such number. */
 static double option(const json_t *a, const char *key)
 {
     const double x = golden_number(a, key, NAN);
@@ -313,8 +314,8 @@ static vkt_optimizer resolved(vkt_optimizer o)
     return o;
 }
 
-/* Compares the reference's trajectory with the file's. The tolerance is 1e-9, because eps is a float in vkt_optimizer:
- * its relative error is about 1e-8. */
+/* Compares the reference's trajectory with the trajectory in the file. The tolerance of 1e-9 allows for the rounding of
+ * eps, which is a float in vkt_optimizer. */
 static void check_reference(const course *want, const setting *s, const char *name)
 {
     course c = *want;
@@ -390,7 +391,7 @@ static course random_course(vkt_rng *r, size_t T, size_t n)
     return c;
 }
 
-/* Compares the moments. The tolerance is that of some 30 roundings of 2^-24. */
+/* Compares the moments. The tolerance of 2e-6 is about 30 roundings of 2^-24. */
 static void check_moments(engine *e, const arena *a, const char *what)
 {
     const uint32_t n = total(e->s);
@@ -430,8 +431,8 @@ static void trajectories_are_those_of_the_reference(void **state)
     }
 }
 
-/* Each factor that depends on t is exact for any t. So a clock that is set to step 100,000 equals the clock of a run
- * with 100,000 steps. */
+/* vkt_store_set_clock multiplies the powers of the clock t times, as t steps on the device do. So after the clock is
+ * set to t, the next step must agree with step t + 1 of the reference. */
 static void the_clock_can_be_set(void **state)
 {
     (void)state;

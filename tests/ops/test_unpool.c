@@ -1,7 +1,8 @@
-/* Tests the gradient of the weights of a convolution before a max pooling over disjoint windows. With fusion, this
- * gradient is computed from the pooling's gradient (ops/conv/fused_unpool.c). It must have the same bits as without
- * fusion (`no_fuse`), where it is computed from the gradient of the convolution's output. With fusion, the gradient of
- * this output is computed only if another node reads it, a variant needs it, or the windows are not disjoint. */
+/* Tests dw of a convolution in front of a max pooling over disjoint windows. With fusion, dw is computed from the
+ * gradient of the pooling's output (ops/conv/fused_unpool.c). Without fusion (`no_fuse`), dw is computed from the
+ * gradient of the convolution's output. Both ways must give the same bits. With fusion, the gradient of the
+ * convolution's output is an array in memory only if another node reads it, if a variant needs it, or if the windows
+ * are not disjoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,8 +81,8 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Returns `count` numbers of few different values. So windows have ties, and some have nothing above 0 before relu. The
- * caller frees the array. */
+/* Returns `count` random numbers of only 9 different values. So many windows have ties, and in some windows no number
+ * is above 0 before relu. The caller frees the array. */
 static float *numbers(uint64_t count, uint32_t stream)
 {
     vkt_rng rng = vkt_rng_make(3, VKT_STREAM_TEST, 8, stream);
@@ -146,18 +147,18 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
-/* Returns how many dispatches read the pooling's gradient. */
+/* Returns how many dispatches compute dw from the gradient of the pooling's output. */
 static uint32_t count_unpool(const rig *r)
 {
     return count(r, VKT_K_CONV2D_DW_UNPOOL) + count(r, VKT_K_CONV2D_DW_UNPOOL_SHARED);
 }
 
-/* The gradient from which the gradient of the weights is computed. ARRAY: that of the convolution's output. UNPOOL: the
- * pooling's. EITHER: one of these, because the view's device may be unable to run the forced variant. */
+/* The gradient from which dw is computed. ARRAY: the gradient of the convolution's output. UNPOOL: the gradient of the
+ * pooling's output. EITHER: one of these two, because the view's device may be unable to run the forced variant. */
 typedef enum how { ARRAY, UNPOOL, EITHER } how;
 
-/* Compares the fused and the plain program. Returns how many dispatches of the fused one read the pooling's gradient.
- * Also returns 0 if the view's device cannot run both programs. */
+/* Compares the fused and the plain program. Returns count_unpool of the fused program, or 0 if the view's device cannot
+ * run both programs. */
 static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;
@@ -227,8 +228,8 @@ static void fused_unpooling_has_the_bits_of_the_array(void **state)
     assert_true(in_shared_memory > (few ? 2 : 8));
 }
 
-/* With bindings of 16 KiB, several dispatches compute the gradient of 60 channels, in f32 and in 16 bits. dy and the
- * index may start at different offsets in their bindings. */
+/* With bindings of 16 KiB, several dispatches compute dw of 60 channels, in f32 and in 16 bits. The gradient of the
+ * pooling's output and the pooling's index may start at different offsets in their bindings. */
 static void windows_of_channels_are_right(void **state)
 {
     (void)state;
@@ -320,8 +321,8 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &shared, UNPOOL);
 }
 
-/* The gradient of the convolution's output is stored for the reader that asked for it. The gradient of the weights that
- * was asked for and that of vkt_backward are both computed from the pooling's gradient. */
+/* The test asks for dw and for the gradient of the convolution's output, so this gradient is an array. dw is computed
+ * twice, for the test and for vkt_backward, both times from the gradient of the pooling's output. */
 static void what_was_asked_for_stays(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* Programs that recompute activations have the bits of programs that keep them. They never need more memory than
- * those. */
+/* Tests the recomputation of activations. A program that recomputes activations computes the same bits as a program
+ * that keeps all of them, and never needs more memory. */
 #include "train/rig.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Builds a network whose convolutions keep the size of the images. The gradients need the output of each relu, and the
- * output of each dropout that a convolution reads. */
+/* Builds a network whose convolutions keep the size of the images. The backward pass needs the output of each relu. It
+ * also needs the outputs of the first three dropouts, because convolutions read them. */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -51,8 +51,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        /* The rig's network keeps little, because the output of a convolution that is fused with its pooling is not
-         * stored. */
+        /* In rig_forward the convolution is fused with its pooling, so its large output is not stored in either
+         * program. So recomputation may save nothing there. */
         assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;

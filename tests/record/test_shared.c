@@ -1,5 +1,5 @@
-/* Tests arrays that the device and the host both read and write. Kernels read what the host writes after their
- * submission. */
+/* Tests arrays that the device and the host both read and write. The host writes such an array after it submits the
+ * kernels that read the array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
     return a;
 }
 
-/* Records a command buffer that has only the barrier of vkt_host_barrier. The test submits it with a wait for the gate,
- * and later submissions run after it. */
+/* Records a command buffer that has only the barrier of vkt_host_barrier. The test submits this command buffer with a
+ * wait for the gate, so later submissions also run after the gate opens. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;
@@ -33,8 +33,8 @@ static vkt_commands record_barrier(void)
     return c;
 }
 
-/* Runs a program that writes the squares of one array to another. The program is submitted before the host writes the
- * first array. */
+/* Runs a program that writes the squares of the array `in` to the array `out`. Each run of the loop is submitted before
+ * the host writes `in`. */
 static void square_later(void)
 {
     const vkt_shape shape = vkt_shape1(N);
@@ -52,8 +52,8 @@ static void square_later(void)
     vkt_commands barrier = record_barrier();
     vkt_gate gate;
     OK(vkt_gate_create(harness_ctx, "gate", &gate));
-    /* The third run reads the times of the second one, and some drivers then wait for all work. So the first three runs
-     * come before the gates. */
+    /* The third run reads the timestamps of the second run. With some drivers this read waits for all submitted work.
+     * Behind a closed gate it would wait forever, so the first three runs have no gate. */
     for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
     for (uint64_t run = 1; run <= 5; run++) {
         const VkSemaphoreSubmitInfo wait = vkt_gate_wait(&gate, run);
@@ -85,7 +85,8 @@ static void kernels_read_what_the_host_writes_later(void **state)
     harness_ctx->has_host_import = imports;
 }
 
-/* A new array is zero, even if its memory was used before. The bytes behind its odd size are zero too. */
+/* A new array is zero, even if its memory was used before. The buffer is a little larger than the 1001 bytes of the
+ * array, and the bytes behind the array are zero too. */
 static void new_arrays_are_zero(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests vkt_find_sizes: the largest batch and context that fit are those of a search through all sizes, and a step of
- * these sizes runs under the limit. */
+/* Tests vkt_find_sizes. It finds the same largest batch and largest context as a search through all sizes. A step with
+ * the largest context runs under the memory limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +15,13 @@
 enum { WIDTH = 64, TABLE = 4096, MOST = 40 };
 
 typedef struct model {
-    vkt_array *table; /* NULL: not on the device yet */
-    uint32_t most;    /* `build` fails for a larger context */
-    vkt_result error; /* ... with this */
+    vkt_array *table; /* the table of embeddings; NULL: it is not on the device */
+    uint32_t most;    /* the largest context for which `build` succeeds */
+    vkt_result error; /* what `build` returns for a larger context */
     unsigned calls;
 } model;
 
-/* One block of a language model on a frozen table of embeddings. */
+/* Builds one block of a language model. Its table of embeddings is frozen. */
 static vkt_result build(void *user, uint32_t batch, uint32_t context, vkt_graph *g)
 {
     model *m = user;
@@ -71,7 +71,7 @@ static uint64_t need(vkt_ctx *ctx, uint32_t batch, uint32_t context)
     return n.cap_bytes;
 }
 
-/* Returns the largest size of 1 .. most that fits, multiples of `step` and `most`; 0: none. */
+/* Returns the largest size that fits, or 0 if none fits. Tries MOST and all multiples of `step` below MOST. */
 static uint32_t largest(vkt_ctx *ctx, bool of_context, uint32_t other, uint32_t step, uint64_t limit)
 {
     uint32_t best = 0;
@@ -119,7 +119,8 @@ static void the_largest_sizes_are_found(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A step of the largest sizes runs in a context with the limit as its cap; the weights are there already. */
+/* A step with the largest context runs on a vkt_ctx whose memory cap is the limit of the search. The table of embeddings
+ * is on the device before the search. */
 static void the_largest_sizes_run(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void errors_end_the_search(void **state)
     vkt_sizes s;
     model m = { .most = 8, .error = VKT_E_SHAPE };
     vkt_size_params p = { .build = build, .user = &m, .batch = 1, .context = 6, .most_context = 9 };
-    assert_int_equal(vkt_find_sizes(ctx, &p, &s), VKT_E_SHAPE); /* at 9 */
+    assert_int_equal(vkt_find_sizes(ctx, &p, &s), VKT_E_SHAPE); /* `build` fails for context 9 */
     p.most_context = 8;
     OK(vkt_find_sizes(ctx, &p, &s));
     assert_int_equal(s.context, 8);
@@ -201,7 +202,7 @@ static void every_allocation_may_fail(void **state)
     vkt_sizes s;
     model m = { .most = 13, .error = VKT_E_DEVICE_MEMORY };
     const vkt_size_params p = { .build = build, .user = &m, .batch = 3, .context = 4, .most_context = 5 };
-    OK(vkt_find_sizes(ctx, &p, &s)); /* what the context allocates once is there afterwards */
+    OK(vkt_find_sizes(ctx, &p, &s)); /* the first search also makes allocations that ctx keeps */
     const size_t blocks = vkt_test_live_blocks();
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);
@@ -210,7 +211,8 @@ static void every_allocation_may_fail(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* The wanted sizes are planned again for the message, and then the allocation does not fail. */
+        /* If the first plan of the wanted sizes fails, vkt_find_sizes makes this plan again, to log the error. The second
+         * plan succeeds, because only one allocation fails. */
         assert_true(r == VKT_E_NOMEM || (r == VKT_OK && s.planned && s.context == 5));
         assert_int_equal(vkt_test_live_blocks(), blocks);
     }

@@ -1,4 +1,4 @@
-/* Conditional dispatches (vkt_when_begin): which of them run, and which times they count with in a budget. */
+/* Tests conditional dispatches (vkt_when_begin): which of them run, and which times a budget expects for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,9 @@
 #include "abi/label_clear.abi.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-/* An op that writes zeros to rows of its output: to row 0 always, and to row i if the counter, word 0 of input 0, is
- * larger than 10 (i - 1). Other than in an op of the library, the result shows which dispatches have run. */
+/* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. A row i > 0
+ * gets zeros if the counter, word 0 of the input, is larger than 10 (i - 1). So the output shows which dispatches have
+ * run. The ops of the library do not show this. */
 enum { ROWS = 4, ROW = 64, WORDS = 4 };
 
 static vkt_result rows_infer(vkt_infer *f)
@@ -77,7 +78,7 @@ static void set_counter(rig *r, uint32_t counter)
     OK(vkt_program_write(r->p, r->counter, (uint32_t[WORDS]){ counter }, 4 * WORDS));
 }
 
-/* Checks that the first n rows are zeros, and the others are as before. */
+/* Checks that the first n rows have only zeros, and the other rows have no zeros. */
 static void check_rows(rig *r, size_t run, uint32_t n)
 {
     float got[ROWS * ROW];
@@ -86,8 +87,9 @@ static void check_rows(rig *r, size_t run, uint32_t n)
         if ((got[i] == 0) != (i / ROW < n)) fail_msg("run %zu: number %u is %g", run, i, (double)got[i]);
 }
 
-/* The first two runs measure all dispatches, so they run all. They are submitted dispatch by dispatch. The later ones
- * are one command buffer; the profiled one has timestamps. */
+/* The first two runs measure the time of each dispatch. So all their dispatches run, also the conditional ones, and each
+ * dispatch has its own command buffer. A later run runs only the dispatches that the counter needs. One of the later
+ * runs is profiled: its command buffer has timestamps. */
 static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 {
     (void)state;
@@ -103,7 +105,7 @@ static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
         check_rows(&r, k, r.measures ? ROWS : 1);
     }
     OK(vkt_program_poison(r.p, 0x7fc12345u));
-    for (size_t k = 0; k < VKT_COUNT(runs); k++) { /* more and more rows lose the NaN with which their memory starts */
+    for (size_t k = 0; k < VKT_COUNT(runs); k++) { /* a row that a run has set to zeros stays so in later runs */
         vkt_kernel_time times[8];
         uint32_t n;
         set_counter(&r, runs[k].counter);
@@ -121,7 +123,7 @@ static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 
 enum { KERNEL_NS = 1000000, BUDGET_NS = 8000000 };
 
-/* Submits one frame, after the device has done all work so far in no time. */
+/* Waits for the device and sets all times that it has measured to 0. Then submits one frame. */
 static void frame(rig *r)
 {
     vkt_step_progress progress;
@@ -133,7 +135,7 @@ static void frame(rig *r)
     while (progress.completed);
 }
 
-/* Returns whether the expected time of each slice is at least that of its conditional dispatches in the second run. */
+/* Returns whether the expected time of each slice is at least KERNEL_NS for each conditional dispatch of the slice. */
 static bool times_are_kept(const rig *r)
 {
     const vkt_slices *s = &r->p->budget.slices;
@@ -145,9 +147,9 @@ static bool times_are_kept(const rig *r)
     return true;
 }
 
-/* The counter is 0 in all frames, so the conditional dispatches take no time. Another batch may need them, so a budget
- * counts them with the times of the second run, also after the step was divided anew for another budget. The other
- * dispatches have no such least time. */
+/* The counter is 0 in all frames, so no conditional dispatch runs. But another batch may need these dispatches. So a
+ * budget expects at least their times in the second run, which this test sets to KERNEL_NS. That is also true after a
+ * new division of the step for another budget. The expected times of the other dispatches fall with the measured times. */
 static void a_budget_counts_what_may_run(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static void a_budget_counts_what_may_run(void **state)
     set_counter(&r, 0);
     for (int i = 0; i < 3; i++) OK(vkt_program_run(r.p, NULL, NULL));
     const uint32_t n = (uint32_t)r.p->lowered.n;
-    assert_int_equal(n, ROWS + 1); /* and the one that reads the counter */
+    assert_int_equal(n, ROWS + 1); /* + 1: the dispatch that reads the counter */
     for (uint32_t d = 0; d < n; d++) r.p->ns[d] = KERNEL_NS;
     for (int i = 0; i < 60; i++) {
         frame(&r);

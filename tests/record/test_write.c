@@ -32,8 +32,9 @@ static void read_array(vkt_array *a, void *data)
 
 enum { ROWS = 7, COLUMNS = 5 };
 
-/* One program writes squares and classes to two arrays; in its graph the squares are batch last. Another program reads
- * the squares. The array of squares has one row more than is written, and this row must not change. */
+/* One program writes squares and classes to two arrays. In its graph, the squares have the layout batch last; in the
+ * array, they have the layout rows. Another program reads the squares. The array of squares has one row more than the
+ * program writes, and this row must not change. */
 static void arrays_go_from_program_to_program(void **state)
 {
     (void)state;
@@ -55,7 +56,7 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_program *write, *read;
     OK(vkt_program_create(harness_ctx, first, NULL, &(vkt_program_params){ .arrays = out, .n_arrays = 2 }, &write));
     OK(vkt_program_create(harness_ctx, second, NULL, &(vkt_program_params){ .arrays = &from, .n_arrays = 1 }, &read));
-    for (int run = 0; run < 4; run++) { /* the third run is recorded permanently */
+    for (int run = 0; run < 4; run++) { /* from the third run on, a program submits other command buffers */
         uint32_t best[ROWS];
         float want = 0;
         for (int i = 0; i < ROWS * COLUMNS; i++) in[i] = (float)((i * 11 + run * 3) % 37); /* integers: no rounding */
@@ -81,8 +82,8 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_graph_destroy(&second);
 }
 
-/* Writes to parts of one array need no barrier between them. Writes to two arrays need one, because the two may share
- * memory. */
+/* Bindings of 4096 bytes split each write into at least 5 dispatches. Dispatches that write parts of one array need no
+ * barrier between them. Writes to two arrays need a barrier, because two arrays may share memory. */
 static void barriers_stand_between_arrays_alone(void **state)
 {
     (void)state;
@@ -132,8 +133,9 @@ static void one_array_is_not_written_and_read(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A graph names its arrays (vkt_external_array). Its programs need no bindings, and a binding replaces such an array.
- * An array of another type is refused. So is an array that the program both writes and reads. */
+/* A graph may name an array for a value (vkt_external_array). Then a program needs no binding for this value; a binding
+ * replaces the array. vkt_program_create refuses an array of another type, and an array that the program both writes
+ * and reads. */
 static void graphs_have_arrays_of_their_own(void **state)
 {
     (void)state;
@@ -188,13 +190,13 @@ static void graphs_have_arrays_of_their_own(void **state)
     vkt_array_destroy(&b);
 }
 
-/* A program takes the copy of an array in its context, whichever array of the ring the graph names. A copy may go
- * before the others. */
+/* A graph may name an array or any copy of it. A program uses the copy that is in its own vkt_ctx. The array and its
+ * copies may be destroyed in any order. */
 static void arrays_have_copies_in_other_contexts(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    enum { N = (1 << 18) + 3 }; /* more than one piece of a copy */
+    enum { N = (1 << 18) + 3 }; /* vkt_array_copy makes copies in pieces of 1 MiB: N floats are more than one piece */
     static float data[N], got[N];
     const vkt_host h = vkt_test_host();
     const vkt_shape shape = vkt_shape1(N);

@@ -1,5 +1,5 @@
-/* support/host.c - see host.h. A header precedes each block and guard bytes follow it. So a double free, a foreign
- * pointer and a write past the end are found without a sanitizer too. */
+/* support/host.c - see host.h. Each block has a header before it and guard bytes behind it. The header reveals a double
+ * free and a pointer of another allocator. The guard bytes reveal a write past the end. No sanitizer is needed. */
 #include "support/host.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 typedef struct header {
     alignas(max_align_t) size_t bytes;
     unsigned magic; /* LIVE or FREED */
-    unsigned epoch; /* the epoch of the allocation, because blocks of an earlier test do not count any more */
+    unsigned epoch; /* how often start_afresh() ran before the allocation; blocks of earlier tests are not counted */
 } header;
 
 static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a };
@@ -28,7 +28,7 @@ static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 
 static atomic_ulong allocations;
 static atomic_size_t live_blocks, live_bytes, peak_bytes;
 static atomic_uint broken_blocks, messages, errors, epoch;
-static atomic_uint until_failure; /* the next allocation that fails, counted from 1; 0: no failure is pending */
+static atomic_uint until_failure; /* n: the n-th allocation from now on fails; 0: no failure is pending */
 static atomic_bool failed, quiet;
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -77,12 +77,13 @@ static void uncount_block(header *h)
     atomic_fetch_sub(&live_bytes, h->bytes);
 }
 
-/* Resizes a block. It always moves the block, so that AddressSanitizer reports the use of an old pointer. */
+/* Allocates, resizes or frees a block. A resize always moves the block, so that AddressSanitizer reports each use of
+ * the old pointer. */
 static void *counting_resize(void *user, void *p, size_t bytes)
 {
     (void)user;
     header *old = p ? checked(p) : NULL;
-    if (p && !old) return NULL; /* a broken block is not freed; the test fails at its end */
+    if (p && !old) return NULL; /* a broken block is not freed; vkt_test_is_clean() reports it */
     if (bytes == 0) {
         if (old) uncount_block(old);
         free(old);

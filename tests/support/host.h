@@ -1,7 +1,8 @@
 /* support/host.h - the vkt_host of the tests: counts memory, makes the n-th allocation fail, keeps messages.
  *
  * All contexts and other objects under test share one state, which stays as long as the program. Every function may be
- * called from any thread. A test with this host ends with vkt_test_no_messages_and_no_leaks(). The fixture does that:
+ * called from any thread. A test with this host ends with vkt_test_no_messages_and_no_leaks(). vkt_test_teardown calls
+ * that macro:
  *
  *     const vkt_host h = vkt_test_host();
  *     cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)
@@ -22,32 +23,34 @@
 
 #include "vktrain/core.h"
 
-/* Returns a resolved host (see base/base.h). It logs errors and warnings. For other levels, set log_level in the copy.
- */
+/* Returns a host whose function pointers are all set. The host logs errors and warnings. For other levels, the caller
+ * sets log_level in the returned struct. */
 vkt_host vkt_test_host(void);
 
 /* ---- memory ---- */
 /* Makes the n-th allocation from now on fail once (1: the next one; 0: none). A growing resize is an allocation. From a
- * call with n > 0 to a call with 0, only lines of a validation layer are printed. Error lines are still captured. */
+ * call with n > 0 to a call with 0, only errors of a validation layer are printed. vkt_test_last_error() still returns
+ * the other errors. */
 void vkt_test_fail_allocation(unsigned n);
-/* Returns whether the program reached that allocation since vkt_test_fail_allocation. */
+/* Returns whether the allocation that the last vkt_test_fail_allocation() chose has failed. */
 bool vkt_test_allocation_failed(void);
 /* Returns the number of allocations since the test began. Tests check with it that a steady state allocates nothing. */
 unsigned long vkt_test_allocations(void);
 /* Return the number of blocks that are not freed yet, and their bytes. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
-/* Returns the most bytes that were live at once since the test began, or since the last call of this function. */
+/* Returns the largest number of bytes that were live at once since the test began, or since the last call of this
+ * function. */
 size_t vkt_test_peak_bytes(void);
 
 /* ---- messages ---- */
 /* Returns the number of lines from a Vulkan validation layer: errors that begin with "validation: ". They are always
  * printed. */
 unsigned vkt_test_messages(void);
-/* Returns the number of all other error lines. They are printed unless they are expected. */
+/* Returns the number of error lines that do not come from a validation layer. */
 unsigned vkt_test_errors(void);
-/* Sets whether the test provokes errors. While it does, only lines of a validation layer are printed. Error lines still
- * count and are captured. */
+/* Sets whether the test provokes errors. While it does, only errors of a validation layer are printed. Other errors are
+ * still counted, and vkt_test_last_error() returns them. */
 void vkt_test_expect_errors(bool expected);
 /* Returns a copy of the test's last error line ("" for none). It is valid until the calling thread calls this function
  * again. */
@@ -58,18 +61,18 @@ void vkt_test_error_contains_at(const char *part, const char *file, int line);
 
 /* ---- at the end of a test ---- */
 /* Returns false and prints the reason if a validation message came, a block is still live, or a block was overrun or
- * freed twice. Resets everything in either case, so that one fault fails one test. */
+ * freed twice. Resets all counts and settings in either case, so that one fault fails only one test. */
 bool vkt_test_is_clean(void);
 /* Fails the test unless vkt_test_is_clean() returns true. */
 #define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
 void vkt_test_clean_at(const char *file, int line);
-/* cmocka fixtures, which do not use *state. The setup resets everything. The teardown calls
+/* Setup and teardown for cmocka, which do not use *state. The setup resets all counts and settings. The teardown calls
  * vkt_test_no_messages_and_no_leaks(). */
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 
-/* Prints "ran on: <device>, <driver>" if they differ from the last call's. tests/run.sh collects these lines. A fixture
- * that opens a context calls it with the name and driver of vkt_ctx_device(). */
+/* Prints "ran on: <device>, <driver>" unless the previous call had the same device and driver. tests/run.sh collects
+ * these lines. A fixture that opens a context calls this function with the name and driver of vkt_ctx_device(). */
 void vkt_test_ran_on(const char *device, const char *driver);
 
 #endif

@@ -1,8 +1,8 @@
-/* fontconfig, which cairo uses, keeps its settings as offsets instead of pointers until FcFini(). LeakSanitizer cannot
- * follow offsets and reports the settings as leaks. A host may use fontconfig too, so the library must not call
- * FcFini(). Leaks of this project are still reported. */
+/* Makes LeakSanitizer ignore fontconfig, which cairo uses. Until FcFini(), fontconfig refers to its settings by offsets
+ * instead of pointers. LeakSanitizer cannot follow offsets and reports the settings as leaks. The library must not call
+ * FcFini(), because the application may use fontconfig too. Leaks of this project are still reported. */
 #ifdef VKT_SANITIZED
-/* The symbol is visible, because the sanitizer's shared library looks it up. The project compiles with hidden symbols.
+/* The project compiles with hidden symbols. This symbol is visible, because the sanitizer's shared library looks it up.
  */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)

@@ -6,10 +6,10 @@ typedef struct vkt_temp_dir {
     char path[256];
 } vkt_temp_dir;
 
-/* Makes the directory in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is
- * not possible. */
+/* Makes the directory in $TMPDIR, else in /dev/shm, else in /tmp. In /dev/shm, fsync costs nothing. Fails the test if
+ * the directory cannot be made. */
 vkt_temp_dir vkt_temp_dir_make(void);
-/* Returns "<dir>/<name>", which is valid until the calling thread has made four more calls. */
+/* Returns "<dir>/<name>". The text is valid until the calling thread has called this function four more times. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
 /* Returns the number of files and folders in the directory. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);

@@ -1,7 +1,7 @@
-/* support/terminal.h - a terminal for tests: a pseudo-terminal, and the screen that a reader would see on it. It wraps
- * lines as xterm does. It implements carriage return, newline, backspace, tab and the escape sequence "erase to the end
- * of the line". Other escape sequences are only counted. Each character of UTF-8 is one column wide. This code does not
- * need cmocka, because tests/first_hour/in_terminal.c uses it too. */
+/* support/terminal.h - a terminal for tests: a pseudo-terminal, and the screen that a reader would see on it. The
+ * screen wraps lines as xterm does. It implements carriage return, newline, backspace, tab and the escape sequence
+ * "erase to the end of the line". Other escape sequences are only counted. Each character of UTF-8 is one column wide.
+ * This code must not need cmocka, because tests/first_hour/in_terminal.c, which has no cmocka, uses this code too. */
 #ifndef VKT_TEST_TERMINAL_H
 #define VKT_TEST_TERMINAL_H
 
@@ -17,20 +17,21 @@ typedef struct terminal_row {
 } terminal_row;
 
 typedef struct terminal {
-    int master;     /* the reader's side */
-    char path[128]; /* the program's side */
+    int master;     /* the test's side: what the program wrote is read here */
+    char path[128]; /* the program's side: the device that the program opens */
     unsigned columns;
     terminal_row *rows; /* from the top; nothing scrolls away */
     size_t n_rows, cap_rows;
     unsigned column;
-    unsigned torn;      /* how often the last row of a wrapped line was overwritten; rows above it stay as they were */
+    /* how often text behind a carriage return overwrote the last row of a wrapped line: the rows above keep old text */
+    unsigned torn;
     unsigned wrapped;   /* rows that continue the line above */
     unsigned escapes;   /* number of escape sequences */
-    unsigned colours;   /* how many of these sequences set a colour */
+    unsigned colours;   /* number of escape sequences that end in 'm', which set colours */
     unsigned letters;   /* number of characters beyond ASCII */
     unsigned rewritten; /* carriage returns with text directly behind them */
     bool returned;      /* the last character was a carriage return */
-    char escape[32];    /* an unfinished sequence */
+    char escape[32];    /* an unfinished escape sequence */
     size_t in_escape;
     uint32_t code; /* an unfinished character of UTF-8 */
     unsigned code_left;
@@ -39,8 +40,8 @@ typedef struct terminal {
 bool terminal_open(terminal *t, unsigned columns); /* false: no pseudo-terminal is available */
 void terminal_close(terminal *t);
 bool terminal_resize(terminal *t, unsigned columns); /* existing text does not move */
-/* Reads what the program writes, until it has written nothing for wait_ms milliseconds. Returns false if the program's
- * side was closed. */
+/* Reads what the program writes, until the program has written nothing for wait_ms milliseconds. Returns false if the
+ * program's side was closed. */
 bool terminal_look(terminal *t, int wait_ms);
 /* Returns row `i` as text, without blanks at its end, and "" for a row behind the last one. The text is valid until the
  * next call. */

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it logs a line for each restart of a run
+logging.getLogger("tensorboard").setLevel(logging.ERROR)  # tensorboard logs a line when a run restarts
 
 SIDE, CLASSES = 16, 4
 COLUMNS = {
@@ -59,7 +59,8 @@ def train(program, folder, epochs, kill_after=None):
             child.kill()
         time.sleep(0.002)
     status = child.wait()
-    # The name of an event file has the second in which it was made, and tensorboard reads files in the order of their names.
+    # The name of an event file contains the second in which the file was made. tensorboard reads the files in the order of
+    # their names. So the next file must be made in a later second.
     time.sleep(1.1)
     return status
 
@@ -82,7 +83,7 @@ def check_scalars(events, folder, when):
     for tag, column in COLUMNS.items():
         scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
         check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
-        # history.csv has nine digits, which is more than the precision of an f32
+        # An event has an f32. history.csv has nine digits, which is more than an f32 holds, so as_f32 rounds them first.
         values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
         wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
         check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")
@@ -131,7 +132,7 @@ def main():
     events = read(folder / "run")
     check(check_scalars(events, folder, "five epochs") == [1, 2, 3, 4, 5], "five epochs: the history has them")
     check_texts(events, folder, "five epochs")
-    check_image(events, [5], "five epochs")  # TensorBoard drops the image of step 2, where the second start continues
+    check_image(events, [5], "five epochs")  # the second run continues at step 2, so TensorBoard drops that step's image
 
     check(train(program, folder, 5) == 0, "nothing left to do: status 0")
     check_scalars(read(folder / "run"), folder, "nothing left to do")

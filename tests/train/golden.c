@@ -94,8 +94,8 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
     return (double)m.loss;
 }
 
-/* Returns *n numbers in double precision: this part of parameter i. With a `fold`, they are sums: number k is the sum
- * of all elements whose index is k modulo `fold`. Free them with test_free. */
+/* Returns `part` of parameter i in double precision. If `fold` is not 0, returns sums instead: sum k is over all
+ * elements whose index is k modulo `fold`. *n is the number of elements or sums. Free the result with test_free. */
 static double *ours(vkt_store *store, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
     const uint64_t all = vkt_shape_elements(vkt_store_shape(store, i));
@@ -108,8 +108,8 @@ static double *ours(vkt_store *store, vkt_store_part part, uint32_t i, uint32_t 
     return d;
 }
 
-/* Returns the largest absolute difference between parameter i and the tensor `prefix`<name of i>, over the numbers that
- * the file has. */
+/* Returns the largest absolute difference between `part` of parameter i and the tensor `prefix`<name of i>, over the
+ * numbers that the file has. */
 static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
                         uint32_t i, uint32_t fold)
 {
@@ -124,8 +124,8 @@ static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_p
     return worst;
 }
 
-/* Returns n numbers. Number i is the largest deviation i of all runs of PyTorch. A tensor that `runs` names has the n
- * deviations of its first run, then those of its second run, and so on. Free the result with test_free. */
+/* Returns n numbers. Number i is the largest deviation i of all runs of PyTorch. `runs` names tensors. Each of these
+ * tensors has one or more runs, one after the other, with n deviations for each run. Free the result with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
     double *theirs = test_malloc(n * sizeof *theirs);
@@ -140,7 +140,7 @@ static double *deviations(const vkt_safetensors *st, const char *const *runs, ui
     return theirs;
 }
 
-/* Compares the n parameters whose indices are in `which`. */
+/* Compares the n parameters whose indices are in `which` with the golden file. */
 static void check_parameters(const vkt_safetensors *st, vkt_store *store, const uint32_t *which, uint32_t n,
                              vkt_store_part part, const char *prefix, const char *const *runs, uint32_t fold)
 {

@@ -49,7 +49,7 @@ static bool same_epoch(const vkt_epoch_record *a, const vkt_epoch_record *b)
 
 void group_same_at(vkt_trainer *a, vkt_trainer *b, const char *file, int line)
 {
-    /* Gradients are not compared, because those of a rank are of its last shard only. */
+    /* Gradients are not compared, because the store of a rank has only the gradients of the rank's last shard. */
     for (int part = 0; part < VKT_ARENAS; part++) {
         if (part == VKT_PART_GRADIENT || !vkt_store_has(vkt_trainer_store(a), (vkt_store_part)part)) continue;
         rig_same_at(a, b, (vkt_store_part)part, file, line);

@@ -1,5 +1,5 @@
-/* Tests losses and weights that are not finite: the run stops with its own status and keeps all good results. Also
- * tests that a fit refuses monitors which its trainer does not measure. */
+/* Tests losses and weights that are not finite: the fit returns VKT_E_DIVERGED, and keeps the checkpoint and the best
+ * weights of earlier epochs. Also tests which monitors a fit accepts, and a change of the monitor. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static bool exists(const char *path)
     return f != NULL;
 }
 
-/* Trains an ordinary first epoch, with its checkpoint at `path`. Returns the trainer. */
+/* Trains a trainer of rig_params for one epoch, and writes a checkpoint to `path`. Returns the trainer. */
 static vkt_trainer *first_epoch(rig *r, const char *path)
 {
     const vkt_trainer_params p = rig_params(r);
@@ -40,13 +40,13 @@ static void a_run_that_diverges_stops_with_a_status_of_its_own(void **state)
     vkt_test_error_contains("the loss is not a finite number, at learning rate 1e+30");
     vkt_test_error_contains("Try a lower learning rate");
     assert_int_equal(vkt_trainer_best_epoch(t), 0);
-    assert_true(t->at.epoch == 1 && t->at.batch < RIG_STEPS); /* the run stopped at once */
+    assert_true(t->at.epoch == 1 && t->at.batch < RIG_STEPS); /* the run stopped in the first epoch */
     assert_int_equal(vkt_trainer_save(t, weights), VKT_E_DIVERGED);
     vkt_test_error_contains(weights);
     vkt_test_expect_errors(false);
-    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good weights are still there */
+    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the refused save left the file as it was */
     rig_same(t, good, VKT_PART_VALUE);
-    if (!exists(checkpoint)) return; /* if there is a checkpoint, it is of an earlier step */
+    if (!exists(checkpoint)) return; /* the checkpoint, if there is one, is of a step before the divergence */
     p.lr = 0.01f;
     vkt_trainer *again = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
@@ -65,7 +65,8 @@ static void what_was_finite_outlives_a_divergence(void **state)
     vkt_trainer_params p = rig_params(r);
     p.lr = 1e38f; /* after one step of Adam, no loss is finite */
     vkt_trainer *t = rig_trainer(r, &p);
-    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another learning rate is reported and used */
+    /* The checkpoint has another learning rate. The resume logs this, and uses the rate of p. */
+    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 3, .checkpoint = path, .checkpoint_every = 5 }),
                      VKT_E_DIVERGED);
@@ -73,11 +74,12 @@ static void what_was_finite_outlives_a_divergence(void **state)
     vkt_test_error_contains("epoch 2");
     rig_same_file(path, copy);
     assert_int_equal(vkt_trainer_best_epoch(t), 1);
-    rig_same(t, first, VKT_PART_VALUE); /* the best weights, which can be saved */
+    rig_same(t, first, VKT_PART_VALUE); /* the fit has restored the best weights */
     assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
 }
 
-/* Makes rows of NaN, all of class 0. The largest of several NaNs is the first one, so every answer seems right. */
+/* Makes samples whose pixels are NaN, all of class 0. The outputs of the model are NaN, too. The argmax of NaNs is
+ * index 0, so the accuracy is 1. */
 static vkt_dataset *no_numbers(const rig *r)
 {
     enum { N = RIG_CHECK_ROWS * RIG_SIDE * RIG_SIDE };
@@ -123,7 +125,7 @@ static void an_accuracy_of_nan_is_never_the_best(void **state)
     vkt_dataset_destroy(&bad);
 }
 
-/* ---- one bad epoch among good ones: a frozen number that the loss adds is infinite in epoch 2 ---- */
+/* ---- a bad epoch: the frozen parameter `extra` is added to the loss, and is infinite in epoch 2 ---- */
 
 static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
@@ -138,7 +140,7 @@ static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vk
 typedef struct bad_epoch {
     vkt_trainer *t;
     const rig *r;
-    const char *path, *copy; /* the checkpoint, and its content after the first epoch */
+    const char *path, *copy; /* path: the checkpoint. copy: its content after the first epoch */
 } bad_epoch;
 
 static void set_extra(vkt_trainer *t, float value)
@@ -215,8 +217,8 @@ static void after_a_divergence_no_checkpoint_is_owed(void **state)
     assert_false(exists(path));
 }
 
-/* Returns a trainer that diverged in its second epoch. Its moments are not finite, and its weights are those of the
- * first epoch. */
+/* Returns a trainer that diverged in its second epoch. The moments are not finite. The weights are those of the first
+ * epoch. */
 static vkt_trainer *diverged(rig *r, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -255,11 +257,13 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
         uint32_t n;
         const vkt_epoch_record *e = vkt_trainer_history(t, &n);
         assert_true(n == 2 && isfinite(e[1].train_loss));
-        assert_int_equal(t->at.t, resumed ? 2 * RIG_STEPS : RIG_STEPS); /* a loaded trainer has a new optimizer */
+        /* After a divergence, vkt_trainer_load resets the optimizer. */
+        assert_int_equal(t->at.t, resumed ? 2 * RIG_STEPS : RIG_STEPS);
     }
 }
 
-/* Adagrad's sum of squares starts at initial_accumulator. Its default is 0.1 with `keras`, else 0. */
+/* A load after a divergence sets Adagrad's sums of squares to initial_accumulator. The default of initial_accumulator
+ * is 0.1 with `keras`, else 0. */
 static void a_loaded_adagrad_starts_as_a_new_one(void **state)
 {
     rig *r = rig_of(state);
@@ -283,7 +287,7 @@ static void a_loaded_adagrad_starts_as_a_new_one(void **state)
     }
 }
 
-/* Steps whose gradients overflow in half precision are skipped. The loss stays finite. */
+/* A step whose gradients overflow in half precision is skipped. Its loss is finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
     rig *r = rig_of(state);

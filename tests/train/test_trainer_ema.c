@@ -1,4 +1,5 @@
-/* Tests a trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
+/* Tests a trainer with ema_decay. Evaluation, the best weights and saved weights are averaged weights. Training steps
+ * use the weights without averaging. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3 };
@@ -16,7 +17,8 @@ static bool after_ten_steps(void *user)
     return ++*(uint32_t *)user == 10;
 }
 
-/* Makes a trainer that stops in the second epoch. So its weights are those of the last step, not the best ones. */
+/* Makes a trainer whose fit is stopped in the second epoch. A stopped fit does not restore the best weights: the
+ * trainer has the weights of the last step. */
 static vkt_trainer *stopped(rig *r, const vkt_trainer_params *p, const char *checkpoint)
 {
     uint32_t asked = 0;
@@ -34,7 +36,7 @@ static double loss_of(vkt_trainer *t, const vkt_dataset *d)
     return loss;
 }
 
-/* Evaluation and the saved file use the average. The next step uses the weights themselves. */
+/* Evaluation and the saved file use the averaged weights. Training steps use the weights without averaging. */
 static void the_averaged_weights_are_evaluated_and_saved(void **state)
 {
     rig *r = rig_of(state);
@@ -42,7 +44,7 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     vkt_trainer_params p = params(r), plain = params(r);
     plain.ema_decay = 0;
     vkt_trainer *t = stopped(r, &p, NULL), *values = stopped(r, &plain, NULL), *average = rig_trainer(r, &plain);
-    rig_same(t, values, VKT_PART_VALUE); /* averaging changes no step */
+    rig_same(t, values, VKT_PART_VALUE); /* averaging does not change the training steps */
     uint64_t n;
     float *published = rig_weights(t, VKT_PART_PUBLISHED, &n);
     assert_int_equal(vkt_trainer_put(average, VKT_PART_VALUE, published), VKT_OK);
@@ -53,7 +55,8 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     assert_int_equal(vkt_trainer_save(t, saved), VKT_OK);
     assert_int_equal(vkt_trainer_load(values, saved), VKT_OK);
     rig_same(values, average, VKT_PART_VALUE);
-    /* Parameters that are loaded are published at once. The others do not change. */
+    /* load_matching writes the loaded parameters to both parts, VKT_PART_VALUE and VKT_PART_PUBLISHED. The parameters
+     * that do not match the pattern do not change. */
     float *before = rig_weights(t, VKT_PART_VALUE, &n);
     assert_int_equal(vkt_trainer_load_matching(t, saved, "fc.*"), VKT_OK);
     float *after = rig_weights(t, VKT_PART_VALUE, &n), *also = rig_weights(t, VKT_PART_PUBLISHED, &n);
@@ -78,7 +81,8 @@ static void the_best_weights_are_averaged_ones(void **state)
     const vkt_epoch_record *h = vkt_trainer_history(t, &n);
     assert_true(loss_of(t, r->check) == h[t->at.best_epoch - 1].val_loss);
     float *values = rig_weights(t, VKT_PART_VALUE, &count), *published = rig_weights(t, VKT_PART_PUBLISHED, &count);
-    assert_memory_equal(values, published, count * sizeof *values); /* the best weights are restored and published */
+    /* The fit has written the best weights to both parts. */
+    assert_memory_equal(values, published, count * sizeof *values);
     test_free(values);
     test_free(published);
 }
@@ -95,7 +99,7 @@ static void a_resumed_run_averages_on(void **state)
     rig_same(first, second, VKT_PART_PUBLISHED);
     rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part });
     rig_same_file(whole, part);
-    /* A checkpoint with another decay, or with none, belongs to another run. */
+    /* A trainer with another decay, or with none, refuses the checkpoint. */
     static const double others[] = { 0, 0.9 };
     for (size_t i = 0; i < VKT_COUNT(others); i++) {
         p.ema_decay = others[i];
