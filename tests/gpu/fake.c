@@ -56,7 +56,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
         const uint32_t room = *n;
         const VkResult r = real.EnumerateDeviceExtensionProperties(phys, layer, n, out);
         for (uint32_t i = 0; out && i < *n; i++)
-            if (lacks(out[i].extensionName)) out[i] = out[--*n];
+            if (lacks(out[i].extensionName)) out[i--] = out[--*n];
         if (fake.cores_extension && (!out || *n < room)) {
             if (out) snprintf(out[*n].extensionName, sizeof out->extensionName, "%s", fake.cores_extension);
             ++*n;

@@ -420,8 +420,8 @@ static void damaged_files_change_nothing(void **state)
     }
     vkt_test_expect_errors(true);
     for (int f = 0; f < 2; f++) {
-        for (size_t cut = 0; cut < n[f] - 1; cut += f ? 13 : 1) {
-            CHECK(vkt_file_write(&r->h, path[f], bytes[f], cut));
+        for (size_t lost = 1; lost <= n[f]; lost += f ? 13 : 1) {
+            CHECK(vkt_file_write(&r->h, path[f], bytes[f], n[f] - lost));
             assert_int_not_equal(vkt_peft_load(&r->h, s, &lora, r->dir.path), VKT_OK);
         }
         expect_all(s, ADAPTERS, 7);
