@@ -46,7 +46,7 @@ mirror=${mirror:-http://deb.debian.org/debian}
 mirror=${mirror%/}
 suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release 2>/dev/null)
 
-own_apt() { # own_apt ARCHITECTURE ARGUMENT...: apt-get with lists of its own, so that the system's do not change
+own_apt() { # own_apt ARCHITECTURE ARGUMENT...: runs apt-get with lists in $dir/apt, so that the system's lists do not change
     mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
     printf '%s %s %s main\n' deb "$mirror" "$suite" deb-src "$mirror" "$suite" >"$dir/apt/sources.list"
     : >"$dir/apt/status"
@@ -78,15 +78,15 @@ provide_source() {
 
 provide_cmocka() {
     provide_source cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF &&
-        cp "$dir/cmocka/lib/libcmocka.dll.a" "$dir/cmocka/lib/cmocka.dll.a" # the name in cmocka's package for CMake
+        cp "$dir/cmocka/lib/libcmocka.dll.a" "$dir/cmocka/lib/cmocka.dll.a" # the name that cmocka's CMake package uses
 }
 
 provide_jansson() {
     provide_source jansson -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON
 }
 
-# Unpacks the libraries for ARM that the build links, lavapipe for ARM, and all packages that these need, into
-# $dir/arm64-root.
+# Unpacks packages for ARM into $dir/arm64-root: the libraries that the build links, lavapipe, and all packages that these
+# need.
 provide_arm64() {
     [ ! -f "$dir/arm64-root/complete" ] || return 0
     rm -rf "$dir/arm64-root" "$dir/apt"
@@ -159,8 +159,8 @@ version=$(sed -n 's/^#define VKT_VERSION_\(MAJOR\|MINOR\|PATCH\) *\([0-9]*\)$/\2
 
 # ---- Windows
 
-# Trains under wine. Wine's vulkan-1.dll passes calls to the loader of this machine, if wine has a display. The driver is the same
-# one as outside of wine, so the weights must be the same bits.
+# Trains under wine and outside of wine. If wine has a display, its vulkan-1.dll passes calls to the loader of this machine. So
+# both trainings use the same driver, and their weights must have the same bits.
 train_windows() {
     if ! command -v xvfb-run >/dev/null; then
         skipped "windows: training: wine has no Vulkan without a display (xvfb-run)"
@@ -188,7 +188,7 @@ run_windows() {
     fi
     install_missing wine64 wine || true
     wine=$(command -v /usr/lib/wine/wine64 || command -v wine64 || command -v wine)
-    # Debian has not built jpeg, png, cairo and pcre2 for Windows.
+    # Debian has no packages of jpeg, png, cairo and pcre2 for Windows.
     export PKG_CONFIG_LIBDIR="$dir/jansson/lib/pkgconfig"
     if ! build_port windows --toolchain "$PWD/cmake/toolchains/x86_64-w64-mingw32.cmake" -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
         -DVKT_WITH_CAIRO=OFF -DVKT_WITH_PCRE2=OFF -DVKT_WINDOWS_ROOT="$dir/jansson" \

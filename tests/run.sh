@@ -153,7 +153,7 @@ if [ "$mode" = full ]; then
     phase "more drivers, and a shader compiler that knows cooperative matrices"
     sh tests/drivers.sh "$drivers"
     [ ! -f "$drivers/swiftshader.json" ] || export VKT_OTHER_DRIVER="$drivers/swiftshader.json"
-    # If it is empty, the build uses shaders/coop or the system's compiler.
+    # If there is no such compiler, the build uses the system's compiler or the modules of shaders/coop.
     coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null)
 fi
 
@@ -182,7 +182,7 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_TRAITS=words64=$((bits / 512)) # one phase stores vec4s (0), the other words of 64 bits (1)
+            export VKT_TRAITS=words64=$((bits / 512)) # 0: kernels store vec4s; 1: they store words of 64 bits
             [ "$bits" = 128 ] || has_512_bits || compile_quickly # on a CPU without vectors of 512 bits, LLVM splits each vector
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits
@@ -238,8 +238,8 @@ if [ "$mode" = full ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
     # -O1 compiles in half the time of -O2, with all checks. But with -O1 gcc also warns of impossible cases, so -Werror is off.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large quarantine took up to half of a test's time.
-    # Cases from 4 on, because the phase "all tests on lavapipe" has already compiled their kernels.
+    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large quarantine took up to half of a test's
+    # time. This phase runs case 4, because the phase "all tests on lavapipe" has already compiled the kernels of case 4.
     export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
     check build-asan -LE 'lint|sanitizers_not'
     unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST

@@ -1,12 +1,13 @@
 // vktrain/vktrain.glsl - trained networks inside an application's shaders: layers and encodings of ops.h for one point.
 // A fragment, compute or any other shader evaluates them inline.
 //
-// GLSL 4.60 with GL_GOOGLE_include_directive, which is for #include. The file asks for GL_EXT_control_flow_attributes.
+// The language is GLSL 4.60. The #include needs GL_GOOGLE_include_directive. This file itself enables
+// GL_EXT_control_flow_attributes.
 // scripts/inline/generate.awk writes vktrain.glsl and vktrain.hlsl from one text, scripts/inline/vktrain.shader.
 //
-// The file declares only functions. Macros define the functions that depend on sizes. A size may be a macro or a
-// constant expression. Inputs, activations and results are arrays of vec4: VKT_VEC4S(n) of them hold n numbers.
-// Components that are left over may have any value, and nothing reads them.
+// The file declares no buffers and no variables. Macros define the functions that depend on sizes. A size may be a
+// macro or a constant expression. Inputs, activations and results are arrays of vec4: n numbers need VKT_VEC4S(n)
+// vec4s. The components behind the n numbers may have any value, and nothing reads them.
 //
 //   layout(std430, binding = 0) readonly buffer Store { float store[]; };   // vkt_store_buffer: all parameters
 //   layout(std430, binding = 1) readonly buffer Grid { uvec4 grid[]; };     // levels, from vkt_hash_grid_table
@@ -21,25 +22,26 @@
 //   color_of(uint[](w1_at, b1_at, w2_at, b2_at, w3_at, b3_at), e, y);
 //   color = y[0].xyz;
 //
-// The index of a parameter counts elements from the start of the binding. It is
+// The index of a parameter counts elements from the start of the binding. The index is
 //   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
-// or a macro of the header that vkt_store_export writes. Results equal those of the ops, except for the order of
-// additions, and for functions that use the device's exp and log.
+// or a macro of the header that vkt_store_export writes. Results equal those of the ops, with two exceptions: additions
+// may have another order, and some functions use the device's exp and log.
 //
-//   VKT_FLOAT(i)   reads element i of the parameters, as a float; you may redefine it between two uses of the macros
-//                  below
+//   VKT_FLOAT(i)   reads element i of the parameters, as a float. You may redefine VKT_FLOAT between two uses of the
+//                  macros that define functions.
 //   VKT_FLOAT2(i), VKT_FLOAT4(i)
-//                  read elements i to i + 1 or i + 3. By default these are two or four VKT_FLOAT. Define both macros if
-//                  one wide load is faster than several VKT_FLOAT. The macros are used for the weights of a layer if
-//                  its number of inputs is a multiple of 4, for its bias if its number of outputs is a multiple of 4,
-//                  and for hash grids of more than one feature. If all parameters begin at multiples of 4, i is a
-//                  multiple of 2 or 4. Then VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4.
-//                  (The parameters of vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
+//                  read two or four elements from element i on. By default they use VKT_FLOAT. Define both macros if
+//                  one wide load is faster than several VKT_FLOAT. VKT_FLOAT2 reads hash grids of 2 features.
+//                  VKT_FLOAT4 reads hash grids of 4 or 8 features, the weights of layers whose number of inputs is a
+//                  multiple of 4, and the bias of layers whose number of outputs is a multiple of 4. If all parameters
+//                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. Then
+//                  VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4. (The parameters of
+//                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
-//                  constant array; you may redefine it between two uses of the macros, too
-//   VKT_UNROLL     which loops of layers and encodings are unrolled. Define it before the #include.
-//                  0: none. The size of the code does not depend on the widths, and every driver compiles it quickly.
-//                     This is the default.
+//                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
+//   VKT_UNROLL     selects the loops of layers and encodings that are unrolled. Define it before the #include.
+//                  0: no loops. The size of the code does not depend on the widths, and every driver compiles the code
+//                     quickly. This is the default.
 //                  1: loops over inputs
 //                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs 2 is
 //                     the fastest value for networks of a few thousand weights. CPU drivers may compile it for minutes.
@@ -67,7 +69,7 @@
 
 // With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
 // shaderFloat16, and the shader GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
-// float16, so long sums lose digits. Their total, the bias and the activation are computed in float32.
+// float16, so long sums lose digits. The total of the four sums, the bias and the activation are computed in float32.
 #ifdef VKT_ARITHMETIC16
 #define VKT_REAL4 f16vec4
 #else
@@ -76,7 +78,7 @@
 
 // ---- how parameters are stored ----
 
-// For a file of vkt_store_export in float16 or bfloat16, define VKT_WORD(i), which reads word i (32 bits), and
+// For a file of vkt_store_export in float16 or bfloat16, define a macro VKT_WORD(i) that reads word i (32 bits), and
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
 //   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
@@ -111,9 +113,9 @@ vec4 vkt_four_bfloats(uint a, uint b)
 vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no) { return mix(no, yes, c); }
 #define VKT_LESS(a, b) lessThan(a, b)
 
-// FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If it has more
-// parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
-// The error of SIGMOID, TANH, ELU and SOFTPLUS is that of the device's exp and log, relative to the larger of the
+// FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If a function has
+// more parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
+// The errors of SIGMOID, TANH, ELU and SOFTPLUS are those of the device's exp and log, relative to the larger of the
 // result and 1.
 #define VKT_IDENTITY(v) (v)
 #define VKT_RELU(v) max(v, vec4(0.0))
@@ -133,14 +135,14 @@ vec4 vkt_elu(vec4 v, float alpha)
 {
     return vkt_choose(VKT_LESS(vec4(0.0), v), v, alpha * (exp(min(v, vec4(0.0))) - 1.0));
 }
-// exp(-v) is at most e^88, so that the quotient is never infinity / infinity.
+// In sigmoid and tanh, exp is at most e^88, so the denominator is finite.
 vec4 vkt_sigmoid(vec4 v) { return 1.0 / (1.0 + exp(-max(v, vec4(-88.0)))); }
 vec4 vkt_tanh(vec4 v) { return 1.0 - 2.0 / (1.0 + exp(2.0 * min(v, vec4(44.0)))); }
 vec4 vkt_silu(vec4 v) { return v * vkt_sigmoid(v); }
 vec4 vkt_hardswish(vec4 v) { return v * (clamp(v + 3.0, vec4(0.0), vec4(6.0)) * (1.0 / 6.0)); }
 vec4 vkt_gelu_tanh(vec4 v) { return v * vkt_sigmoid(1.59576912160573 * (v + 0.044715 * v * v * v)); }
-// Computes x (1 + erf(x / sqrt 2)) / 2. The probability above |x| of a normal variable is the polynomial of
-// shaders/lib/special.glsl.
+// Computes x (1 + erf(x / sqrt 2)) / 2. `above` is the probability that a standard normal variable exceeds |x|. The
+// polynomial is that of normal_above in shaders/lib/special.glsl.
 vec4 vkt_gelu(vec4 x)
 {
     const vec4 t = min(abs(x), vec4(20.0)), v = (t - 2.5) / (t + 2.5);
@@ -159,9 +161,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 
 // ---- layers ----
 
-// VKT_LAYER defines void name(uint weight, uint bias, vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)]). It computes
-// y = FUNCTION(weight x + bias). The parameters start at elements `weight` and `bias`. The weight is (O,I), row-major,
-// as in vkt_mlp and vkt_linear. If `bias` is VKT_NO_BIAS, there is no bias.
+// VKT_LAYER defines void name(uint weight, uint bias, vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)]). The function
+// computes y = FUNCTION(W x + b). W starts at element `weight`. It is (O,I), row-major, as in vkt_mlp and vkt_linear. b
+// starts at element `bias`. If `bias` is VKT_NO_BIAS, b is left out.
 #define VKT_NO_BIAS 0xffffffffu
 #define VKT_LAYER(name, I, O, FUNCTION)                                                         \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
@@ -172,8 +174,8 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // VKT_MLP2 to VKT_MLP5 define a network of 2 to 5 layers:
 //   void name(uint at[2 * LAYERS], vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)])
 // `at` has the starts of weight and bias, layer by layer. The hidden layers have the widths H1, H2, .. and the
-// activation FUNCTION. The last layer has the activation LAST. Calls of VKT_LAYER do the same, but each of them copies
-// its arrays.
+// activation FUNCTION. The last layer has the activation LAST. Functions of VKT_LAYER, one for each layer, compute the
+// same, but each call copies its arrays.
 #define VKT_MLP2(name, FUNCTION, LAST, I, H1, O)                                    \
     void name(uint at[4], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
     {                                                                               \
@@ -209,9 +211,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
         VKT_LAYER_BODY(at[8], at[9], h4, H4, y, O, LAST)                                      \
     }
 
-// VKT_LAYER_BODY has the statements of a layer. Each iteration computes four outputs. vkt_sum[r] has four partial sums
-// of output r. If O is not a multiple of 4, the last iteration computes the last output several times. If I is not a
-// multiple of 4, the last 1 to 3 products come after the loop.
+// VKT_LAYER_BODY has the statements of a layer. Each iteration of the outer loop computes four outputs. vkt_sum[r] has
+// four partial sums of output r of the iteration. If O is not a multiple of 4, the last iteration computes the last
+// output several times. If I is not a multiple of 4, the last 1 to 3 products come after the loop over inputs.
 #define VKT_LAYER_BODY(WEIGHT, BIAS, IN, I, OUT, O, FUNCTION)                                          \
     {                                                                                                  \
         VKT_OUTPUT_LOOP for (uint vkt_o = 0u; vkt_o < uint(VKT_VEC4S(O)); vkt_o++) {                   \
@@ -245,16 +247,17 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 #define VKT_TOTAL(v) ((float((v).x) + float((v).y)) + (float((v).z) + float((v).w)))
 // Reads four weights from element i on. A row of the weight matrix has I weights.
 #define VKT_ROW4(i, I) ((I) % 4 == 0 ? VKT_REAL4(VKT_FLOAT4(i)) : VKT_REAL4(VKT_FOUR_FLOATS(i)))
-// VKT_ONLY returns the first n components of v, VKT_REST4 n weights from element i on. n is 1 to 3, and zeros follow.
+// VKT_ONLY returns the first n components of v, and VKT_REST4 returns n weights from element i on. n is 1 to 3. The
+// other components of the result are zero.
 #define VKT_ONLY(n, v) vec4((v).x, (n) > 1 ? (v).y : 0.0, (n) > 2 ? (v).z : 0.0, 0.0)
 #define VKT_REST4(i, n) \
     vec4(VKT_FLOAT(i), (n) > 1 ? float(VKT_FLOAT((i) + 1u)) : 0.0, (n) > 2 ? float(VKT_FLOAT((i) + 2u)) : 0.0, 0.0)
 
 // VKT_COOPERATIVE_LAYER defines the function of VKT_LAYER with a cooperative vector, for devices that have
 // VK_NV_cooperative_vector. The shader needs GL_NV_cooperative_vector and
-// GL_EXT_shader_explicit_arithmetic_types_float16. BUFFER is the array of a storage buffer that has a file of
-// vkt_store_export in float16; `weight` and `bias` count its elements. I is a multiple of 8. No test has run this macro
-// so far, because no driver without a GPU has the extension.
+// GL_EXT_shader_explicit_arithmetic_types_float16. BUFFER is the array of a storage buffer with the contents of a
+// file of vkt_store_export in float16. `weight` and `bias` are indices in this array. The number of inputs, I, is a
+// multiple of 8. No test has run this macro so far, because no driver without a GPU has the extension.
 #define VKT_COOPERATIVE_LAYER(name, I, O, FUNCTION, BUFFER)                                                   \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)])               \
     {                                                                                                         \
@@ -278,10 +281,10 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 
 // ---- hash grids: vkt_hash_grid ----
 
-// Computes for each of four coordinates: `cell`, the cell of a grid that has the coordinate, and `fraction`, the
-// coordinate's position inside this cell (0 to 1). Coordinates are clamped to [0,1]. The product of resolution and x is
-// computed in fractions of 2^32: in fine grids a product of floats would leave no digits for `fraction`. If x is NaN,
-// `fraction` is NaN.
+// For each of four coordinates, computes the index `cell` of the grid cell, and the position `fraction` (0 to 1) of the
+// coordinate inside this cell. Coordinates are clamped to [0,1]. The product of resolution and x is a fixed-point
+// number with 32 bits for the fraction, because in fine grids a product of floats would have few digits for `fraction`.
+// If x is NaN, `fraction` is NaN.
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 fraction)
 {
     uvec4 rest;
@@ -298,7 +301,7 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
     return level.y == 0u ? c.x + row * (c.y + row * c.z) : (c.x ^ c.y * 2654435761u ^ c.z * 805459861u) & level.y;
 }
 
-// VKT_HASH_GRID defines void name(uint table, vecD x, out vec4 y[VKT_VEC4S(LEVELS * F)]). It computes the
+// VKT_HASH_GRID defines void name(uint table, vecD x, out vec4 y[VKT_VEC4S(LEVELS * F)]). The function computes the
 // features y of point x. D is 2 or 3. F is 1, 2, 4 or 8. The table of the hash grid starts at element `table`.
 #define VKT_HASH_GRID(name, D, LEVELS, F)                                                          \
     void name(uint table, VKT_PASTE(vec, D) x, out VKT_REAL4 y[VKT_VEC4S((LEVELS) * (F))])         \
@@ -333,8 +336,8 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 // ---- frequencies: vkt_frequency ----
 
 // Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
-// give sin(pi r) and cos(pi r). The results are these two numbers, exchanged or negated as the multiple wants. The error
-// is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
+// give sin(pi r) and cos(pi r). The multiple of 1/2 determines whether these two numbers are exchanged or negated. The
+// error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;
@@ -350,8 +353,8 @@ void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
     cos_pi = mix(cos_pi, -cos_pi, sign);
 }
 
-// VKT_FREQUENCY defines void name(vecD x, out vec4 y[VKT_VEC4S(2 * D * K)]). It computes sine and cosine of each
-// coordinate of x, at K frequencies. D is 2 to 4.
+// VKT_FREQUENCY defines void name(vecD x, out vec4 y[VKT_VEC4S(2 * D * K)]). The function computes sine and cosine of
+// each coordinate of x, at K frequencies. D is 2 to 4.
 #define VKT_FREQUENCY(name, D, K)                                                                  \
     void name(VKT_PASTE(vec, D) x, out VKT_REAL4 y[VKT_VEC4S(2 * (D) * (K))])                      \
     {                                                                                              \

@@ -159,7 +159,7 @@ static vkt_tensor two_layers(net *n, vkt_tensor x, vkt_array *weight, vkt_array 
         n->b, "two", x, &(vkt_nn_linear_quantized_params){ .weight = weight, .out_features = OUT, .bias = bias });
 }
 
-/* The input, and of each layer the weight, the bias and the adapter (A and B). Some arrays are larger than needed. */
+/* The input x, and the weights, biases and adapters (A and B) of both layers. Some arrays are larger than needed. */
 typedef struct numbers {
     float x[ROWS * IN], weight[2][OUT * IN * MIDDLE], bias[2][MIDDLE], a[2][RANK * IN], b[2][RANK * MIDDLE];
 } numbers;
@@ -217,7 +217,7 @@ static void evaluate(rig *r, vkt_store *s, vkt_array *weight, vkt_array *bias, c
     net_free(&n);
 }
 
-/* The graph of two_layers with adapters and a loss, and what belongs to the graph. setting_store makes the store. */
+/* The graph of two_layers with adapters and a loss, and its numbers. setting_store makes the store. */
 typedef struct setting {
     numbers v;
     vkt_array *weight, *bias;
@@ -329,7 +329,7 @@ static void initial_values_are_those_of_peft(void **state)
 }
 
 /* Inputs, A and B are all 1, and the weight of the layer is 0. So an output is the number of inputs that the adapter's
- * dropout keeps, divided by 3/4 in training. In training most samples lose some inputs. In evaluation none does. */
+ * dropout keeps, divided by 3/4 in training. Most samples lose some inputs in training, and none in evaluation. */
 static void dropout_is_active_in_training_only(void **state)
 {
     enum { N = 32, SAMPLES = 20 };

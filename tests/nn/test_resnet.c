@@ -99,7 +99,7 @@ static void names_and_shapes_are_torchvisions(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* Weights are random numbers from N(0, 2 / fan_out) with fan_out = 32 * 3 * 3. */
+/* The weights of layer2.0.conv1 are random numbers from N(0, 2 / fan_out), with fan_out = 32 * 3 * 3. */
 static void convolutions_begin_as_in_torchvision(void **state)
 {
     (void)state;
@@ -161,7 +161,8 @@ static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
     return t;
 }
 
-/* A row of the file has the image, its label, the prediction, and ten logits of a float64 implementation in numpy. */
+/* Behind a heading, each line of the .tsv file has the name of an image, its label, its prediction, and its ten logits.
+ * Prediction and logits are from a float64 implementation in numpy. */
 static void logits_of_pretrained_weights_are_those_recorded(void **state)
 {
     enum { N = 16, CLASSES = 10 };

@@ -119,8 +119,8 @@ typedef struct harness_report {
  * - with a variant that the ops could choose but did not, if there is one;
  * - in harness_split_view, if the device has cooperative matrices;
  * - in 16 bits, and in 16 bits by flexible matrices, if an op could use them. These checks round the subject's inputs.
- * The seed selects the other view, the variant and the 16-bit type. No check follows one that finds a fault. Faults are
- * added to the report. */
+ * The seed selects the other view, the variant and the 16-bit type. After a fault, the remaining checks are skipped.
+ * Faults are added to the report. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

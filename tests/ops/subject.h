@@ -1,4 +1,4 @@
-/* ops/subject.h - check/subject.h for tests: an error fails the running test. */
+/* ops/subject.h - wraps check/subject.h for tests: an error fails the running test. */
 #ifndef VKT_TEST_SUBJECT_H
 #define VKT_TEST_SUBJECT_H
 
@@ -8,7 +8,7 @@
 typedef vkt_side side;
 typedef vkt_subject subject;
 
-/* Makes the case of `seed` with all its references. The caller frees it. */
+/* Makes the subject of `seed`, with the references of outputs and gradients. The caller frees the subject. */
 static inline void subject_make(subject *s, const vkt_op *op, uint64_t seed)
 {
     const vkt_host h = vkt_test_host();

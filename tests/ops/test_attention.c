@@ -72,13 +72,14 @@ static void with_gpu_traits(vkt_limits *lim)
     lim->traits = &gpu_traits;
 }
 
-/* 128 lanes is the minimum that Vulkan requires, and so is 16 KiB in the next function. */
+/* Sets the limit of work groups to 128 lanes, the minimum that Vulkan requires. */
 static void with_few_lanes(vkt_limits *lim)
 {
     with_gpu_traits(lim);
     lim->max_workgroup_lanes = 128;
 }
 
+/* Also sets the limit of shared memory to 16 KiB, the minimum that Vulkan requires. */
 static void with_little_memory(vkt_limits *lim)
 {
     with_few_lanes(lim);

@@ -67,7 +67,7 @@ static void attend(sizes s, const float *q, const float *k, const float *v, uint
 
 enum { MOST_Q = 3 * 5 * 128, MOST_K = 3000 * 128 };
 
-/* Rows of k and v that no query sees are NaN, as memory may be that was never written. */
+/* Rows of k and v that no query sees are NaN, because they may be memory that was never written. */
 static void rows_behind_the_text_are_not_used(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* Tests the kernels of cooperative matrices of bf16 on a device that has only cooperative matrices of f16. The test
  * reverses the change of cmake/bfloat.c: before the driver gets a module, its matrices of bf16 become matrices of f16.
  * Then a kernel still rounds its operands to bf16 and stores them as bf16, but multiplies their bits as if they were
- * f16. A second program, in f16, gets the f16 numbers that have these bits as its inputs. It must compute the same sums,
- * to the bit. (Other tests compare the kernels of f16 with references.) So this test covers everything but the element
- * type. test_ops.c, test_shared.c and test_coop.c test a device that has matrices of bf16. */
+ * f16. A second program, in f16, gets the f16 numbers that have these bits as its inputs. It must compute the same
+ * sums, to the bit. (Other tests compare the kernels of f16 with references.) So this test covers everything but the
+ * element type. test_ops.c, test_shared.c and test_coop.c test a device that has matrices of bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,8 +133,8 @@ static float bits_as_f16(float v)
 }
 
 /* Returns an element of input k. The elements of dy are integers from -2 to 2. Their bf16 bits, read as f16, are
- * multiples of 1/8, so sums of them are exact: see check_same. The elements of other inputs are from about -1 to 1. Many
- * of them are ties between two bf16 numbers, or neighbours of a tie. */
+ * multiples of 1/8, so sums of them are exact: see check_same. The elements of other inputs are from about -1 to 1.
+ * Many of them are ties between two bf16 numbers, or neighbours of a tie. */
 static float element(vkt_rng *r, int k)
 {
     if (k == DY) return (float)vkt_rng_range(r, 0, 4) - 2;

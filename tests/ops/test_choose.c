@@ -1,4 +1,4 @@
-/* Tests which variant each op chooses without switches, on invented devices. Every variant of convolutions
+/* Tests which variant each op chooses by its costs, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of attention (ops/product/attention_tiles.c), of
  * networks in one node (ops/product/mlp_emit.c), of linear layers with quantized weights
  * (ops/product/linear_quantized.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least
@@ -15,24 +15,21 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices of f16,
- * flexible ones, and matrices of bf16. */
 typedef struct device {
     vkt_device_class cls;
-    const char *traits;
-    bool coop, flexible, coop_bf16;
+    const char *traits;             /* changes of the traits of the class */
+    bool coop, flexible, coop_bf16; /* the device has these cooperative matrices; coop and flexible: of f16 */
     vkt_choices choices;
 } device;
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* No class prefers matrices of bf16 by itself. On `fast_bf16` the user says that they are fast. `no_bf16` has no
- * matrices of bf16. */
+/* No class of devices prefers matrices of bf16. For `fast_bf16`, a trait says that they are fast. `no_bf16` has the
+ * same trait, but no matrices of bf16. */
 static const device bf16 = { VKT_CLASS_AMD, "", true, .coop_bf16 = true },
                     fast_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true, .coop_bf16 = true },
                     no_bf16 = { VKT_CLASS_AMD, "coop_bf16_pays=1", true };
-/* Two GPUs. On the first one, Winograd transforms cost almost nothing; on the second one, Fourier transforms cost
- * little. */
+/* On winograd_gpu, Winograd transforms cost almost nothing. On fft_gpu, Fourier transforms cost little. */
 static const device winograd_gpu = {
     VKT_CLASS_AMD,
     "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
@@ -41,14 +38,15 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, a GPU whose tiles of a subgroup are fast, a GPU that uses spans of pixels,
- * and a CPU whose shared memory is fast. */
+/* On no_direct_gpu, direct convolutions are slow. On tile_gpu, tiles of a subgroup are fast. On span_gpu, spans of
+ * pixels are fast. On shared_cpu, tiles in shared memory are fast. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=32,direct_deep_cost=32", false };
 static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2,direct_deep_cost=32", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=4", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device. picked[i] gets the variant of choice i < most. Returns the number of choices. */
+/* Lowers g for the device. picked[i] gets the variant of choice i, if i is below `most`. Returns how many choices
+ * there are. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -68,7 +66,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .coop2 = d->flexible ? size : (vkt_coop){ 0 },
                              .coop_bf16 = d->coop_bf16 ? size : (vkt_coop){ 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer: false for nodes that no result needs */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer, false for nodes that no result needs */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);
@@ -112,7 +110,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* Few channels: the weights, or a tile of 16 rows, are in shared memory. */
+        /* Few channels: the weights (DIRECT_SHARED) or tiles of 16 rows (SHARED) are in shared memory. */
         { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
           VKT_V_DIRECT_SHARED },
@@ -141,7 +139,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
     }
 }
 
-/* The convolution computes a relu and a max pooling too, in one node. */
+/* One node computes the convolution, the relu and the max pooling. */
 static void pooled_convolutions_use_the_cheapest_variant(void **state)
 {
     (void)state;
@@ -210,14 +208,14 @@ static void products_use_the_cheapest_variant(void **state)
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
         { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,000 times */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
-        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B has two pages */
+        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
         { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },
         { &gpu, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
         { &gpu, 64, 8192, 64, VKT_PRECISION_F32, VKT_V_SPLIT_K },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
         { &coop, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP },
-        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* COOP2 was not measured: no preference */
+        { &flexible, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP }, /* no class prefers COOP2: not measured yet */
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 64, 8192, 64, VKT_PRECISION_F16, VKT_V_COOP2 },
         { &flexible_pays, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
@@ -341,7 +339,7 @@ static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
     return wishes;
 }
 
-/* All ops, in all variants, plan each kernel with the subgroup size that its pipeline gets. */
+/* Each op, in each variant, must plan a kernel with the subgroup size that the kernel's pipeline gets. */
 static void kernels_are_planned_with_their_own_subgroups(void **state)
 {
     (void)state;
@@ -384,7 +382,7 @@ static void hash_grids_use_the_cheapest_variant(void **state)
         { &owning_gpu, 1024, 14, VKT_V_OWNED },
         { &adding_cpu, 1024, 14, VKT_V_ATOMIC },
         { &gpu, 1u << 24, 14, VKT_V_ATOMIC },
-        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* more than 2^27 products, the limit of ATOMIC */
+        { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* more than 2^27 addends, the limit of ATOMIC */
         { &gpu, 1024, 23, VKT_V_ATOMIC },
         { &gpu, 1024, 24, VKT_V_OWNED }, /* sums of 2^27 floats exceed 2^30 bytes */
     };
@@ -434,8 +432,9 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
     }
 }
 
-/* The product for dx has weights whose rows run along its columns. On a CPU it unpacks them to panels if their rows are
- * whole pages. A product whose variant is forced does not unpack them if that variant cannot. */
+/* The product for dx has the weights, (64, columns), as its second operand. On a CPU, the product itself unpacks the
+ * weights (BLOCKS) if their rows are whole pages of 4 KiB: with 1024 columns, but not with 576. If a variant of the
+ * product is forced that cannot unpack weights, an earlier dispatch unpacks them (UNPACKED). */
 static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests convolutions that random shapes seldom reach:
- * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which of them use it;
+ * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which shapes choose this variant;
  * - tiles whose pixels have an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
  * - kernels of one pixel;
  * - spans of pixels (shaders/conv/span.comp). */
@@ -29,8 +29,8 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 8192;
 }
 
-/* Sets the traits of a GPU: Winograd's 16 products are one batch of tiles in shared memory. Pieces are small, so the
- * loop over panels of columns takes several iterations in most cases. */
+/* Sets the traits of a GPU: Winograd's 16 products are one batch of tiles in shared memory. The trait winograd_kib is
+ * small, so Winograd transforms most images in several pieces. */
 static void gpu_in_small_pieces(vkt_limits *lim)
 {
     static vkt_traits small;
@@ -67,8 +67,8 @@ static vkt_limits device(bool cpu, uint64_t force)
                          .choices = { .force = force } };
 }
 
-/* Returns how many nodes of the subject use the forced variant, with the traits of a CPU or of a GPU. If none is
- * forced, returns how many use WINOGRAD. */
+/* Returns how many nodes of the subject use the variant `force`, with the traits of a CPU or of a GPU. If `force` is 0,
+ * returns how many nodes use WINOGRAD. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
     const vkt_limits lim = device(cpu, force);
@@ -80,8 +80,8 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     return n;
 }
 
-/* Checks y and every gradient with the variant forced: on the device as it is, in 16 bits, and with a limit that splits
- * the work. With the traits of a CPU, `nodes` nodes must use the variant. */
+/* Checks y and every gradient with the variant `force`: on the device as it is, with the traits of a GPU, in 16 bits,
+ * and with limits that split the work. With the traits of a CPU, `nodes` nodes must use the variant. */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
     harness_needs(harness_ctx);
@@ -107,8 +107,8 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
     }
 }
 
-/* Checks that on a GPU one dispatch computes all 16 products of y, and one dispatch those of dx. On a CPU there are no
- * such dispatches. */
+/* Checks that on a GPU one dispatch computes all 16 products of y, and another dispatch computes all 16 products of dx.
+ * On a CPU there are no such dispatches. */
 static void expect_batch(const conv *c, bool gpu)
 {
     const vkt_limits lim = device(!gpu, VKT_V(WINOGRAD));
@@ -132,8 +132,8 @@ static void gpu_with_small_bindings(vkt_limits *lim)
     lim->max_storage_range_bytes = SMALL_KIB << 10;
 }
 
-/* An image of 42 KiB has transformed patches of 184 KiB. A binding of 64 KiB holds the image, so Winograd transforms
- * the patches in pieces that such bindings hold. */
+/* The images are 41 KiB, and their transformed patches are 180 KiB. A binding of 64 KiB holds the images but not all
+ * patches, so Winograd transforms the patches in pieces that fit. */
 static void pieces_are_no_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void pieces_are_no_larger_than_a_binding(void **state)
         assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         for (size_t i = 0; i < e.n; i++) pieces += e.list[i].kernel == VKT_K_WINOGRAD_INPUT;
         vkt_lower_free(&e);
-        assert_true(pieces > 2); /* y and dx have the same shape, so each has several */
+        assert_true(pieces > 2); /* y and dx have the same shape, so each has two or more */
     }
     subject_forward(&s);
     subject_backward(&s);
@@ -169,7 +169,7 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(17, 8, 3, 4), vkt_shape4(4, 8, 3, 3), { 0, 0 } },
         { vkt_shape4(33, 20, 6, 13), vkt_shape4(68, 20, 3, 3), { 1, 2 } },
         { vkt_shape4(2, 4, 1, 1), vkt_shape4(4, 4, 3, 3), { 1, 1 } },
-        /* The loop over panels of columns takes two iterations. */
+        /* On a CPU, the image is transformed in two pieces. */
         { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } },
     };
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
@@ -194,8 +194,8 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Tests kernels of one pixel. With a stride of 1 and no padding, the gradient of the weights is summed over a plane, or
- * over each slice of a plane, as over one large pixel. Otherwise it is summed pixel by pixel. */
+/* Tests kernels of one pixel. With a stride of 1 and no padding, the sum of a weight's gradient treats a plane, or each
+ * slice of a plane, as one large pixel. Otherwise the sum is made pixel by pixel. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;
@@ -223,13 +223,13 @@ static void runs_of_pixels_are_right(void **state)
         { vkt_shape4(30, 13, 5, 3), vkt_shape4(11, 13, 2, 6), { 1, 3 } },
         { vkt_shape4(2, 6, 7, 1), vkt_shape4(3, 6, 3, 4), { 1, 2 } },
         { vkt_shape4(9, 12, 5, 8), vkt_shape4(18, 4, 3, 3), { 1, 2 }, .dilation_h = 2, .groups = 3 },
-        /* The weights have 15 KiB, more than a binding of 8 KiB. */
+        /* The weights are 15 KiB, more than a binding of 8 KiB. */
         { vkt_shape4(14, 66, 2, 5), vkt_shape4(60, 22, 1, 3), { 0, 1 }, .groups = 3, .no_bias = true },
         { vkt_shape4(61, 5, 1, 23), vkt_shape4(33, 5, 1, 4), { 0, 0 } },
     };
     check(cases, VKT_COUNT(cases), "span", VKT_V(SPAN), 2); /* y and dx */
     const conv strided = { vkt_shape4(6, 4, 9, 7), vkt_shape4(10, 4, 3, 3), { 1, 1 }, .stride_h = 2 };
-    /* Only y uses spans: the pixels of one phase of dx are neighbours along a row, but not along a column. */
+    /* Only y uses spans. span.comp cannot compute dx here, because the pixels of a phase are in every second row. */
     check(&strided, 1, "span", VKT_V(SPAN), 1);
 }
 

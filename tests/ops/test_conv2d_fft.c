@@ -1,7 +1,7 @@
-/* Tests convolutions and their gradients. Forced variants compute them by Fourier transforms of each length
- * (ops/conv/fft.c). The cases have one tile or several, padding and dilation, and a kernel along one axis only. The
- * code of the lengths differs: an odd length has one column of real numbers and an even one has two; 13 is a prime, 14
- * is 2 x 7, and 15 is 3 x 5. */
+/* Tests convolutions and their gradients by Fourier transforms of each length (ops/conv/fft.c). The cases have one tile
+ * or several, padding and dilation, and a kernel along one axis only. The code of the lengths differs: a spectrum of
+ * odd length has one column of real numbers, and a spectrum of even length has two. 13 is a prime, 14 is 2 x 7, and 15
+ * is 3 x 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

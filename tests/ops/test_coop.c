@@ -17,7 +17,7 @@
 
 static uint64_t by = VKT_V(COOP); /* the variant that program_make forces: COOP or COOP2 */
 
-/* Makes a program for which `by` is forced, or COOP and COOP2 are switched off. */
+/* Makes a program with the forced variant `by`, or with COOP and COOP2 switched off if `off` is true. */
 static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision precision, bool off)
 {
     vkt_program *p = NULL;
@@ -55,15 +55,15 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* Two products, each N x N: y = x w^T and dw = dy^T x. All operands but one are unit matrices, so the product is this
- * one operand, or its transpose, as it was rounded for the multiplication. */
+/* Two products, each N x N: y = x w^T and dw = dy^T x. All operands but one are unit matrices. So the product is the
+ * other operand or its transpose, as it was rounded for the multiplication. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
 } products;
 
-/* Makes the two products. `wide`: x, y and dy are also summed. The op `sum` supports only f32, so the three are stored
- * as f32. */
+/* Makes the two products. `wide`: x, y and dy are also summed. With the batch last, the op `sum` supports only f32, so
+ * x, y and dy are stored as f32. */
 static products products_make(vkt_layout layout, bool wide)
 {
     static const char *const names[OPERANDS] = { "x", "w", "dy" };
@@ -87,8 +87,8 @@ static float rounded(float v, vkt_precision to)
                                       : v;
 }
 
-/* Checks the conversion of the operand `odd`. It has the numbers of odd_element; the other operands are unit matrices.
- * `odd` must be rounded to `to`, to nearest, ties to even. */
+/* Checks that a product rounds the operand `odd` to the type `to`, to nearest, ties to even. `odd` has the numbers of
+ * odd_element, and the other operands are unit matrices. */
 static void check_operand(const products *s, vkt_program *p, operand odd, vkt_precision to)
 {
     static float unit[N * N], some[N * N], got[N * N];
@@ -152,7 +152,7 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
                              .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         products s = products_make((vkt_layout)layout, false);
-        /* Kinds 0 to 2 are the three precisions. Kind 3 is f16 without matrices. Kind 4 is f16 on a CPU. */
+        /* Kinds 0 to 2 are f32, f16 and bf16. Kind 3 is f16 without matrices. Kind 4 is f16 on a CPU. */
         for (int kind = 0; kind < 5; kind++) {
             const vkt_precision precision = kind < 3 ? (vkt_precision)kind : VKT_PRECISION_F16;
             vkt_limits lim = gpu;
@@ -169,9 +169,9 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 
 /* ---- a scaled loss ---- */
 
-/* loss = sum(x w^T), so each element of dy is the scale of the loss. Rows of 3 elements keep dy in f32. The scale is
- * 65536 at first, which is more than the largest f16. So dy overflows as an operand of a cooperative matrix, and the
- * first step is skipped. All other numbers are exact. */
+/* loss = sum(x w^T), so each element of dy is the scale of the loss. dy is stored as f32, because its rows of 3
+ * elements are not whole vec4s. The scale is 65536 at first, which is more than the largest f16. So dy overflows as an
+ * operand of cooperative matrices, and the first step is skipped. All other numbers are exact. */
 static void a_gradient_that_overflows_as_operand_skips_the_step(void **state)
 {
     (void)state;
@@ -280,8 +280,8 @@ static void attention_trains_as_in_f32(void **state)
     assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* each operand in the chain of products is off by up to 2^-11 */
 }
 
-/* Repeats three tests with COOP2 instead of COOP: the rounding of operands by rows, the overflow of a gradient, and the
- * training of attention. Both variants round in the same way. */
+/* Repeats three tests with COOP2 instead of COOP: the rounding of operands in VKT_ROWS, the overflow of a gradient, and
+ * the training of attention. Both variants round in the same way. */
 static void flexible_matrices_round_in_the_same_way(void **state)
 {
     if (!harness_has_matrices() || !harness_has_flexible()) return;

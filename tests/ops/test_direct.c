@@ -74,7 +74,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* One work group is enough for the device, so lanes have as many channels and sums as they may have. */
+/* Sets a trait: one work group is enough for the device. Then lanes have as many channels and sums as possible. */
 static void wide_lanes(vkt_limits *lim)
 {
     static vkt_traits traits;
@@ -131,7 +131,7 @@ static void check(subject *s, size_t seed, bool large)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    bool no_bias, large; /* large: a channel has more than 8 KiB */
+    bool no_bias, large; /* large: a channel is more than 8 KiB */
 } conv;
 
 static void every_convolution_is_right(void **state)
@@ -150,14 +150,15 @@ static void every_convolution_is_right(void **state)
           vkt_shape4(6, 4, 3, 2),
           { .stride = { 3, 2 }, .dilation = { 2, 3 }, .pad = { 2, 1 } } },
         { vkt_shape4(4, 3, 10, 7), vkt_shape4(9, 3, 1, 2), { .stride = { 3, 3 } } }, /* dx: phases without a tap */
-        /* K, the number of products of a sum, is no multiple of the taps per iteration, in the only chunk and in the
-         * second one. */
+        /* In the next two cases, the number K of products of a sum is no multiple of the taps per iteration: in the
+         * only chunk, and in the second chunk. */
         { vkt_shape4(7, 7, 5, 6), vkt_shape4(11, 7, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(3, 59, 3, 4), vkt_shape4(13, 59, 1, 1), { .stride = { 2, 1 } }, .no_bias = true },
         { vkt_shape4(1, 200, 1, 1), vkt_shape4(10, 200, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(30, 64, 1, 1), vkt_shape4(70, 64, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(2, 1, 5, 5), vkt_shape4(1, 1, 1, 1), { .pad = { 1, 2 } }, .no_bias = true }, /* K is 1 */
-        /* Work groups compute several tiles of columns, with one chunk of taps, and with several. */
+        /* In the next two cases, a work group computes several tiles of columns: with one chunk of taps, and with
+         * several chunks. */
         { vkt_shape4(64, 2, 40, 41), vkt_shape4(3, 2, 3, 3), { .pad = { 1, 1 } }, .large = true },
         { vkt_shape4(64, 50, 24, 30), vkt_shape4(2, 50, 1, 2), { .pad = { 0, 1 } }, .large = true },
     };
@@ -177,7 +178,7 @@ static void every_convolution_is_right(void **state)
     }
 }
 
-/* Tests random cases with windows of up to 3 x 3, with and without relu and bias. */
+/* Tests random cases with pooling windows of up to 3 x 3, with and without relu and bias. */
 static void every_pooled_convolution_is_right(void **state)
 {
     (void)state;

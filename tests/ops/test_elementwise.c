@@ -281,8 +281,8 @@ static void a_function_of_two_numbers_is_as_in_torch(void **state)
 
 /* ---- where ---- */
 
-/* An element that is not selected may have any value, and so may the dy of an element that is filled. A mask may
- * consist of ids; as floats, their bits may be NaN or -0. */
+/* An element of x that is filled may have any value, and so may its dy. Each number of the mask that is not 0 fills an
+ * element, also if its bits are -0 or NaN as a float. */
 static void what_is_not_chosen_does_not_matter(void **state)
 {
     (void)state;
@@ -316,7 +316,8 @@ static void what_is_not_chosen_does_not_matter(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* An op that `functions` of unary.c lacks must not compute the function of another op. Its results are NaN. */
+/* The copied ops are not in the table `functions` of unary.c. Such an op must compute NaN, not the function of another
+ * op. */
 static void a_function_without_a_number_is_nan(void **state)
 {
     (void)state;

@@ -67,8 +67,9 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
 
 /* ---- latents ---- */
 
-/* Quantizes numbers at the bounds and outside, and NaN, to 2 bits: levels 0, 1/3, 2/3 and 1. A half is rounded up. A
- * gradient that would move a number further outside is 0. A gradient of the other sign stays. */
+/* Quantizes numbers at the bounds and outside, and NaN, to 2 bits: levels 0, 1/3, 2/3 and 1. A number in the middle
+ * between two levels is rounded up. A gradient that would move a number further outside is 0. A gradient of the other
+ * sign stays. */
 static void quantized_numbers_at_the_bounds_and_outside(void **state)
 {
     (void)state;
@@ -190,8 +191,8 @@ static const vkt_hash_grid_params small_grid = {
     .levels = 1, .features = 1, .log2_table_size = 4, .base_resolution = 2, .per_level_scale = 1
 };
 
-/* All points are at corner (0,0) and have a weight of 1 there, so element 0 is the sum of dy. Beside 1, a sum of floats
- * loses terms of 2^-30. A fixed-point sum keeps them, in any order, also if the large terms cancel. */
+/* All points are at corner (0,0) and have a weight of 1 there, so element 0 is the sum of dy. A sum of floats that
+ * reaches 1 loses terms of 2^-30. A fixed-point sum keeps these terms, in any order, also if the large terms cancel. */
 static void fixed_point_sums_keep_what_floats_lose(void **state)
 {
     (void)state;
@@ -209,9 +210,9 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     free(d);
 }
 
-/* The error of a sum of k products is at most k 2^(addends - 62) M plus 2^-23 of the result. M is the largest |dy|.
- * 2^addends is at least the number of pairs of a point and a corner. The products are exact here: weights have 9 bits,
- * dy has 12. */
+/* The error of a sum of n products is at most n 2^(ADDENDS - 62) M plus 2^-23 of the result. M is the largest |dy|.
+ * 2^ADDENDS is at least the number of pairs of a point and a corner. The products are exact here, because weights have
+ * 9 bits and dy has 12 bits. */
 static void the_error_of_fixed_point_sums_is_bounded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests losses at inputs that random cases do not reach: special values, labels that do not count, options that change
- * nothing, targets that depend on parameters. */
+/* Tests losses in cases that random cases do not reach: special values, labels that do not count, options that change
+ * nothing, and a target that is a parameter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,9 +35,9 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Computes loss and gradient by vkt_cross_entropy without options or, if `plain`, by vkt_softmax_cross_entropy, which
- * has no options. The trait classes_spread is off: its kernel adds in another order and has no options, so only one of
- * the two losses could use it. */
+/* Computes loss and gradient by vkt_cross_entropy without options. `plain`: by vkt_softmax_cross_entropy, which has no
+ * options. The trait classes_spread selects a kernel that adds in another order, and that only
+ * vkt_softmax_cross_entropy can use. So this trait is off. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();
@@ -80,8 +80,8 @@ static void no_option_changes_no_bit(void **state)
     }
 }
 
-/* Rows 7 .. B-1 have the label -100: the loss is that of rows 0 to 6. If all rows have this label, the mean is 0/0, and
- * the gradients are 0. */
+/* Rows 7 to B-1 have the label -100, so the result must be the loss of rows 0 to 6 alone. If all rows have this label,
+ * the mean is 0/0, and the gradients are 0. */
 static void labels_of_minus_100_do_not_count(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void a_label_that_is_no_class_shows(void **state)
 
 typedef vkt_tensor (*pair_fn)(vkt_graph *g, vkt_tensor y, vkt_tensor t);
 
-/* Returns the loss of one pair of numbers, and writes its gradient with respect to y to *slope. */
+/* Returns the loss of one pair of numbers. Writes the gradient of y to *slope. */
 static float pair(pair_fn fn, float y, float t, float *slope)
 {
     vkt_graph *g = harness_graph();
@@ -187,8 +187,8 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
 }
 
 /* The expected numbers are those of PyTorch 1.13. Results must equal them, or have a relative error below 3e-7. NaN
- * equals NaN. In PyTorch, two results differ: the loss of infinite logits is NaN, and the slope of l1 at NaN is 0
- * (nan_stays_nan). PyTorch does not have the loss `relative`. */
+ * equals NaN. Two results differ from PyTorch. There, the loss of infinite logits is NaN, and the slope of l1 at NaN
+ * is 0 (nan_stays_nan). PyTorch does not have the loss `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void special_values_are_pytorchs(void **state)
         { kl_log, -1, -200, 0, 0 },
         { kl_log, -1, 0, 1, -1 },
         { relative, 0, 0.5f, 25, -100 },
-        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the denominator counts as constant */
+        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the denominator has no gradient */
         { relative, -3, -3, 0, 0 },
         { relative, 1, INFINITY, INFINITY, -INFINITY },
         { relative, INFINITY, 1, NAN, NAN },

@@ -1,5 +1,6 @@
-/* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp):
- * SHARED, with few and many slices of weights, and COOP. The kernels are for GPUs, but the tests run on any device. */
+/* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp). The
+ * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP multiplies
+ * by cooperative matrices. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "abi/abi.h"
 #include "abi/mlp.abi.h"
 
-/* A network, and the size of the device's shared memory in KiB. slices: the largest number of slices of a layer's
+/* A network on a device with shared_kib KiB of shared memory. slices: the largest number of slices of a layer's
  * weights. forward_only: with cooperative matrices, only the forward pass fits into shared memory. */
 typedef struct network {
     uint32_t batch, layers, width[VKT_MLP_MAX_LAYERS + 1], shared_kib, slices;
@@ -24,7 +25,7 @@ typedef struct network {
 
 static uint32_t shared_kib; /* the size that `shrink` sets */
 
-/* Shrinks shared memory, and lets a group have several blocks of samples. */
+/* Shrinks shared memory. Also limits the number of work groups, so that a work group has several blocks of samples. */
 static void shrink(vkt_limits *lim)
 {
     static vkt_traits few;
@@ -50,7 +51,7 @@ static void make_case(vkt_case *c, const network *n, bool mse)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Checks that the network's kernel has the expected slices of weights. */
+/* Checks that the network's kernel has the expected number of slices. */
 static void check_slices(const subject *s, const network *n)
 {
     vkt_limits lim = harness_ctx->limits;
@@ -102,7 +103,7 @@ static void networks_fit_into_shared_memory(void **state)
 
 static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
 
-/* Checks that the kernel computes `count` of the subject's nodes by matrices. */
+/* Lowers the subject with forced matrices. Checks that `count` dispatches use `kernel`. */
 static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count)
 {
     vkt_limits lim = harness_ctx->limits;
@@ -116,8 +117,8 @@ static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count
     if (n != count) fail_msg("%u dispatches of %s, wanted %u", n, vkt_kernel_get(kernel)->name, count);
 }
 
-/* Tests shapes for cooperative matrices, with all gradients: widths that are whole matrices or not, one sample, a group
- * with several blocks of samples, and networks that only just fit into shared memory. */
+/* Tests shapes for cooperative matrices, with all gradients: widths that are or are not multiples of a matrix's size, a
+ * single sample, work groups with several blocks of samples, and networks that only just fit into shared memory. */
 static void networks_multiply_matrices(void **state)
 {
     (void)state;
@@ -152,8 +153,8 @@ static void networks_multiply_matrices(void **state)
     }
 }
 
-/* Bounds of the numbers of a case of mlp_mse: x, weights and biases of hidden layers and of the last one, and targets.
- * dloss: the gradient with respect to the loss, that is, the scale of the loss. */
+/* Bounds of the magnitudes of the inputs of mlp_mse. weight, bias: the parameters of hidden layers. last_weight,
+ * last_bias: the parameters of the last layer. dloss is no bound: it is the gradient of the loss, as a loss scale. */
 typedef struct sizes {
     float x, weight, bias, last_weight, last_bias, target, dloss;
 } sizes;
@@ -169,17 +170,17 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
     for (uint32_t i = 0; i < c->n_in; i++) c->in[i].lo = -c->in[i].hi;
 }
 
-/* y - t may be too small or too large for f16. The gradient with respect to y is not, because it has the factors dloss
- * and 2 / n of the loss. (The harness rounds inputs to f16. So a residual above 65,504 comes from a bias and a target.)
- */
+/* A residual y - t may be too small or too large for f16. The gradient of y is not, because it is y - t times
+ * 2 dloss / n, where n is the number of elements of y. The harness rounds inputs to f16, so a residual above 65,504
+ * needs a large bias and a large target. */
 static void residuals_may_have_any_size(void **state)
 {
     (void)state;
     if (!harness_has_matrices()) return;
     static const sizes all[] = {
         { 0x1p-4f, 0x1p-5f, 0x1p-9f, 0x1p-10f, 0x1p-20f, 0x1p-20f, 32768 },  /* residuals of about 1e-6 */
-        { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* of about 1e-7 */
-        { 1, 0.5f, 1, 0.5f, 60000, 60000, 0.5f },                            /* of up to 1.2e5 */
+        { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* residuals of about 1e-7 */
+        { 1, 0.5f, 1, 0.5f, 60000, 60000, 0.5f },                            /* residuals of up to 1.2e5 */
     };
     static const network networks[] = { { 33, 1, { 20, 3 }, 32, 0, false },
                                         { 40, 3, { 17, 23, 20, 2 }, 32, 0, false } };

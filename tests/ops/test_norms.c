@@ -1,4 +1,5 @@
-/* Tests variances and norms in extreme cases: a mean far from zero, an eps of 0 and a momentum of 0. */
+/* Tests variances and norms in extreme cases: a mean far from zero, an eps of 0 and a momentum of 0. Also tests norms
+ * and softmax of rows that lanes keep in registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +15,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Writes n numbers in [mean, mean + spread). `spread` is a multiple of the spacing of floats at `mean`. *var is their
- * unbiased variance. */
+/* Writes n numbers in [mean, mean + spread). `spread` is a multiple of the spacing of floats at `mean`. Sets *var to
+ * the unbiased variance of the n numbers. */
 static void far_from_zero(float *x, uint32_t n, float mean, float spread, double *var)
 {
     double sum = 0, squares = 0;
@@ -27,8 +28,9 @@ static void far_from_zero(float *x, uint32_t n, float mean, float spread, double
     *var = squares / (n - 1);
 }
 
-/* The mean is up to two million standard deviations. The mean itself is rounded by up to a tenth of a deviation, but
- * the variance keeps its digits. So do the variances that batch, layer and group norm divide by. */
+/* The mean is up to two million standard deviations. Rounding changes the mean by up to a tenth of a standard
+ * deviation, but the variance keeps its digits. The variances inside batch, layer and group norm must also keep their
+ * digits. */
 static void a_variance_far_from_zero_keeps_its_digits(void **state)
 {
     (void)state;
@@ -56,7 +58,7 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
         harness_read_f32(p, g, v, &var);
         if (!(fabs((double)var - want) <= 1e-6 * want))
             fail_msg("mean %g: variance %.9g, want %.9g", (double)means[k], (double)var, want);
-        for (int i = 0; i < 3; i++) { /* the variance about y's own mean, because the mean of x was rounded */
+        for (int i = 0; i < 3; i++) { /* the mean of y need not be 0, because the norm rounds the mean of x */
             double sum = 0;
             harness_read_f32(p, g, out[i], y[i]);
             for (int j = 0; j < N; j++) sum += (double)y[i][j];
@@ -70,8 +72,8 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
     }
 }
 
-/* Half of the numbers of x are 1e-6, half are -1e-6. With an eps of 0, layer, group, rms and batch norm (one channel)
- * make +-1 of them. With a momentum of 0, the running statistics do not change. */
+/* Half of the numbers of x are 1e-6, and half are -1e-6. With an eps of 0, the results of layer, group, rms and batch
+ * norm (one channel) are 1 and -1. With a momentum of 0, the running statistics do not change. */
 static void an_eps_and_a_momentum_may_be_zero(void **state)
 {
     (void)state;
@@ -113,8 +115,8 @@ static void an_eps_and_a_momentum_may_be_zero(void **state)
 
 enum { ROWS = 5, ROW_OUTS = 5 };
 
-/* Computes layer norm, rms norm, softmax, its logarithm and causal softmax of rows of `size` numbers, and for each of
- * them the gradient of the sum of its products with x. Each lane keeps at most `held` loads of a row in registers.
+/* Computes layer norm, rms norm, softmax, log_softmax and causal softmax of rows of `size` numbers. Also computes the
+ * gradient of x for each of these functions, where dy is x. Each lane keeps at most `held` loads of a row in registers.
  * Returns the number of dispatches in which lanes keep loads. */
 static uint32_t of_rows(const float *x, uint32_t size, uint32_t held, float *out)
 {

@@ -1,6 +1,6 @@
-/* Tests ops at awkward shapes by PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must agree
- * with these numbers to the last digits, and the harness compares the device with the references. A function of several
- * nodes has no reference: the device is compared with PyTorch's numbers. */
+/* Tests ops at awkward shapes with PyTorch's float64 numbers (tests/golden/ops.safetensors). The references must agree
+ * with these numbers up to the last digits. The harness compares the device with the references. A function of several
+ * nodes has no reference, so the device is compared with PyTorch's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static golden file;
 
 /* ---- a case ---- */
 
-/* Adds input k of the case. It is absent if the file does not have it. */
+/* Adds input k of the case. The input is absent if the file does not have it. */
 static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layout, vkt_dtype dtype)
 {
     char part[16];
@@ -32,7 +32,8 @@ static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layou
     free(data);
 }
 
-/* Sets the seed and the counter of random numbers. Adds a parameter, because they need a store. */
+/* Sets the seed and the counter of random numbers. The store has both. Only a graph with a parameter has a store, so a
+ * parameter is added. */
 static void set_clock(subject *s, const json_t *attr)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));
@@ -40,7 +41,8 @@ static void set_clock(subject *s, const json_t *attr)
     s->t = (uint64_t)golden_number(attr, "draw", 0);
 }
 
-/* Adds the inputs of the case, applies its function and returns the result. */
+/* Adds the inputs of the case, applies its function and returns the result. Sets *several to whether the function
+ * consists of several nodes. */
 static vkt_tensor apply(subject *s, const char *name, bool *several)
 {
     json_t *attr = golden_attributes(&file, name);

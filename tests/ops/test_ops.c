@@ -1,10 +1,10 @@
-/* Compares every op of ops.def that has random cases with its double-precision reference, forward and backward. A new
- * op is tested as soon as it is in the list.
+/* Tests every op of ops.def that has random cases. Its outputs and gradients are compared with its double-precision
+ * reference. A new op is tested as soon as it is in ops.def.
  *
  *   VKT_TEST_OPS=relu,pool2d   only these ops
- *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts side by side
+ *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts in parallel
  *   VKT_TEST_SEEDS=200         number of cases for each op (default: 24, or 3 with VKT_TEST_SMALL=1)
- *   VKT_TEST_FIRST=5           number of the first case: each phase of run.sh has other cases
+ *   VKT_TEST_FIRST=5           number of the first case; with it, the phases of run.sh test different cases
  *   VKT_TEST_SEED=17           only this case
  *   VKT_REQUIRE_COOP=1         each op must have multiplied cooperative matrices */
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void nothing_leaks(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* Returns whether op i is in this process's share. Without VKT_TEST_SHARE all ops are. */
+/* Returns whether op i is in the part of this process. Without VKT_TEST_SHARE, there is only one part. */
 static bool is_shared_out(size_t i)
 {
     unsigned part, parts;

@@ -1,5 +1,5 @@
-/* docs/ops.md has the facts of the op descriptors in ops.def. If you change a descriptor, write the file again with
- * VKT_UPDATE_GOLDEN=1. */
+/* Checks that docs/ops.md agrees with the op descriptors of ops.def. If you change a descriptor, run this test with
+ * VKT_UPDATE_GOLDEN=1, which writes docs/ops.md again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 static void add_text(vkt_text *t, const char *text)
 {
-    for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a bar ends a cell */
+    for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a bar would end the cell */
 }
 
 /* Adds two cells. The first has the number of inputs of an op ("1 to 3"), without inputs that vkt_apply appends. The

@@ -1,5 +1,5 @@
-/* Tests rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also tests output sizes, by a
- * table that was computed by hand from PyTorch's documentation, and windows so large that dispatches or loops are
+/* Tests rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also tests output sizes, which
+ * were computed by hand from PyTorch's documentation. Also tests windows that are so large that dispatches or loops are
  * split. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void overlapping_windows_add_up(void **state)
     (void)state;
     harness_needs(harness_ctx);
     float x[16] = { 0 }, y[9], dx[16];
-    x[5] = 1; /* (1,1) wins its four windows; elsewhere the first of equal elements wins */
+    x[5] = 1; /* element (1,1) wins four windows; in the other windows, the first of four equal elements wins */
     const float want_dx[16] = { 0, 0, 3, 0, 0, 1 + 2 + 4 + 5, 6, 0, 7, 8, 9, 0, 0, 0, 0, 0 };
     max_pool(x, &(vkt_pool2d_params){ .kernel = { 2, 2 }, .stride = { 1, 1 } }, y, dx);
     for (int i = 0; i < 9; i++) assert_true(y[i] == (i % 3 < 2 && i < 6 ? 1.0f : 0.0f));
@@ -140,8 +140,8 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
 
 /* ---- windows that several lanes share, because one loop would be too long ---- */
 
-/* Limits storage bindings to 16 KiB, so one holds only some rows of the images below. The op can still compute all
- * cases. */
+/* Limits storage bindings to 16 KiB, so a binding holds only some rows of the images below. The op can still compute
+ * all cases. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -184,8 +184,8 @@ static void long_windows_are_shared(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const vkt_pool2d_attr global = { .adaptive = true, .out = { 1, 1 } };
-    check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* several rows per part */
-    /* Several parts per row, which has more than 65,535 elements. */
+    check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* a part has several rows */
+    /* A row has more than 65,535 elements, so it is divided into several parts. */
     check_case(&global, vkt_shape4(2, 3, 1, 70001), false);
     const vkt_pool2d_attr uneven = { .adaptive = true, .out = { 2, 1 } };
     check_case(&uneven, vkt_shape4(2, 1, 1201, 100), true);
@@ -198,8 +198,8 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
-/* Bindings of 1.2 MB hold one and a half windows. The windows of output rows 2 and 3 fit together, because the last
- * window is only one row high. Those of output rows 0 and 1 do not fit together. */
+/* A binding of 1.2 MB holds one and a half windows. The windows of output rows 0 and 1 do not fit into one binding. The
+ * windows of output rows 2 and 3 do, because the last window is only one row high. */
 static void a_later_block_may_have_more_rows(void **state)
 {
     (void)state;
@@ -208,7 +208,8 @@ static void a_later_block_may_have_more_rows(void **state)
     check_case(&a, vkt_shape4(2, 1, 1501, 100), true);
 }
 
-/* Bindings of 16 KiB hold 11 rows of x. A window of the first case spans 9 rows. One of the second case spans 10. */
+/* A binding of 16 KiB holds 11 rows of x. A window of the first case spans 9 rows. A window of the second case spans 10
+ * rows. */
 static void dilated_windows_are_split_by_rows(void **state)
 {
     (void)state;
@@ -224,8 +225,8 @@ static void dilated_windows_are_split_by_rows(void **state)
 }
 
 /* A window has nine elements, which are far apart. All 225 x 225 windows extend across the middle of x. On a CPU, a
- * loop over so many windows would be too long (limit: 50,000, vkt_rough_loop). So the gradient loops over the nine
- * taps. */
+ * loop over so many windows would be too long: a loop may have 50,000 iterations (vkt_rough_loop). So the gradient
+ * loops over the nine taps. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the
- * loss. (test_ops.c checks for every op how exact it is on such values.) */
+ * loss. (test_ops.c tests every op on values of 16 bits.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,8 +72,8 @@ static void check_widening(vkt_precision precision)
     }
 }
 
-/* Checks the rounding of each 16-bit number, of the middle between it and its neighbour of larger magnitude, and of the
- * floats on either side of that middle. */
+/* Checks the rounding of four floats for each 16-bit number: the number itself, the middle between the number and its
+ * neighbour of larger magnitude, and the two floats next to this middle. */
 static void check_narrowing(vkt_precision precision)
 {
     static float f[4 * PATTERNS];
@@ -167,15 +167,15 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* In programs with gradients of these ops, x is f32. test_ops.c always computes gradients, so only this test has x in
- * 16 bits. */
+/* In programs with gradients of max_to and min_to, x is f32. test_ops.c always computes gradients, so only this test
+ * has x in 16 bits. */
 static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     enum { A = 7, B = 5, D = 12 };
     float x[A * B * D], most[A * D], least[A * B];
-    for (int i = 0; i < A * B * D; i++) x[i] = (float)(i * 37 % 211 - 105); /* numbers of few bits */
+    for (int i = 0; i < A * B * D; i++) x[i] = (float)(i * 37 % 211 - 105); /* exact in 16 bits */
     for (int i = 0; i < A * D; i++) most[i] = -1000;
     for (int i = 0; i < A * B; i++) least[i] = 1000;
     for (int i = 0; i < A * B * D; i++) {
@@ -230,7 +230,8 @@ static void rows_repeated_with_the_batch_last_stay_f32(void **state)
 
 enum { N = 7 }; /* not a multiple of 4, so values are f32 in every precision */
 
-/* loss = sum(p x): the gradient of p is x, times the scale. */
+/* A training with one parameter p of N numbers. The loss is sum(p x), so the gradient of p is x times the scale of the
+ * loss. */
 typedef struct trainer {
     vkt_graph *g;
     vkt_store *store;
@@ -291,8 +292,8 @@ static const vkt_optimizer optimizers[] = { { .kind = VKT_ADAM },
                                             { .kind = VKT_SGD },
                                             { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 0.01f } };
 
-/* A step that overflows changes only the scale. The other steps have the bits of a training without scale and without
- * the steps that overflow. (All values of this graph are f32, and scales are powers of two.) */
+/* A step that overflows changes only the scale. The other steps have the same bits as the steps of a float32 training,
+ * because all values of this graph are f32, and scales are powers of two. */
 static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
 {
     (void)state;

@@ -12,10 +12,10 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
-enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* numbers of the parameters whose values are copied */
+enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* indices of the parameters that are published without averaging */
 
-/* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of a depends on
- * b, and that of b on a, so both gradients change from step to step. */
+/* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z), with the parameters a, b and
+ * gamma. The gradient of a depends on b, and the gradient of b depends on a. So both gradients change in each step. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -138,7 +138,8 @@ static void what_is_published_is_the_average_of_completed_steps(void **state)
     }
 }
 
-/* A program of another graph over the same store reads the average or the values. The program's params say which. */
+/* Two programs of another graph use the same store. One program reads the values, and the other reads the average
+ * (vkt_program_params.published). */
 static void a_program_reads_the_part_that_it_was_made_for(void **state)
 {
     (void)state;

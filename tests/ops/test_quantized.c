@@ -1,5 +1,6 @@
-/* Quantized weights in each format: the device's numbers, compared with those of vkt_gguf_dequantize, which PyPI's gguf
- * package has checked (io/test_gguf_blocks.c). The scales are those of real weights, and also numbers below 2^-14. */
+/* Tests quantized weights in each format. The device's numbers are compared with those of vkt_gguf_dequantize, which
+ * io/test_gguf_blocks.c compares with those of PyPI's gguf package. Scales are as large as in real weights, or below
+ * 2^-14. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,9 @@ enum { ROWS = 11, BATCH = 5, MOST_COLUMNS = 512 };
 
 static const struct format {
     vkt_quant quant;
-    uint32_t columns, bytes, scales[2]; /* columns of the test; of a block: bytes, and the bytes of its f16 scales */
+    /* columns: columns of the weights. bytes: size of a block. scales: byte offsets of the two 16-bit scales in a
+     * block; equal offsets: the block has one scale. */
+    uint32_t columns, bytes, scales[2];
 } formats[] = {
     { VKT_QUANT_F16, 36, 2, { 0 } },        { VKT_QUANT_BF16, 36, 2, { 0 } },
     { VKT_QUANT_Q4_0, 96, 18, { 0 } },      { VKT_QUANT_Q4_1, 96, 20, { 0, 2 } },
@@ -47,7 +50,7 @@ static void put_scale(uint8_t *at, vkt_quant quant, float size)
     at[1] = (uint8_t)(h >> 8);
 }
 
-/* Fills the bytes of weights with random blocks. Every third scale is subnormal in f16. */
+/* Fills the bytes of weights with random blocks. In every third block, the scales are subnormal in f16. */
 static void fill(const struct format *f, uint8_t *bytes, size_t n, vkt_rng *r)
 {
     for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)vkt_rng_range(r, 0, 255);
@@ -64,8 +67,8 @@ static void read_rows(vkt_program *p, const vkt_graph *g, vkt_tensor y, float *o
     harness_read_f32(p, g, y, out);
 }
 
-/* Compares element `at` of y with the sum of the products of a and b, in double precision. `rounding`: that of an
- * element of a and b, and of y, relative to it. */
+/* Compares y, which is element `at` of the result, with the dot product of a and b in double precision. `rounding`: the
+ * largest relative error by which an element of a, of b and of the result is rounded. */
 static void check_product(const char *what, size_t at, float y, const float *a, const float *b, uint32_t n,
                           double rounding)
 {
@@ -126,8 +129,8 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
     }
 }
 
-/* Weights of Q8_0 of 40 KB, and bindings of 8 KiB: the rows are in several dispatches, which begin inside of words.
- * Both kernels for few rows of x can be split so. */
+/* The weights of Q8_0 have 41 KB, and a binding has 8 KiB. So each of the two variants for few rows of x needs several
+ * dispatches. Most ranges of rows do not begin at a multiple of 256 bytes. */
 static void few_rows_and_small_bindings(void **state)
 {
     (void)state;
@@ -166,7 +169,7 @@ static void few_rows_and_small_bindings(void **state)
     }
 }
 
-/* A layer and its gradient, with rows, columns and sums that do not end with a whole tile. */
+/* A layer that computes y (rows,out) from x (rows,in). dy is the gradient of y. */
 typedef struct layer {
     uint32_t out, in, rows;
     vkt_quant format;
@@ -174,20 +177,20 @@ typedef struct layer {
     float *x, *dy;
 } layer;
 
-/* A way to compute it. */
+/* A way to compute the layer and the gradient of x. */
 typedef struct way {
     const char *name;
     uint64_t force;
     uint16_t kernel; /* vkt_kernel_id of its products */
     vkt_precision precision;
-    double rounding; /* of an operand and of a result, relative */
-    bool slices;     /* sums are short enough for slices */
+    double rounding; /* the largest relative rounding error of an operand and of a result */
+    bool slices;     /* slices may be so short that a sum has several slices */
     uint32_t fit;    /* rows of unpacked weights that a binding holds; 0: all */
 } way;
 
-/* PARTS: B of y is padded to more rows than fit in a binding, so its sums are split in the middle of rows. SMALL: the
- * sums of dx are split, and the weights of y are unpacked to memory unless their rows are short. A binding holds the
- * rows of a panel in any case. */
+/* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So its sums are split
+ * in the middle of the weights' rows. SMALL: the sums of dx are split. The product for y unpacks the weights to memory,
+ * unless their rows are short. Even with SMALL, a binding holds the rows of a panel. */
 enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },
@@ -209,7 +212,7 @@ static bool can(const way *o)
     return o->precision == VKT_PRECISION_BF16 ? lim->coop_bf16.m != 0 : harness_needed(lim->coop.m);
 }
 
-/* Makes the program. Products by gemm_tile have tiles of rows first. */
+/* Makes the program. rows_first_kib is low, so gemm_tile computes tiles in the order for a large B. */
 static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -232,7 +235,7 @@ static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
     return p;
 }
 
-/* Checks that the products are those of the way. */
+/* Checks that the program computes the products as the way says. */
 static void check_dispatches(const vkt_program *p, const way *o)
 {
     uint32_t products = 0, unpackings = 0, panels = 0, parts = 0;
@@ -274,7 +277,7 @@ static void layer_run(const layer *l, const way *o, float *y, float *dx)
     vkt_graph_destroy(&g);
 }
 
-/* Compares with sums in double precision. w: the weights, unpacked on the host. */
+/* Compares y and dx with sums in double precision. w: the weights, unpacked on the host. */
 static void layer_check(const layer *l, const way *o, const float *w, const float *y, const float *dx)
 {
     char what[80];
@@ -288,8 +291,8 @@ static void layer_check(const layer *l, const way *o, const float *w, const floa
     }
 }
 
-/* Products that unpack weights of each format on their way to tiles in shared memory, also by cooperative matrices. In
- * programs of f32, the bits are those of a product of unpacked weights by the same tiles. */
+/* Computes products with weights of each format in each way. The ways "unpacked" and "blocks" use the same tiles, so
+ * their results must have the same bits. OUT and COUNT are no multiples of the size of a tile. */
 static void products_unpack_every_format(void **state)
 {
     (void)state;
@@ -320,7 +323,8 @@ static void products_unpack_every_format(void **state)
     }
 }
 
-/* The kernels for few rows need subgroups of 4 lanes. With fewer, the product unpacks the weights. */
+/* The variants for few rows of x need subgroups of at least 4 lanes. With fewer lanes, the weights are unpacked before
+ * the product. */
 static void small_subgroups_unpack(void **state)
 {
     (void)state;
@@ -346,8 +350,8 @@ static void small_subgroups_unpack(void **state)
     }
 }
 
-/* An audit of a lookup reads rows of the whole table: the ids of its case are below the number of rows, which is an
- * attribute. */
+/* An audit of a lookup reads rows of the whole table. So the bound of the ids in its case is the number of rows, which
+ * is an attribute. */
 static void an_audit_reads_the_whole_table(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests permute, slice, concat, pad and similar ops: Python's rules for indices, layouts with the batch last, unchanged
- * bits, and the kernel that a shape should get. (test_ops.c checks them at random shapes.) */
+ * bits, and the kernel that a shape should get. (test_ops.c checks these ops at random shapes.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,8 +100,8 @@ static void what_is_split_and_joined_is_the_same(void **state)
 
 /* ---- batch last ---- */
 
-/* An image is transposed together with its batch. In both layouts, the elements must be those at the indices that the
- * test computes itself. */
+/* The batch is flipped, and then it becomes the last dimension. The result is by rows for both layouts of x. The test
+ * computes the index of each element itself. */
 static void a_batch_that_moves_comes_back_by_rows(void **state)
 {
     (void)state;
@@ -176,7 +176,8 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
-/* Applies one of nine functions to x (N,C,H). `how` is its number. All of them rearrange or rename dimension 0. */
+/* Applies function number `how` of nine functions to x (N,C,H). Each function changes dimension 0, or how it is
+ * stored. */
 static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);
@@ -194,7 +195,7 @@ static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
     }
 }
 
-/* Integers give the same result with the batch last as by rows. Some have the bits of denormal floats and of signalling
+/* For integers, both layouts of x give the same result. Some integers have the bits of denormal floats or of signalling
  * NaNs. */
 static void integers_go_through_rows_and_back(void **state)
 {
@@ -215,7 +216,7 @@ static void integers_go_through_rows_and_back(void **state)
                     n = vkt_shape_elements(vkt_tensor_shape(g, y));
                     if (how == 0 || how == 1 || how == 4 || how == 5)
                         assert_int_equal(vkt_value_of(g, y)->layout, layout);
-                    run(g, x, vkt_flip(g, y, -1), in, out[layout]); /* reshapes alone have no dispatches */
+                    run(g, x, vkt_flip(g, y, -1), in, out[layout]); /* flips, because a reshape alone has no dispatch */
                 }
                 assert_memory_equal(out[0], out[1], n * sizeof *in);
             }

@@ -1,7 +1,8 @@
-/* vkt_backward fuses a relu and the max pooling behind it into one node. It also fuses the convolution before them
- * under three conditions: the convolution has few products an element; no variant with transforms may compute it; and
- * the pooling windows are disjoint and inside of the image. Results, gradients and updated weights must have the bits
- * of the graph without fusion (`no_fuse`). The nodes stay apart if another node reads the value between them. */
+/* Tests the fusion of max pooling with the nodes before it. vkt_backward fuses a relu and the max pooling behind it
+ * into one node. A convolution before them is fused too if three conditions are true. The convolution has few products
+ * per element of its output. No variant with transforms may compute it. The pooling windows are disjoint and inside of
+ * the image. Results, gradients and updated weights must have the bits of the graph without fusion (`no_fuse`). Two
+ * nodes are not fused if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,10 +22,12 @@ typedef struct net {
     vkt_shape x;
     vkt_pool2d_params pool; /* a sequence uses the second number of each pair */
     uint32_t adaptive;      /* output height and width of an adaptive pooling; 0: `pool` is used */
-    bool keep, fork, ask;   /* of relu's output: it is kept, its sum is added to the loss, its gradient is kept */
-    bool forget;            /* relu's output is not kept after vkt_backward */
-    bool linear;            /* there is no relu */
-    bool reshaped;          /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
+    /* keep: relu's output is kept before vkt_backward. fork: the sum of relu's output is added to the loss. ask: the
+     * gradient of relu's output is also computed before vkt_backward, and kept. */
+    bool keep, fork, ask;
+    bool forget;   /* relu's output is not kept after vkt_backward */
+    bool linear;   /* there is no relu */
+    bool reshaped; /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
     bool once; /* compare only y, of one run; gradients may differ, because the fused node chooses maxima before it
                   rounds to 16 bits */
@@ -147,7 +150,7 @@ static uint32_t dispatches(const rig *r)
 }
 
 /* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. If relu's output
- * is kept after vkt_backward, relu also has its own dispatch. */
+ * is kept after vkt_backward, the fused program still has a dispatch for relu. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;
@@ -189,8 +192,8 @@ static void one_node_has_the_bits_of_two(void **state)
         n.pool.ceil_mode = i % 3 == 1;
         n.adaptive = i % 4 == 2 ? 2 : 0;
         if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        /* Fusion saves a dispatch. Behind a convolution it saves none, because relu's output, which is kept, needs one.
-         */
+        /* Fusion saves the dispatch of relu's gradient. Behind a convolution it saves none. There, the fused program
+         * needs an additional dispatch for relu's output, which is kept. */
         agree(&n, n.source == AS_IT_IS);
     }
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
@@ -208,7 +211,7 @@ static void a_convolution_joins_them(void **state)
         { CONV1D, { 3, { 6, 5, 19 } }, { .kernel = { 0, 3 } }, .forget = true },
         { CONV1D, { 3, { 130, 2, 8 } }, { .kernel = { 0, 2 } }, .forget = true, .linear = true },
     };
-    /* Fusion saves the pooling's dispatch and, if there is a relu, that of relu's gradient. */
+    /* Fusion saves the dispatch of the pooling. If there is a relu, it also saves the dispatch of relu's gradient. */
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
     harness_ctx->limits.choices.force = VKT_V(DIRECT_SHARED);
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
@@ -224,9 +227,9 @@ static void a_convolution_joins_them(void **state)
     agree(&shown, 1);
 }
 
-/* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In others the
- * convolution has more products an element than a fused convolution may have, or transforms may compute it. In all
- * these cases, only relu is fused with the pooling. Behind a reshape, nothing is fused. */
+/* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In the other cases, the
+ * convolution has more products per element than a fused convolution may have, or transforms may compute it. In all
+ * these cases, only relu is fused with the pooling. If a reshape is between relu and pooling, nothing is fused. */
 static void other_poolings_leave_it_alone(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5 };
 
-/* loss = sum(a x) + sum(b x): the gradients of a and b are x. c does not influence it. */
+/* loss = sum(a x) + sum(b x): the gradients of a and b are x. The parameter c does not influence the loss. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -34,7 +34,8 @@ static vkt_tensor declare(rig *r)
     return vkt_add(r->g, vkt_sum(r->g, vkt_mul(r->g, a, r->x)), vkt_sum(r->g, vkt_mul(r->g, b, r->x)));
 }
 
-/* Makes the rig. `store` is NULL for a new store. */
+/* Makes a rig. The parameter c is frozen, and so are the parameters whose names match `frozen` (NULL: none). If `store`
+ * is NULL, makes a new store. */
 static rig rig_make(const vkt_optimizer *o, const char *frozen, vkt_precision precision, vkt_store *store)
 {
     rig r = { .store = store };
@@ -231,7 +232,7 @@ static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
     for (uint32_t i = 0; i < VKT_COUNT(x); i++) {
         run(&half, x[i], 4);
         assert_true(half.m.loss_scale == scales[i]);
-        /* A step that is not dropped has the same bits in both runs, because the scales are powers of two. */
+        /* A step that is not dropped has the same bits in f16 and f32, because the scales are powers of two. */
         if (i / 2 != 1 && i / 2 != 3) {
             run(&plain, x[i], 4);
             assert_int_equal(half.m.t, plain.m.t);
@@ -287,7 +288,7 @@ static void presets_are_the_libraries_defaults(void **state)
     }
 }
 
-/* VKT_ZERO means 0 for a field whose default is not 0. If the default is 0, it changes nothing. */
+/* VKT_ZERO means 0 in each member, also in a member whose default is not 0. */
 static void a_real_zero_replaces_each_member(void **state)
 {
     (void)state;
@@ -338,7 +339,8 @@ static void every_kind_is_complete(void **state)
     assert_null(vkt_optimizer_name(VKT_OPTIMIZER_KIND_COUNT));
 }
 
-/* An eps of 0 would give NaN in the memory between parameters. Only Adam and AdamW have amsgrad. */
+/* An eps of 0 is refused, because it would give NaN in the memory between parameters. Only Adam and AdamW have
+ * amsgrad. */
 static void what_an_optimizer_cannot_be_is_refused(void **state)
 {
     (void)state;

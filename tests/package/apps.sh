@@ -1,7 +1,7 @@
 #!/bin/sh
-# apps.sh SOURCE BUILD GLSLANG - installs the library of BUILD, and builds the three applications of tests/package/apps against
-# it with pkg-config and the system's compilers. Runs them under the validation layer with synchronization validation: a message
-# is a failure. GLSLANG compiles the renderer's shader.
+# apps.sh SOURCE BUILD GLSLANG - installs the library of BUILD, and builds the applications of tests/package/apps against it
+# with pkg-config and the system's compilers. Runs the applications under the validation layer with synchronization validation.
+# Any message is a failure, except in fault, which must cause one. GLSLANG compiles the renderer's shader.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -31,10 +31,10 @@ step() { # step WHAT COMMAND...
     "$@" >"$work/log" 2>&1 || fail "$what"
 }
 
-# Newer layers warn that VK_LAYER_ENABLES, which older ones need, is deprecated.
+# Older layers need VK_LAYER_ENABLES. Newer layers warn that VK_LAYER_ENABLES is deprecated.
 messages() { grep -E 'Validation (Error|Warning)|VUID-|SYNC-HAZARD' "$work/log" | grep -qv VALIDATION-SETTINGS; }
 
-run() { # run NAME ARGUMENT...: no message may come, and the last lines are shown
+run() { # run NAME ARGUMENT...: runs an application, fails if the layer prints a message, and prints the last lines
     name=$1
     shift
     step "$name: run" "$work/$name" "$@"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# no_cmocka.sh SOURCE - configures as on a machine without cmocka. The library and the samples must be targets, the tests must
-# not, and a message must name the missing package.
+# no_cmocka.sh SOURCE - configures as on a machine without cmocka. The library and the samples must be targets. There must be no
+# target of a test, and a message must name the missing package.
 set -u
 source=$(cd "$1" && pwd) || exit 2
 work=$(mktemp -d) || exit 2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh SOURCE BUILD SPV - installs the static library of BUILD, and a shared library that it builds itself. An application
-# uses both through find_package and through pkg-config, and uses the source as a subdirectory. vkt-info is installed, too.
-# SPV has the compiled shaders, so the subdirectory compiles only one shader, as a test.
+# run.sh SOURCE BUILD SPV - installs the static library of BUILD, with vkt-info, and a shared library that this script builds.
+# Applications use each library through find_package and through pkg-config, and use the source as a subdirectory. SPV has the
+# compiled shaders, so the subdirectory compiles only one shader, as a test.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -102,14 +102,14 @@ use_pkg_config static-static "$work/moved" --static
     -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"
 [ -z "$(command -v glslangValidator)" ] || step "vktrain.hlsl" glslangValidator -D -e main -S comp -V --quiet -I"$work/moved/include" \
     -o "$work/inline.spv" -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.hlsl"
-if [ -n "$(command -v glslangValidator)" ]; then # the sample with shaders of its own, as docs/custom.md says
+if [ -n "$(command -v glslangValidator)" ]; then # compiles the sample that has its own shaders, as docs/custom.md says
     shader=$(find "$work/moved" -name custom_loss.comp)
     step "custom_loss.comp" glslangValidator -V --quiet --vn custom_loss -o "$work/custom_loss.spv.h" "$shader"
     step "custom_loss.comp, its gradient" glslangValidator -V --quiet -DGRADIENT --vn custom_loss_dx -o "$work/custom_loss_dx.spv.h" "$shader"
     step "custom_loss.c" cc -std=c11 -c -I"$work/moved/include" -I"$work" -o "$work/custom_loss.o" "${shader%.comp}.c"
 fi
 
-# Builds the shared library as a subdirectory of an application. All symbols that it exports begin with vkt_.
+# Builds the shared library as a subdirectory of an application. All symbols that the library exports begin with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
     -DVKT_INSTALL=ON -DVKT_BUILD_SAMPLES=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # Debug compiles in a third of the time
 step "subdirectory: a shader" cmake --build "$work/sub" --target vktrain/spv/REPORT.spv vkt_embed

@@ -1,7 +1,7 @@
 #!/bin/sh
-# small.sh SOURCE SPV - builds two small libraries. The first one has only the kernels of a network of fully connected layers,
-# and must have at most 400 KB, stripped; docs/size.md has the same options. The second one is built without any library
-# but that of C. Programs use both. SPV has the compiled shaders.
+# small.sh SOURCE SPV - builds two small libraries, and a program that uses each. The first library has only the kernels of a
+# network of fully connected layers, with the options of docs/size.md. It must have at most 400 KB, stripped. The second library
+# links only the system's libraries for C and threads. SPV has the compiled shaders.
 set -eu
 source=$(cd "$1" && pwd)
 spv=$(cd "$2" && pwd)
@@ -22,7 +22,7 @@ step() { # step WHAT COMMAND...
     "$@" >"$work/log" 2>&1 || fail "$what"
 }
 
-configure() { # configure NAME KERNELS OPTION...: without samples and tests, unless an option wants them
+configure() { # configure NAME KERNELS OPTION...: configures a build, without samples and tests unless an option enables them
     name=$1 kernels=$2
     shift 2
     step "$name: configure" cmake -G Ninja -S "$source" -B "$work/$name" -DVKT_SPIRV="$spv" -DVKT_BUILD_TESTS=OFF -DVKT_BUILD_SAMPLES=OFF \
@@ -54,7 +54,7 @@ for wrong in VKT_KERNELS=liner VKT_KERNELS=GEMM_TIEL VKT_EXPORTS=vkt_liner; do
     rm -rf "$work/wrong"
 done
 
-# The options CMAKE_DISABLE_FIND_PACKAGE_* make the configuration fail if it looks for one of the libraries.
+# With the options CMAKE_DISABLE_FIND_PACKAGE_*, the configuration fails if it requires one of these libraries.
 configure without 'linear;relu;mse;adam;write' -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_LIBDIR=lib -DVKT_BUILD_SAMPLES=ON -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
     -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DVKT_WITH_PCRE2=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON

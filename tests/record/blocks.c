@@ -55,7 +55,8 @@ vkt_tensor transformer(vkt_builder *b, const job *j)
     return target(b, vkt_reshape(g, x, vkt_shape2(64, 32)));
 }
 
-/* Blocks of convolution, batch norm with running statistics, relu, and a pooling that is fused with what is before. */
+/* Blocks of convolutions, batch norm with running statistics, and a pooling that is fused with the convolution and relu
+ * in front of it. */
 vkt_tensor images(vkt_builder *b, const job *j)
 {
     vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape4(8, 3, 16, 16));
@@ -69,7 +70,7 @@ vkt_tensor images(vkt_builder *b, const job *j)
     return target(b, linear(b, "fc", vkt_nn_flatten(b, x), 4));
 }
 
-/* Linear layers and relus, which are fused with mse (mlp_mse) across all blocks. */
+/* Linear layers and relus. The op mlp_mse fuses all of them, across the blocks, with the mean squared error. */
 static vkt_tensor fused(vkt_builder *b, const job *j)
 {
     vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(32, 24));
@@ -82,9 +83,10 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
     return target(b, x);
 }
 
-/* Functions whose gradients read their results, before dropouts and sums: epilogues that fuse only where no gradient
- * reads what is between. Values that leave a block at its middle, and one that is kept. What gelu reads
- * is also read outside, by a softmax, which wants it in 32 bits. */
+/* tanh and sigmoid in front of dropouts and sums. The gradients of tanh and sigmoid read the results of these
+ * functions, so a dropout or sum must not be fused where this result would not be stored. Block i + 1 reads the value s
+ * from the middle of block i. The value t of block 1 is kept. The input v of the last gelu is also read outside of the
+ * blocks, by a softmax, which needs v in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -104,7 +106,7 @@ static vkt_tensor functions(vkt_builder *b, const job *j)
     return vkt_add(g, target(b, x), vkt_mean(g, vkt_mul(g, outside, outside)));
 }
 
-/* The loss itself is in the last block. */
+/* One block, which has the whole network and the loss. */
 static vkt_tensor all_in_one(vkt_builder *b, const job *j)
 {
     vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(16, 20));

@@ -29,18 +29,20 @@ typedef vkt_tensor (*build_fn)(vkt_builder *b, const job *j);
 typedef struct network {
     const char *name;
     build_fn build;
-    bool fused; /* no node of a block has a gradient of its own */
+    bool fused; /* one node makes all gradients, so no node of a block is computed again */
 } network;
 enum { NETWORKS = 6 };
 extern const network networks[NETWORKS];
-/* Builds transformer blocks; blocks of convolutions and batch norms. */
+/* transformer builds transformer blocks. images builds blocks of convolutions and batch norms. */
 vkt_tensor transformer(vkt_builder *b, const job *j);
 vkt_tensor images(vkt_builder *b, const job *j);
 
-/* Begin and end block i, in a scope of its own. */
+/* begin opens the scope "block<i>", and marks the begin of a block if j->blocks. end marks the end of the block, and
+ * closes the scope. */
 void begin(vkt_builder *b, const job *j, uint32_t i);
 void end(vkt_builder *b, const job *j);
-/* Make layers and values of a network. The input "x", a linear layer, and the mean squared error to an input "t". */
+/* input makes the input "x". linear makes a linear layer. target makes an input "t", and returns the mean squared error
+ * between y and "t". */
 vkt_tensor input(vkt_builder *b, vkt_layout layout, vkt_shape s);
 vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t outputs);
 vkt_tensor target(vkt_builder *b, vkt_tensor y);

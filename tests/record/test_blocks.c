@@ -1,6 +1,6 @@
-/* Tests blocks that are computed again for their gradients (vkt_recompute_begin): a training has the same bits as
- * without them, and needs the memory of one block; what no gradient needs is not computed again; wrong calls are
- * refused. */
+/* Tests blocks that are computed again for their gradients (vkt_recompute_begin). A training has the same bits with
+ * blocks and without. With blocks, it needs the memory of only one block between the forward and the backward pass.
+ * Nodes that no gradient needs are not computed again. Wrong calls are refused. */
 #include "record/blocks.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static uint32_t again_nodes(const net *n)
 
 /* ---- the same bits ---- */
 
-/* Fails the test unless all parameters are finite, and a step changed each of them. */
+/* Checks that the first moments of each parameter are finite and not all 0. The moments of a state may be 0. */
 static void check_trained(const net *n)
 {
     for (uint32_t i = 0; i < vkt_store_count(n->s); i++) {
@@ -109,7 +109,8 @@ static void nodes_that_are_not_fused_have_the_same_bits(void **state)
     assert_int_equal(unsetenv("VKT_NO_FUSE"), 0);
 }
 
-/* The traits of a GPU choose other kernels, nodes that do the work of later nodes, and orders that need more memory. */
+/* With the traits of a GPU, a program has other kernels, other fused nodes, and an order of nodes that needs more
+ * memory for fewer barriers. */
 static void a_gpu_has_the_same_bits(void **state)
 {
     (void)state;
@@ -121,8 +122,8 @@ static void a_gpu_has_the_same_bits(void **state)
     harness_ctx->limits = real;
 }
 
-/* A value of a block gets a reader after the gradients. So relu must not be fused into the layer that makes the value:
- * it would replace it. */
+/* After vkt_backward, vkt_write adds a node that reads the value y of a block. So relu must not be fused into the layer
+ * that makes y: the layer would store relu(y) instead of y. */
 static void a_value_may_be_read_after_its_gradients(void **state)
 {
     (void)state;
@@ -155,7 +156,8 @@ static void a_value_may_be_read_after_its_gradients(void **state)
 
 enum { ROWS = 64, WIDTH = 32, HIDDEN = 256 };
 
-/* Blocks x += linear(gelu(linear(x))), and a layer before them, so that their input has a gradient. */
+/* Blocks x += linear(gelu(linear(x))). A linear layer is in front of them, so that the input of the first block has a
+ * gradient. */
 static vkt_tensor chain(vkt_builder *b, const job *j)
 {
     vkt_tensor x = linear(b, "first", input(b, VKT_ROWS, vkt_shape2(ROWS, WIDTH)), WIDTH);
@@ -175,8 +177,9 @@ static uint64_t peak_of(uint32_t n, bool blocks, bool cheap)
     return bytes;
 }
 
-/* A block's gradients read two values of 64 x 256 numbers, and its input. Without blocks all of them are kept, with
- * blocks the inputs only. */
+/* The gradients of a block read two values of 64 x 256 numbers, and the input of the block. Without
+ * vkt_recompute_begin, all these values are kept for the backward pass. With it, only the inputs of the blocks are
+ * kept. */
 static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
 {
     (void)state;
@@ -186,7 +189,7 @@ static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
     for (int gpu = 0; gpu < 2; gpu++) {
         vkt_traits traits = *real.traits;
         harness_ctx->limits.traits = &traits;
-        traits.barriers_kib = gpu ? 64 * 1024 : 0; /* 64 MiB more for fewer barriers, which is more than all values */
+        traits.barriers_kib = gpu ? 64 * 1024 : 0; /* 64 MiB are more than all values of the network need */
         for (int cheap = 0; cheap < 2; cheap++) {
             const uint64_t few = peak_of(4, false, cheap), many = peak_of(16, false, cheap);
             const uint64_t again_few = peak_of(4, true, cheap), again = peak_of(16, true, cheap);
@@ -201,8 +204,8 @@ static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
     harness_ctx->limits = real;
 }
 
-/* A classifier whose block ends with the scores. On GPUs the gradient of cross-entropy is a companion of the loss, so
- * the node that makes the gradient of the block has no dispatch of its own. */
+/* A classifier whose last block ends with the scores. On GPUs, the kernel of the loss also computes the gradient of the
+ * scores (passes/companion.c). So the node that makes the gradient of the last block has no dispatch of its own. */
 static vkt_tensor classifier(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -216,8 +219,8 @@ static vkt_tensor classifier(vkt_builder *b, const job *j)
     return vkt_softmax_cross_entropy(g, x, t);
 }
 
-/* Even if memory does not matter, a second computation does not start before the gradients of its block, nor before the
- * forward pass is done. */
+/* The second nodes of a block run behind the forward pass, and behind the node that makes the gradient of the block's
+ * result (vkt_node.after). This is so even if the plan may use 64 MiB more for fewer barriers. */
 static void a_second_computation_waits_for_its_gradient(void **state)
 {
     (void)state;
@@ -253,8 +256,9 @@ static void a_second_computation_waits_for_its_gradient(void **state)
 
 /* ---- what is not computed again ---- */
 
-/* Three layers, of which the first `frozen` ones are frozen. The last function of a block has a gradient that reads its
- * result, so that the blocks are computed again. */
+/* Three blocks, each of a linear layer and a function. The first `frozen` layers are frozen. `square`: the function is
+ * x * x, whose gradient reads x, so the linear layer is computed again. Otherwise the function is a scaling, whose
+ * gradient reads nothing. */
 static net layers(uint32_t frozen, bool blocks, bool square)
 {
     net n = { .g = harness_graph() };
@@ -286,8 +290,7 @@ static void what_no_gradient_needs_is_not_computed_again(void **state)
     for (uint32_t frozen = 0; frozen < 3; frozen++)
         for (int square = 0; square < 2; square++) {
             net keeps = layers(frozen, false, square), again = layers(frozen, true, square);
-            /* Gradients of x * x read x. The gradient of a scaling reads nothing. Blocks of frozen layers at the start
-             * of a network have no gradient. */
+            /* Blocks of frozen layers at the start of the network have no gradient. */
             assert_int_equal(again.p->lowered.n - keeps.p->lowered.n, square ? 3 - frozen : 0);
             free_net(&keeps);
             free_net(&again);
@@ -323,7 +326,8 @@ static void side_effects_happen_once(void **state)
 
 /* ---- gradients by vkt_gradients ---- */
 
-/* Returns d sum(f(x)) / dx twice, each time by a call of its own, where f is in a block. */
+/* Two calls of vkt_gradients make the gradient of y = exp(tanh(x)) twice. Both gradients have the same bits, with and
+ * without a block. */
 static void gradients_may_be_asked_for_several_times(void **state)
 {
     (void)state;
@@ -401,7 +405,8 @@ static void blocks_begin_and_end_in_turn(void **state)
     }
 }
 
-/* A node that reads running statistics before they change would read others when it is computed again. */
+/* A node of a block reads a running mean. If a later node changes this mean, the second computation would read other
+ * numbers, so vkt_backward refuses the block. `behind`: the node reads the mean after the change, which is allowed. */
 static void a_state_that_changes_is_not_read_twice(void **state)
 {
     (void)state;

@@ -124,7 +124,7 @@ static void level_2_prints_the_time_of_each_kernel(void **state)
     for (; line && sscanf(line, "sums: %lf ms of GPU", &all) != 1; line = strstr(line + 1, "sums: ")) continue;
     assert_non_null(line);
     while ((line = strstr(line + 1, "sums: ")) && sscanf(line, "sums: %lf ms", &one) == 1) sum += one;
-    assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* three numbers with three decimals */
+    assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* each number is rounded to 3 decimals */
     assert_false(was_logged("graph: "));
 }
 

@@ -1,5 +1,5 @@
-/* Tests that frozen weights are free: a network of quantized weights in arrays, with small adapters that are trained,
- * has gradients and moments of the adapters only, and keeps only the activations that some gradient needs. */
+/* Tests the memory of a network with frozen, quantized weights and small adapters that are trained. Only the adapters
+ * have gradients and moments. Only the activations that some gradient reads are kept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 enum { ROWS = 64, WIDTH = 256, RANK = 8, LAYERS = 16 };
 
-/* A network of `layers` layers y = gelu(x w^T + b a x): w is quantized and frozen, a and b are trained in the layers
- * from `first` on. */
+/* A network of layers y = gelu(x w^T + x a^T b^T). All layers share w, which is quantized and frozen. Each layer has
+ * its own adapter: a and b, which are trained. Some layers have no adapter (see `tune`). */
 typedef struct tuning {
     vkt_graph *g;
     vkt_array *weights;
@@ -23,7 +23,7 @@ typedef struct tuning {
     vkt_plan_info plan;
 } tuning;
 
-/* Returns y + b a x, with new parameters. */
+/* Returns y + x a^T b^T, with new parameters a and b. */
 static vkt_tensor with_adapter(vkt_graph *g, vkt_tensor x, vkt_tensor y, uint32_t i)
 {
     char a[32], b[32];
@@ -33,6 +33,8 @@ static vkt_tensor with_adapter(vkt_graph *g, vkt_tensor x, vkt_tensor y, uint32_
     return vkt_add(g, y, vkt_linear(g, down, vkt_param(g, b, vkt_shape2(WIDTH, RANK)), (vkt_tensor){ 0 }));
 }
 
+/* Makes a network of `layers` layers. The layers from `first` on have adapters. `function`: the layers have gelu.
+ * `blocks`: each layer is a block that is computed again (vkt_recompute_begin). */
 static tuning tune(uint32_t layers, uint32_t first, bool function, bool blocks)
 {
     tuning t = { .g = harness_graph() };
@@ -52,7 +54,7 @@ static tuning tune(uint32_t layers, uint32_t first, bool function, bool blocks)
     OK(vkt_store_create(harness_ctx, t.g, &t.s));
     const vkt_limits real = harness_ctx->limits;
     vkt_traits traits = *real.traits;
-    traits.barriers_kib = 0; /* the least memory */
+    traits.barriers_kib = 0; /* the plan uses the least memory */
     harness_ctx->limits.traits = &traits;
     OK(vkt_program_create(harness_ctx, t.g, t.s, NULL, &t.p));
     harness_ctx->limits = real;
@@ -76,7 +78,8 @@ static uint64_t peak(uint32_t layers, uint32_t first, bool function, bool blocks
     return bytes;
 }
 
-/* The bytes by which the plan grows with one more layer, as the mean over LAYERS of them. */
+/* Returns by how many bytes one more layer increases the plan, as the mean over LAYERS more layers. `adapters`: each
+ * layer has an adapter. Otherwise only the last layer has one. */
 static uint64_t growth(uint32_t adapters, bool function, bool blocks)
 {
     const uint64_t few = peak(8, adapters ? 0 : 7, function, blocks);
@@ -90,15 +93,15 @@ static void only_what_a_gradient_reads_is_kept(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const uint64_t x = 4ull * ROWS * WIDTH, down = 4ull * ROWS * RANK;
-    assert_int_equal(growth(true, false, false), x + down);    /* x for the gradient of a, a x for that of b */
-    assert_int_equal(growth(true, true, false), 2 * x + down); /* and what gelu reads */
-    assert_int_equal(growth(true, true, true), x);             /* the input of a block */
-    /* Adapters in the last layer only: nothing of the layers before it is kept, in blocks or not. */
+    assert_int_equal(growth(true, false, false), x + down);    /* x, and x a^T for the gradient of b */
+    assert_int_equal(growth(true, true, false), 2 * x + down); /* x, x a^T, and the input of gelu */
+    assert_int_equal(growth(true, true, true), x);             /* only the input of the block */
+    /* If only the last layer has an adapter, nothing of the other layers is kept, with and without blocks. */
     assert_int_equal(growth(false, true, false), 0);
     assert_int_equal(growth(false, true, true), 0);
 }
 
-/* All layers unpack their weights in the same memory. */
+/* All layers unpack their weights to the same memory. */
 static void unpacked_weights_share_memory(void **state)
 {
     (void)state;

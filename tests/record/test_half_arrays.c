@@ -41,7 +41,8 @@ static double number_of(uint32_t h)
     return sign * (e ? ldexp(1024 + m, e - 25) : ldexp(m, -24));
 }
 
-/* Returns the magnitude of f16 nearest to x, ties to even. 65520 is half-way between the largest number and 65536. */
+/* Returns the number of f16 that is nearest to x, ties to even. From 65520 on, this is infinity. (65520 is half-way
+ * between 65504, the largest number of f16, and 65536.) */
 static double nearest(double x)
 {
     int e;
@@ -51,8 +52,8 @@ static double nearest(double x)
     return fabs(y) > 65504 ? copysign(INFINITY, x) : y;
 }
 
-/* Every number of f16 becomes the right f32, and its own bits when it is written again. Elements behind the tensor do
- * not change. */
+/* Each number of f16 becomes the right f32. If this f32 is written to an array of f16, the array gets the bits of the
+ * first number. (A NaN gives some NaN.) Elements behind the tensor do not change. */
 static void every_half_is_converted_both_ways(void **state)
 {
     (void)state;
@@ -91,8 +92,8 @@ static void every_half_is_converted_both_ways(void **state)
     free(wide);
 }
 
-/* Writes numbers between those of f16, half-way between two of them, and too large for f16. They are rounded to
- * nearest, ties to even. */
+/* Writes f32 numbers that are between two neighbouring numbers of f16, half-way between them, or too large for f16.
+ * Each f32 number is rounded to nearest, ties to even. */
 static void writes_round_to_nearest(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan needs at most 1.15 times the most
- * bytes that are live in one stage, and no more barriers than the order of the graph needs. The test needs no
- * device. */
+/* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan has at most 1.15 times as many
+ * bytes as are live at the peak, the stage with the most live bytes. It has no more barriers than the order of the
+ * graph needs. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,8 +136,8 @@ static vkt_access counted_access(const vkt_dispatch *d)
     return access_of(d);
 }
 
-/* Plans a chain of values of which each is read again at the end, in the opposite order, as gradients do. In each round
- * the search for nodes to compute again asks a few times for the accesses of each dispatch. */
+/* Each value of a chain is read again at the end, in the opposite order, as gradients read activations. For each
+ * dispatch that is computed again, vkt_recompute asks at most 4 times for the accesses of each dispatch. */
 static void recomputation_of_a_long_chain_is_linear_in_each_round(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests vkt_program_needs: a program and its store use exactly the memory that was computed, and a context with the
- * computed cap has enough memory. */
+/* Tests vkt_program_needs: a program and its store use exactly the memory that this function computes. A context with
+ * the cap that the function computes has enough memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Makes a network of two layers, with an update if `trains`. The activations have some MB if `width` is 2000. */
+/* Makes a network of two layers, with an update if `trains`. With a width of 4000, an activation has 1.5 MB. */
 static vkt_graph *make_graph(uint32_t width, bool trains, vkt_tensor *x, vkt_tensor *y)
 {
     const vkt_host h = vkt_test_host();
@@ -47,7 +47,7 @@ static vkt_ctx *open_device(uint64_t cap)
     return ctx;
 }
 
-/* Makes store and program, writes, runs and reads. *used gets the memory in use. */
+/* Makes a store and a program, writes x, runs the program and reads y. *used gets the bytes in use. */
 static vkt_result use(vkt_ctx *ctx, uint32_t width, bool trains, uint64_t *used)
 {
     static float numbers[96 * 24];
@@ -94,7 +94,7 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
             OK(use(ctx, widths[w], trains, &used));
             assert_int_equal(used, needs.total_bytes);
             vkt_ctx_destroy(&ctx);
-            ctx = open_device(needs.program_bytes + needs.store_bytes); /* no memory for a ring */
+            ctx = open_device(needs.program_bytes + needs.store_bytes); /* no memory for staging */
             vkt_test_expect_errors(true);
             assert_int_equal(use(ctx, widths[w], trains, &used), VKT_E_MEMORY_CAP);
             vkt_test_expect_errors(false);
@@ -102,8 +102,9 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
         }
 }
 
-/* A graph with all parts of a store, three arrays (one of them for two values), and blocks that are computed again.
- * scale[2] and scale[3] need an array of params. */
+/* Makes a graph whose store has all parts, with blocks that are computed again. The graph has four external values:
+ * scale[0] uses the array `weights`, and scale[1] the array `shift` (NULL: no array yet). The caller binds one array to
+ * scale[2] and scale[3] (vkt_program_params.arrays). */
 static vkt_graph *make_tuning(vkt_array *weights, vkt_array *shift, vkt_tensor scale[4])
 {
     const vkt_host h = vkt_test_host();
@@ -180,7 +181,7 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
             assert_int_equal(m.used_total_bytes, needs.total_bytes + needs.array_bytes);
             assert_int_equal(needs.array_bytes,
                              4 * words + 256 + 512 + 768);             /* 90 numbers take 512 bytes, 130 take 768 */
-            assert_int_equal(before.array_bytes, 4 * words + 3 * 256); /* each value counts as an array */
+            assert_int_equal(before.array_bytes, 4 * words + 3 * 256); /* each external value counts */
             vkt_program_destroy(&p);
             vkt_store_destroy(&s);
             vkt_graph_destroy(&g);

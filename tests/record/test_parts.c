@@ -1,5 +1,5 @@
-/* Steps that are split into submissions have the bits of whole steps, and as many submissions as the limit requires.
- * After the split they allocate and record nothing. */
+/* Tests steps that are split into several submissions. Such a step has the bits of a whole step, and as many
+ * submissions as the limit requires. After the split, a step allocates and records nothing. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -38,8 +38,8 @@ static void splits_do_not_change_bits(void **state)
     }
 }
 
-/* The parts are those of vkt_split_submissions (unit/test_plan.c tests its rules) for the durations that this program
- * measured. So other work on the machine does not matter. */
+/* The submissions end where vkt_split_submissions says for the durations that the program itself has measured. So other
+ * work on the machine does not matter. (unit/test_plan.c tests the rules of vkt_split_submissions.) */
 static void parts_are_split_where_the_limit_asks(void **state)
 {
     rig *r = rig_of(state);

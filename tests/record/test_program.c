@@ -49,7 +49,7 @@ static void a_graph_with_a_program_does_not_change(void **state)
         vkt_test_error_contains("vkt_program_create finished it");
         assert_int_equal(vkt_graph_status(g), VKT_E_STATE);
         assert_int_equal(g->n_values, values);
-        /* The program still works. A value that it did not keep cannot be read. */
+        /* The program still works. y is not kept, so it cannot be read. */
         const float in[5] = { -1, 2, -3, 4, 5 };
         float out[5];
         OK(vkt_program_write(p, x, in, sizeof in));
@@ -87,7 +87,8 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     vkt_ctx_destroy(&other);
 }
 
-/* A graph that had a program with another graph's store can still lay out a store of its own. */
+/* A program of a graph may use the store of another graph. Afterwards, a store of the first graph still has its own
+ * layout. */
 static void a_store_is_laid_out_by_its_own_graph(void **state)
 {
     (void)state;
@@ -144,7 +145,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
     vkt_array_destroy(&table);
 
-    g = graph(); /* without a gather the batch is that of the loss */
+    g = graph(); /* no gather: the rows of y are the batch */
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
@@ -196,8 +197,8 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     vkt_text_release(&text);
 }
 
-/* A text needs the application's allocator after its context is destroyed, so it has its own reference to the
- * allocator. */
+/* A text is released by the application's allocator, also after the context is destroyed. So the text has its own
+ * reference to the allocator. */
 static void a_text_outlives_its_context(void **state)
 {
     (void)state;
@@ -232,8 +233,8 @@ static void gradients_are_made_once(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Makes two independent chains of permutations. Their order can save barriers if both chains have memory of their
- * own. */
+/* Makes two independent chains of permutations. An order that alternates between the chains needs fewer barriers, but
+ * memory for both chains at once. */
 static vkt_graph *two_chains(void)
 {
     vkt_graph *g = graph();
@@ -265,8 +266,8 @@ static uint64_t all_bytes(const vkt_plan_info *plan)
     return sum;
 }
 
-/* GPUs may use more memory for fewer barriers, but only if half of the remaining memory stays for other programs. Near
- * the cap a program still starts, with the least memory. */
+/* GPUs may use more memory for fewer barriers, but only if half of the memory below the cap stays for other programs.
+ * Near the cap, a program can still be made, with the least memory. */
 static void barriers_are_not_saved_near_the_cap(void **state)
 {
     (void)state;

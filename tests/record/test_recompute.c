@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Builds a network whose convolutions keep the size of the images. The backward pass needs the output of each relu. It
- * also needs the outputs of the first three dropouts, because convolutions read them. */
+ * also needs the outputs of the first three dropouts, because these are the inputs of convolutions. */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -51,8 +51,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        /* In rig_forward the convolution is fused with its pooling, so its large output is not stored in either
-         * program. So recomputation may save nothing there. */
+        /* In rig_forward the convolution is fused with its pooling, so neither program stores the large output of the
+         * convolution. Recomputation may save nothing there. */
         assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;

@@ -119,8 +119,8 @@ static void the_largest_sizes_are_found(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A step with the largest context runs on a vkt_ctx whose memory cap is the limit of the search. The table of embeddings
- * is on the device before the search. */
+/* A step with the largest context runs on a vkt_ctx whose memory cap is the limit of the search. The table of
+ * embeddings is on the device before the search. */
 static void the_largest_sizes_run(void **state)
 {
     (void)state;
@@ -211,8 +211,8 @@ static void every_allocation_may_fail(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the first plan of the wanted sizes fails, vkt_find_sizes makes this plan again, to log the error. The second
-         * plan succeeds, because only one allocation fails. */
+        /* If the first plan of the wanted sizes fails, vkt_find_sizes makes this plan again, to log the error. The
+         * second plan succeeds, because only one allocation fails. */
         assert_true(r == VKT_E_NOMEM || (r == VKT_OK && s.planned && s.context == 5));
         assert_int_equal(vkt_test_live_blocks(), blocks);
     }

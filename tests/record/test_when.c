@@ -19,7 +19,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 /* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. A row i > 0
  * gets zeros if the counter, word 0 of the input, is larger than 10 (i - 1). So the output shows which dispatches have
- * run. The ops of the library do not show this. */
+ * run. The outputs of the library's ops do not show this. */
 enum { ROWS = 4, ROW = 64, WORDS = 4 };
 
 static vkt_result rows_infer(vkt_infer *f)
@@ -87,9 +87,9 @@ static void check_rows(rig *r, size_t run, uint32_t n)
         if ((got[i] == 0) != (i / ROW < n)) fail_msg("run %zu: number %u is %g", run, i, (double)got[i]);
 }
 
-/* The first two runs measure the time of each dispatch. So all their dispatches run, also the conditional ones, and each
- * dispatch has its own command buffer. A later run runs only the dispatches that the counter needs. One of the later
- * runs is profiled: its command buffer has timestamps. */
+/* The first two runs measure the time of each dispatch. So all their dispatches run, also the conditional ones, and
+ * each dispatch has its own command buffer. In a later run, only those conditional dispatches run that the counter
+ * needs. One of the later runs is profiled: its command buffer has timestamps. */
 static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static bool times_are_kept(const rig *r)
 
 /* The counter is 0 in all frames, so no conditional dispatch runs. But another batch may need these dispatches. So a
  * budget expects at least their times in the second run, which this test sets to KERNEL_NS. That is also true after a
- * new division of the step for another budget. The expected times of the other dispatches fall with the measured times. */
+ * new division of the step for another budget. The expected times of other dispatches fall with the measured times. */
 static void a_budget_counts_what_may_run(void **state)
 {
     (void)state;

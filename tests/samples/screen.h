@@ -1,5 +1,5 @@
-/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows. It can resize a window as a user
- * does. */
+/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows, and a function that resizes a
+ * window as a user does. */
 #ifndef VKT_TEST_SCREEN_H
 #define VKT_TEST_SCREEN_H
 

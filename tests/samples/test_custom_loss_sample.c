@@ -1,5 +1,5 @@
-/* Tests samples/custom_loss.c: the program is short, docs/custom.md has it and its shader word for word, and with its
- * loss it finds the line. */
+/* Tests samples/custom_loss.c. The program is short. docs/custom.md has the program and its shader word for word. With
+ * its own loss, the program finds the right line in spite of outliers. */
 #include "samples/program.h"
 
 #include <stdio.h>

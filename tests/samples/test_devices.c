@@ -1,5 +1,5 @@
-/* Tests --devices and --mpi of vkt-gpt on a small text, and samples/launch.sh: the number of ranks changes no byte of a
- file. */
+/* Tests --devices and --mpi of vkt-gpt on a small text: the number of ranks changes no byte of a file. Also tests
+ * samples/launch.sh. */
 #include "samples/mpi.h"
 #include "samples/program.h"
 
@@ -107,7 +107,7 @@ static void unlike_devices_are_refused(void **state)
     assert_false(program_wrote(r, "w"));
 }
 
-/* Returns the rig if the samples have MPI; else NULL, after a message. */
+/* Returns the rig if this build has MPI. Otherwise prints a message and returns NULL. */
 static rig *with_mpi(void **state)
 {
     if (mpirun) return rig_here(state);
@@ -186,7 +186,7 @@ static void the_launcher_goes_on_with_hosts_that_answer(void **state)
 {
     rig *r = rig_of(state);
     static const char *const env[] = { "MPIRUN=./fake-mpirun", "VKT_ASK=./ask", NULL };
-    write_script(r, "ask", "[ \"$1\" != gone ] || [ ! -f c ]"); /* "gone" does not answer once c exists */
+    write_script(r, "ask", "[ \"$1\" != gone ] || [ ! -f c ]"); /* the host "gone" does not answer once c exists */
     write_script(r, "fake-mpirun",
                  "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4'; exit; }\n"
                  "echo \"$*\" >>calls\n"

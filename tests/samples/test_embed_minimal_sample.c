@@ -1,4 +1,5 @@
-/* Tests samples/embed_minimal.c: the program is short, docs/embedding.md has it word for word, and it learns. */
+/* Tests samples/embed_minimal.c. The program is short, and docs/embedding.md has it word for word. Its network learns a
+ * curve. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Tests a run whose data cannot be read in epoch 2: the results so far are written, and the status is 1. */
+/* Tests runs whose data cannot be read in epoch 1 or 2. Their status is 1, and they write the results of the steps
+ * before the error. */
 #include "samples/program.h"
 
 #include "bench/schema.h"
@@ -59,8 +60,8 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
                    (const char *const[]){ "-q", "--load", "w", "--epochs", "1", NULL });
 }
 
-/* The checkpoint of epoch 1 stays. The same command without the error continues from it and writes the same weights as
- * a run that had no error. */
+/* The failed run keeps the checkpoint of epoch 1. The same command without the error continues from this checkpoint. It
+ * writes the same weights as a run that had no error. */
 static void a_folder_records_it_in_its_log_and_training_continues(void **state)
 {
     rig *r = rig_of(state);
@@ -77,8 +78,8 @@ static void a_folder_records_it_in_its_log_and_training_continues(void **state)
                   vkt_temp_dir_file(&r->dir, "d/best.safetensors"));
 }
 
-/* Row 40 is in the last batch of epoch 2. --save writes the weights that the last complete step left. A folder of --run
- * keeps the best weights. */
+/* Row 40 is in the last batch of epoch 2. --save writes the weights after the last complete step. A folder of --run
+ * keeps the weights of the best epoch. */
 static void an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best(void **state)
 {
     rig *r = rig_of(state);

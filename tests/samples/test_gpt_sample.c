@@ -46,7 +46,8 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    write_text(r, "Fünf là, ∀x 🌍!\n", 150); /* 15 characters. 15 and 16 are coprime, so each character begins a row */
+    /* The text repeats 15 characters. 15 and the context of 16 are coprime, so samples begin at each of them. */
+    write_text(r, "Fünf là, ∀x 🌍!\n", 150);
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
                                           "--temperature", "0", "--json", "report", "--save", "weights", NULL });
@@ -55,8 +56,8 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* There are 13 characters, 16 positions and a width of 16. The terms: two tables and lm_head; a block; the last
-     * norm. */
+    /* There are 13 different characters, 16 positions and a width of 16. The first term has the tables of characters
+     * and positions, and lm_head. The second term is the block, and 32 is the last norm. */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;
@@ -89,7 +90,8 @@ static void what_it_writes_follows_the_options(void **state)
     test_free(e);
 }
 
-/* Warm-up and cosine depend on the number of the step, so a resumed run continues them. */
+/* Neither checkpoints within an epoch nor --stream change a byte of the last checkpoint. The resumed run begins after
+ * the last epoch, so it trains nothing. */
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
 {
     rig *r = rig_of(state);
@@ -111,7 +113,7 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
     EXPECT(r, 1, "heads: checkpoint 2, this run 1", TINY, "-q", "--epochs", "2", "--resume", "c", "--heads", "1");
     EXPECT(r, 1, "dropout: checkpoint has 0, this run ", TINY, "-q", "--epochs", "2", "--resume", "c", "--dropout",
            "0.1");
-    /* More epochs make a longer cosine. */
+    /* More epochs make a longer cosine. The program reports this, and trains. */
     EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c");
     write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is replaced by the next one of the alphabet */
     EXPECT(r, 1, "c is of another run: alphabet: not the same as in the checkpoint", TINY, "-q", "--epochs", "2",
@@ -133,7 +135,8 @@ static void the_attached_alphabet_has_control_characters(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* With shards, one step runs all its micro-batches. The rate still falls to a tenth of --lr. */
+/* With shards, the trainer submits all micro-batches of a step at once; without shards, it submits one after the other.
+ * In both cases the rate falls to a tenth of --lr at the last step. */
 static void the_schedule_ends_with_the_last_step(void **state)
 {
     rig *r = rig_of(state);

@@ -108,7 +108,8 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
                 program_wrote(r, "p.svg"));
 }
 
-/* The rate of 1e-5 is so small that no epoch is better than the first one by 1e-4. */
+/* The rate of 1e-5 is so small that no epoch lowers the validation loss of epoch 1 by 1e-4 of its value, the least
+ * improvement that counts. With a patience of 1 epoch, the rate falls after epoch 3. */
 static void the_rate_falls_when_the_validation_loss_does_not(void **state)
 {
     rig *r = rig_of(state);
@@ -152,8 +153,8 @@ static void a_run_that_stopped_early_reports_that_it_does_not_continue(void **st
            "1", "--epochs", "9", "--resume", "c");
 }
 
-/* Fails the test unless a run with these arguments prints `says` about its data. The run ends before the training,
- * because its class weights are wrong. */
+/* Fails the test unless a run with this data set prints `says` about it. The run ends before the training, because
+ * --class-weights has one weight, which is too few. */
 static void finds(const rig *r, const char *const *env, const char *data, const char *says)
 {
     const char *const args[] = { "--class-weights", "1", data ? "--data" : NULL, data, NULL };

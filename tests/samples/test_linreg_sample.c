@@ -126,8 +126,9 @@ static unsigned hints_in(const char *text)
     return n;
 }
 
-/* Makes a tuning file in the rig's cache folder. Its name is that of the pipeline cache, up to the suffix. (The name
- * contains the width of vectors, which the program may have chosen differently from this test.) */
+/* Makes a tuning file in the rig's cache folder. The file has the name of the pipeline cache, but the suffix .tune. The
+ * name contains the vector width, which the program may choose differently from this test. So this function looks for
+ * the pipeline cache. */
 static void tune(const rig *r)
 {
     unsigned n = 0;
@@ -145,8 +146,8 @@ static void tune(const rig *r)
     assert_int_equal(n, 1);
 }
 
-/* The program offers to measure the kernels in one line, between the device and the data. It makes this offer only to a
- * person who has not measured yet. */
+/* One line, the hint, proposes to measure the kernels. It is between the lines of the device and of the data. There is
+ * no hint with --quiet or VKT_NO_TUNING, on a device without the trait tuning_pays, or if there is a tuning file. */
 static void tuning_is_offered_until_it_is_done(void **state)
 {
     rig *r = rig_of(state);
@@ -157,7 +158,7 @@ static void tuning_is_offered_until_it_is_done(void **state)
     assert_int_equal(hints_in(done.out), 1);
     assert_int_equal(hints_in(done.err), 0);
     run_forget(r, &done);
-    done = AS_GPU(r, NULL, "--json", "-"); /* lines for a person go to stderr */
+    done = AS_GPU(r, NULL, "--json", "-"); /* stdout has only the report; all other lines go to stderr */
     assert_int_equal(hints_in(done.out), 0);
     assert_int_equal(hints_in(done.err), 1);
     json_t *report = program_json(r, "out");

@@ -1,5 +1,5 @@
-/* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model: the number of ranks changes no byte of a
- * file, and one rank answers. */
+/* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model. The number of ranks changes no byte of a
+ * file, and only one rank prints answers. */
 #include "samples/mpi.h"
 #include "samples/program.h"
 
@@ -41,7 +41,7 @@ static uint32_t count(const char *text, const char *what)
     return n;
 }
 
-/* Returns a number of the plan that the program prints: the one behind `name`. */
+/* Returns the number behind `name` in the memory plan that the program prints. */
 static double planned(const run *done, const char *name)
 {
     const char *at = strstr(done->out, name);
@@ -74,20 +74,23 @@ static void devices_change_no_byte(void **state)
     assert_non_null(strstr(two.out, "MiB for a step of 2 shards on each of 2 devices: model "));
     assert_int_equal(count(two.out, "answer before the training\n"), 1);
     assert_int_equal(count(two.out, "answer after the training\n"), 1);
-    /* The plan counts the model of one device. The first run has sums of two shards and of all, the other one only that
-     * of all. */
+    /* The plan counts the memory of one device. For each element of the adapters, the second run has five numbers: the
+     * value, the gradient, two moments, and the sum of the gradients of all shards. The first run has both shards on
+     * one device, so it also has the sum of these two shards. */
     const char adapters[] = "adapters with gradients and moments";
     assert_true(planned(&one, ": model") == planned(&two, ": model"));
     const double saved = planned(&one, adapters) - planned(&two, adapters), all = planned(&two, adapters);
     if (!(saved > all / 5 - 0.15 && saved < all / 5 + 0.15)) fail_msg("want %g less, got %g", all / 5, saved);
-    /* On several devices, the validation before the training has a program of its own. */
+    /* On several devices, the validation before the training has its own program. So the plan has twice the
+     * memory for validation. */
     const double each = planned(&one, "validation"), both = planned(&two, "validation");
     if (!(both > 2 * each - 0.15 && both < 2 * each + 0.15)) fail_msg("want %g for validation, got %g", 2 * each, both);
     run_forget(r, &one);
     run_forget(r, &two);
 }
 
-/* A batch larger than the training set becomes one of 16 of the 18 rows. The learning rates are those of this batch. */
+/* The training set has 18 rows, so the program reduces a batch of 64 to 16, a multiple of the 8 shards. The schedule
+ * has the number of steps of the batch of 16. */
 static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
 {
     rig *r = rig_of(state);
@@ -97,7 +100,7 @@ static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **stat
     same(r, "a/adapter_model.safetensors", "b/adapter_model.safetensors");
 }
 
-/* Without --shards, two devices with the batch of 4 have 4 shards. */
+/* Without --shards, a run on several devices chooses the number of shards: 4 for the default batch of 4. */
 static void the_shards_divide_the_batch(void **state)
 {
     rig *r = rig_of(state);
@@ -129,7 +132,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
     EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
-    /* The batch in the message is that of all shards, and it does fit. */
+    /* The message proposes a batch: the rows of all shards together. A run with this batch does fit. */
     const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
                                  "4",   "--memory-limit", "6MiB", NULL };
     run done = program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL, args));
@@ -146,7 +149,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
     run_forget(r, &done);
 }
 
-/* Rank 0 answers, computes the perplexity and writes the adapter. */
+/* Only rank 0 answers, computes the perplexity and writes the adapter. */
 static void processes_change_no_byte(void **state)
 {
     rig *r = rig_of(state);
@@ -169,8 +172,8 @@ static void processes_change_no_byte(void **state)
     run_forget(r, &done);
 }
 
-/* Runs two processes, of which one fails. `says`: what the failed process prints; `also`: what is printed, too. MPI may
- * end the other process before it prints anything. */
+/* Runs two processes, of which one fails. Fails the test unless stderr contains `says` and `also`. The failed process
+ * prints `says`. `also` is "" if only the other process could print more, because MPI may end that process first. */
 static void fails(const rig *r, const char *says, const char *also, const char *const *args)
 {
     run done = program_finish(r, program_start(r, mpirun, mpi_env, args));

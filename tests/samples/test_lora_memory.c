@@ -42,7 +42,8 @@ static void a_step_that_no_device_runs_is_explained(void **state)
     model_close(&all.m);
 }
 
-/* An answer beside a training may be left out; the answer for which the program was started may not. */
+/* talk_answer fails if there is too little memory. But if may_lack is set, as for the sample answers of a training, it
+ * prints a remark instead of the answer. */
 static void an_answer_needs_memory(void **state)
 {
     rig *r = rig_of(state);

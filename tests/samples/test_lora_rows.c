@@ -1,4 +1,5 @@
-/* The rows that vkt-lora makes of chats and texts: ids, labels, what is cut, and what is left out. */
+/* Tests the rows that vkt-lora makes of chats and texts: their ids and labels, and which examples lose their end or are
+ * left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,14 +117,15 @@ static void completions_end_with_eos(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* An example of T + 1 ids is whole, a longer one loses its end, and one whose prompt fills the context is left out. */
+/* An example of at most T + 1 ids stays whole. A longer example loses its end. An example whose prompt fills the
+ * context is left out. */
 static void long_examples_are_cut_or_left_out(void **state)
 {
     (void)state;
     vkt_tokenizer *t = open_tokenizer();
     char text[4096] = "";
     uint32_t cut = 0, left_out = 0, whole = 0;
-    for (uint32_t n = 1; n < 90; n += 4) { /* bytes of the completion, then of the prompt */
+    for (uint32_t n = 1; n < 90; n += 4) { /* n: bytes of the completion */
         snprintf(text, sizeof text, "{\"prompt\": \"%.*s\", \"completion\": \"%.*s\"}\n", 10, "qwertyuiop", (int)n,
                  "zqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzqzq");
         vkt_tokens list = { 0 };
@@ -177,7 +179,8 @@ static void plain_text_becomes_windows(void **state)
         expect_row(&r, i, all.ids + (size_t)i * T, NULL, left < T + 1 ? left : T + 1, fill_of(t));
     }
     rows_free(&r);
-    /* The windows of --perplexity do not share labels: the last token of a window predicts nothing. */
+    /* A window of --perplexity has T tokens but only T - 1 labels, because its last token predicts nothing. A last
+     * window of a single token is left out. */
     for (size_t n = 2 * T; n < 2 * T + 3; n++) {
         const rows_params p = { t, 0, T, false };
         assert_true(rows_windows(all.ids, n, &p, &r));

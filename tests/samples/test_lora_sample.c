@@ -18,8 +18,8 @@
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define MODEL VKT_TEST_DIR "/golden/lm/llama.gguf"
 #define TINY "--model", MODEL, "--template", "chatml", "--context", "48"
-/* The perplexity that transformers 5.24 (float32 weights) has for the first 3000 bytes of wikitext-2/valid.txt, windows
- * of 256 tokens. */
+/* The perplexity of the first 3000 bytes of wikitext-2/valid.txt, in windows of 256 tokens, as transformers 5.24
+ * computed it with float32 weights. */
 #define REAL_PERPLEXITY 19.873639
 #define TRAIN TINY, "--data", "data.jsonl", "--lr", "0.02", "--answer", "0"
 
@@ -112,7 +112,8 @@ static void it_learns_and_writes_files_that_agree(void **state)
     assert_int_equal((int)json_number_of(lora, "rank"), 8);
     assert_true(json_number_of(lora, "tokens_per_second") > 0);
     json_decref(report);
-    /* The same text: with both files of the adapter, with the merged model, and without an adapter. */
+    /* The text has the same perplexity with each file of the adapter and with the merged model, but another one without
+     * an adapter. */
     expect_near(perplexity_of(r, MODEL, "adapter"), trained, 1e-4 * trained);
     expect_near(perplexity_of(r, MODEL, "adapter.gguf"), trained, 1e-4 * trained);
     expect_near(perplexity_of(r, "merged.gguf", NULL), trained, 1e-3 * trained);
@@ -141,14 +142,15 @@ static void expect_same_weights(const rig *r, const char *adapter, const char *w
     vkt_safetensors_close(&w);
 }
 
-/* With --ema, the averages are validated, saved for PEFT, and saved by --save. */
+/* With --ema, --save-adapter and --save write the same weights: the averages. */
 static void averages_are_what_is_saved(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
     EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--ema", "0.9", "--save-adapter", "a", "--save", "w.safetensors");
     expect_same_weights(r, "a", "w.safetensors");
-    /* The plan counts them: value, gradient and two moments, and the average. */
+    /* The memory plan counts the averages: with them, each parameter has five numbers (value, gradient, two moments,
+     * average) instead of four. */
     double bytes[2];
     for (int ema = 0; ema < 2; ema++) {
         run done = output_of(
@@ -162,7 +164,7 @@ static void averages_are_what_is_saved(void **state)
     expect_near(bytes[1], bytes[0] * 5 / 4, 0.2);
 }
 
-/* --adapter begins with an adapter, and saving it without training gives the same tensors. */
+/* With --adapter, a training starts with the weights of an adapter. A run without training saves the same tensors. */
 static void an_adapter_is_the_start_of_a_training(void **state)
 {
     rig *r = rig_of(state);
@@ -175,17 +177,17 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     assert_int_equal(vkt_peft_config_lora(c)->rank, 4);
     assert_true(vkt_peft_config_lora(c)->alpha == 6);
     assert_int_equal(vkt_peft_config_lora(c)->n_targets, 2);
-    assert_string_equal(vkt_peft_config_base(c), ""); /* the name in a GGUF file is none of Hugging Face */
+    assert_string_equal(vkt_peft_config_base(c), ""); /* a GGUF file does not have the model's name on Hugging Face */
     vkt_peft_config_destroy(&c);
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--perplexity", "text.txt", "--save-adapter",
            "second");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "second/adapter_model.safetensors"));
-    /* A file of an adapter needs no training: this run has no data. */
+    /* To save an adapter, a run needs no training. This run has no data. */
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-adapter", "third");
     rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "third/adapter_model.safetensors"));
-    /* From a folder to a GGUF file, and back. The name of the file says nothing about its form. */
+    /* Converts the folder to a GGUF file, and back to a folder. The name of a GGUF file need not end in .gguf. */
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-gguf", "first.gguf");
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "first", "--save-gguf", "a.file");
     EXPECT(r, 0, "", "--model", MODEL, "-q", "--adapter", "a.file", "--save-adapter", "fourth");
@@ -200,7 +202,8 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 1, "there is no adapter", "--model", MODEL, "-q", "--perplexity", "text.txt", "--merge", "m.gguf");
 }
 
-/* The adapter is written whatever fails after the fit: another file, the sample answer, or the text of --perplexity. */
+/* The program writes the adapter even if something fails after the fit: another file, the sample answer, or the text of
+ * --perplexity. */
 static void the_adapter_is_saved_although_something_else_fails(void **state)
 {
     rig *r = rig_of(state);
@@ -209,14 +212,14 @@ static void the_adapter_is_saved_although_something_else_fails(void **state)
     assert_true(program_wrote(r, "a/adapter_config.json"));
     EXPECT(r, 1, "none.txt", TRAIN, "-q", "--epochs", "1", "--perplexity", "none.txt", "--save-adapter", "b");
     assert_true(program_wrote(r, "b/adapter_config.json"));
-    /* A resumed run has no answer before the training. */
+    /* A resumed run has no answer before the training, so the long prompt fails only after the training. */
 #define LONG_PROMPT \
     "--prompt", "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     EXPECT(r, 0, "", TRAIN, "-q", "--epochs", "1", "--checkpoint", "c");
     EXPECT(r, 1, "the prompt is too long", TINY, "--data", "data.jsonl", "--lr", "0.02", "--epochs", "2", "--resume",
            "c", LONG_PROMPT, "--save-adapter", "d");
     assert_true(program_wrote(r, "d/adapter_config.json"));
-    /* A path that is not UTF-8. */
+    /* The path of a model may have bytes that are not UTF-8. The report has '?' instead of them. */
     write_shorter_model(r, "m\xff.gguf", 0);
     EXPECT(r, 0, "", "--model", "m\xff.gguf", "--template", "chatml", "--context", "48", "--data", "data.jsonl", "-q",
            "--epochs", "1", "--json", "report", "--save-adapter", "e");
@@ -226,7 +229,7 @@ static void the_adapter_is_saved_although_something_else_fails(void **state)
     json_decref(report);
 }
 
-/* After a signal, the adapter has the weights of --save. */
+/* After a signal, --save-adapter and --save write the same weights. */
 static void a_signal_leaves_the_adapter(void **state)
 {
     rig *r = rig_of(state);
@@ -266,7 +269,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "again"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "b/adapter_model.safetensors"));
-    /* Killed at once after the first checkpoint in the middle of an epoch, and resumed. */
+    /* This run is killed soon after its first checkpoint, which is in the middle of an epoch. Then it is resumed. */
     const char *const args[] = { RUN, "--checkpoint", "part", "--checkpoint-every", "1", NULL };
     const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
     pid_t ended = 0;
@@ -323,7 +326,7 @@ static void it_answers_and_chats(void **state)
     run_forget(r, &done);
 }
 
-/* Removes "(N tokens, X tokens/s)" at the end of answers: X is a time. */
+/* Removes "(N tokens, X tokens/s)" at the end of answers, because X differs from run to run. */
 static void cut_rates(char *text)
 {
     char *to = text;
@@ -337,7 +340,7 @@ static void cut_rates(char *text)
     *to = '\0';
 }
 
-/* A message that is too long is refused, and the chat before it is not forgotten. */
+/* The program refuses a message that is too long, and keeps the chat before it. */
 static void a_long_message_leaves_the_chat(void **state)
 {
     rig *r = rig_of(state);
@@ -350,7 +353,8 @@ static void a_long_message_leaves_the_chat(void **state)
     char *with = chat_of(r, DRAWN);
     char *errors = program_text(r, "errors");
     assert_non_null(strstr(errors, "the message is too long"));
-    /* The second answer depends on the first question and answer. */
+    /* The refused message changes no answer. In the chat `alone`, the second question has another answer. So an answer
+     * depends on the chat before it. */
     cut_rates(without);
     cut_rates(with);
     assert_string_equal(with, without);
@@ -367,7 +371,7 @@ static void a_long_message_leaves_the_chat(void **state)
     vkt_free(&r->h, without);
 }
 
-/* A question of the data that fills the context gives a remark instead of the sample answers. */
+/* If the last question of the data fills the context, the program prints a remark instead of the sample answers. */
 static void a_long_question_of_the_data_has_no_answer(void **state)
 {
     rig *r = rig_of(state);
@@ -432,13 +436,13 @@ static void too_little_memory_says_what_fits(void **state)
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "too little memory: a step with --batch 36 --context 48 needs "));
     assert_non_null(strstr(done.err, "--recompute needs "));
-    /* All sizes that are said to fit do fit. */
+    /* All sizes that the message proposes do fit. */
     const char *const fits[] = { " --context 48 fits", "--batch 36 --context ", " fits, too" };
     for (size_t i = 0; i < VKT_COUNT(fits); i++) {
         unsigned batch = 36, context = 48, parts = 1;
         char b[16], c[16], m[16];
         const char *line = strstr(done.err, fits[i]);
-        if (i == 1) line = line ? strstr(line + 1, fits[i]) : NULL; /* the first one is what does not fit */
+        if (i == 1) line = line ? strstr(line + 1, fits[i]) : NULL; /* the first is the size that does not fit */
         if (!line) fail_msg("no '%s' in: %s", fits[i], done.err);
         while (line && line > done.err && line[-1] != '\n') line--;
         line = line ? strstr(line, "--batch ") : NULL;
@@ -455,7 +459,7 @@ static void too_little_memory_says_what_fits(void **state)
         EXPECT(r, 0, "", SMALL, "--ema", "0.9", "--batch", b, "--context", c, "--micro-batches", m);
     }
     run_forget(r, &done);
-    /* The size of a step with 3 micro-batches. */
+    /* With 3 micro-batches, the message proposes a step of the same 3 * 36 rows. */
     done =
         program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL,
                                         (const char *const[]){ SMALL, "--batch", "36", "--micro-batches", "3", NULL }));
@@ -547,7 +551,7 @@ static void help_names_its_options(void **state)
     run_forget(r, &done);
 }
 
-/* With the model and the data that a machine may have: fewer than a minute. */
+/* Runs only if the machine has the model and the data. Takes less than a minute. */
 static void the_real_model_has_its_perplexity(void **state)
 {
     rig *r = rig_of(state);

@@ -32,8 +32,8 @@ static void a_product_is_right_at_any_size(void **state)
     report = program_json(r, "report");
     const json_t *p = product_of(report, 301, 37, 517);
     const double sum = json_number_of(p, "host_checksum"), mean = 301.0 * 37 * 517 / 4;
-    /* Each number is uniform in [0,1): mean 1/2 and variance 1/12, which is 1/3 of the mean's square. The sum of C
-     * depends on the column sums of A and on the row sums of B. */
+    /* Each number of A and B is uniform in [0,1). Its mean is 1/2, and its variance 1/12 is 1/3 of the squared mean.
+     * The relative variance of the sum of C is about that of the sum of A plus that of the sum of B. */
     const double deviation = mean * sqrt((1 / 3.0) * (1 / (301.0 * 37) + 1 / (37 * 517.0)));
     assert_true(fabs(sum - mean) < 5 * deviation);
     assert_true(fabs(json_number_of(p, "checksum") - sum) <= 1e-6 * sum);
@@ -65,7 +65,7 @@ static void it_prints_times_and_sums(void **state)
     run done = program_finish(r, program_start(r, VKT_MATMUL_PROGRAM, NULL, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    assert_null(strstr(done.err, "vktrain")); /* tiles that were too large are no errors */
+    assert_null(strstr(done.err, "vktrain")); /* the search for a tile prints no error if a tile is too large */
     static const char *const parts[] = { "2999x50 @ 50x3001, 34.3 MiB", " tiles of ", "GFLOP/s",
                                          "in double precision" };
     for (size_t i = 0; i < VKT_COUNT(parts); i++)

@@ -147,10 +147,11 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     json_decref(trace);
     assert_true(program_wrote(r, "c") && program_wrote(r, "w") && program_wrote(r, "h.csv") &&
                 program_wrote(r, "p.svg"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output and results, but no temporary file */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* 4 of data, out and err, 6 results; none is temporary */
 }
 
-/* The names come from a file. A terminal shows them and executes no control sequence in them. */
+/* The file classes.txt has the names of the classes. The program prints a control sequence in a name as plain text. A
+ * file with too few names is an error. */
 static void classes_have_the_names_of_the_folder(void **state)
 {
     rig *r = rig_of(state);
@@ -231,7 +232,7 @@ static void a_diverged_run_fails_and_saves_nothing(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--allow-nonfinite");
 }
 
-/* The limit for a file is larger than the weights and smaller than the checkpoint. */
+/* The size limit for files (ulimit -f) is above the size of the weights file and below the size of the checkpoint. */
 static void a_checkpoint_that_cannot_be_written_costs_nothing_else(void **state)
 {
     rig *r = rig_of(state);

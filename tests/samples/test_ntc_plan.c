@@ -1,4 +1,5 @@
-/* The grids that vkt-ntc chooses for a number of bits: the file fits into them, and one feature more does not. */
+/* Tests the grids that vkt-ntc chooses for a limit of bits. The file stays within the limit. One more feature would
+ * exceed the limit of bits or the largest number of inputs of the network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@ static ntc_set set_of(uint32_t channels, uint32_t side)
     return s;
 }
 
-/* Checks the plan for a number of bits. Returns the bits of the file; 0: there is no plan. */
+/* Checks the plan for at most `bppc` bits per pixel and channel. Returns the bits per pixel and channel of the file; 0:
+ * there is no plan. */
 static double check_plan(uint32_t channels, uint32_t side, double bppc, bool bc4)
 {
     ntc_set s = set_of(channels, side);
@@ -40,14 +42,15 @@ static void plans_fill_their_bits(void **state)
                 bool fitted = false;
                 for (size_t k = 0; k < sizeof rates / sizeof *rates; k++) {
                     const double got = check_plan(channels[c], sides[i], rates[k], bc4);
-                    assert_true(got > 0 || !fitted); /* what fits into few bits fits into more */
+                    assert_true(got > 0 || !fitted); /* if a limit has a plan, each larger limit has one */
                     fitted = got > 0;
                 }
                 assert_true(fitted);
             }
 }
 
-/* The usual materials at the usual rates: one colour image, colour with gloss, colour with normals and gloss. */
+/* Usual materials have 3 channels (colour), 4 channels (colour and gloss) or 7 channels (colour, normals and gloss).
+ * The limits from 0.2 to 1 bits per pixel and channel are usual, too. */
 static void usual_materials_have_plans(void **state)
 {
     (void)state;
@@ -59,7 +62,7 @@ static void usual_materials_have_plans(void **state)
         assert_true(check_plan(7, side, 1, false) > 0.95);
         assert_true(check_plan(7, side, 1, true) > 0.85);
     }
-    assert_true(check_plan(3, 256, 0.05, false) == 0); /* the network alone needs more */
+    assert_true(check_plan(3, 256, 0.05, false) == 0); /* the network alone needs more bits */
 }
 
 int main(void)

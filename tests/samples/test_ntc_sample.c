@@ -31,7 +31,8 @@ int main(void)
 enum { WIDTH = 39, HEIGHT = 35, FILES = 2 }; /* odd: the last blocks of 2 x 2 texels reach beyond the images */
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_NTC_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
-/* The network of 8 numbers and the small tiles keep the test short. A tile is no divisor of the image. */
+/* The hidden layers of 8 numbers and the small tiles keep the test short. The side of a tile, 32, does not divide the
+ * sides of the images. */
 #define SMALL "-q", "--hidden", "8", "--tile", "32", "--grids", "2:4:4,4:2:3:corners"
 #define FOUR_BITS "--hidden", "8", "--tile", "32", "--grids", "2:3:4,8:2:4", "--steps", "400"
 #define IMAGES "colour.png", "gray.png"
@@ -103,8 +104,9 @@ static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *byt
 
 /* ---- tests ---- */
 
-/* Latents of two bits do not change: after BC4, each of their four levels is rounded to the same level again. Latents
- * of four bits change a little. */
+/* With --dds, unpack writes the latents as BC4 blocks. The latents of grid 0 have two bits. BC4 does not change them,
+ * because each decoded number is rounded to the same one of four levels again. The latents of grid 1 have four bits and
+ * change a little. */
 static void latents_are_written_as_blocks(void **state)
 {
     rig *r = rig_of(state);
@@ -135,7 +137,7 @@ static size_t bytes_of(const rig *r, const char *file, uint8_t *all, size_t room
     return n;
 }
 
-/* Returns the share of latents in a checkpoint that a block can hold: whole numbers in units of 1/8925. */
+/* Returns the share of latents in a checkpoint that are multiples of 1/8925, as all values of BC4 blocks are. */
 static double share_of_blocks(const rig *r, const char *file)
 {
     vkt_safetensors *st;
@@ -155,9 +157,10 @@ static double share_of_blocks(const rig *r, const char *file)
     return n;
 }
 
-/* With --bc4 the latents are those of blocks when the last step ends, and the file ends with the blocks of both grids.
- * The DDS files have the same bytes behind their headers, and the images decoded from them are those decoded from the
- * file, byte for byte. They are at most half a decibel worse than with latents of four bits. */
+/* With --bc4, all latents have values of BC4 blocks after the last step, and the packed file ends with the blocks of
+ * both grids. The DDS files of unpack --dds have the same blocks behind their headers. So unpack writes the same images
+ * with and without --dds, byte for byte. Their PSNR is at most half a decibel below that of a file with latents of four
+ * bits. */
 static void trained_blocks_lose_nothing(void **state)
 {
     enum { ROOM = 1 << 16, HEADER = 148 };
@@ -179,7 +182,7 @@ static void trained_blocks_lose_nothing(void **state)
     json_decref(o);
     for (int i = 1; i >= 0; i--) {
         const size_t n = bytes_of(r, grids[i], grid, ROOM) - HEADER;
-        assert_int_equal(n, i ? 2 * 2 * 2 * 8 : 3 * 5 * 5 * 8); /* 5 x 5 and 20 x 18 cells */
+        assert_int_equal(n, i ? 2 * 2 * 2 * 8 : 3 * 5 * 5 * 8); /* grid 1: 5 x 5 cells; grid 0: 20 x 18 cells */
         at -= n;
         assert_memory_equal(file + at, grid + HEADER, n);
     }
@@ -221,7 +224,8 @@ static void textures_come_back_as_the_report_says(void **state)
     json_decref(o);
 }
 
-/* `every` is that of --checkpoint-every, `more` another option or NULL. */
+/* Kills a run after its first checkpoint and resumes it. The file must be the same as that of a run without a kill.
+ * `every`: the number for --checkpoint-every. `more`: one more option, or NULL. */
 static void check_a_kill(rig *r, const char *every, const char *more)
 {
     draw_textures(r);
@@ -258,7 +262,8 @@ static void the_same_run_gives_the_same_file_also_after_a_kill(void **state)
     check_a_kill(r, "7", NULL);
 }
 
-/* The latents become those of blocks at step 380. The first checkpoint is before it, then behind it. */
+/* The latents become values of BC4 blocks at step 380 of 400. The first run is killed after a checkpoint of step 7, the
+ * second run after a checkpoint of step 385. */
 static void so_do_blocks(void **state)
 {
     rig *r = rig_of(state);
@@ -286,7 +291,7 @@ static void shader_library_and_decoder_agree(void **state)
     json_decref(o);
 }
 
-/* Writes the first n bytes of a file, with one byte changed (at == n: none). */
+/* Writes the first n bytes of a file to damaged.vtc. Changes byte `at`; if at >= n, changes no byte. */
 static void damage(const rig *r, const char *from, size_t n, size_t at)
 {
     FILE *f = fopen(vkt_temp_dir_file(&r->dir, from), "rb");

@@ -1,6 +1,6 @@
-/* Tests --predict of the sample programs. A program reads weights and files, and prints predictions. The accuracy over
- * files must be equal to that of the training run on the same rows. Also tests --report, --confusion, --class-weights
- * and --label-smoothing. */
+/* Tests --predict of the sample programs. A program reads weights and files, and prints predictions. The accuracy of
+ * these predictions must be equal to the accuracy that the training run reports for the same samples. Also tests
+ * --report, --confusion, --class-weights and --label-smoothing. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static void draw_digits(void)
 {
     for (uint32_t i = 0; i < TRAIN + CHECK; i++) {
         labels[i] = (unsigned char)(i % DIGIT_CLASSES);
-        for (uint32_t y = 2; y < SIDE - 2; y++) /* stripes along one axis or the other, wide or narrow */
+        for (uint32_t y = 2; y < SIDE - 2; y++) /* vertical or horizontal stripes, wide or narrow */
             for (uint32_t x = 2; x < SIDE - 2; x++) {
                 const uint32_t along = labels[i] & 1 ? x : y, wide = labels[i] & 2 ? 4 : 2;
                 if ((along + i / 4) / wide % 2)
@@ -86,7 +86,7 @@ static void write_idx(const rig *r, const char *name, uint32_t n, uint32_t side,
     write_bytes(r, name, all, head_bytes + size);
 }
 
-/* Writes digit `row` as a PNG. If `light`, the digit is dark on a light ground, else light on a dark one. */
+/* Writes digit `row` as a PNG. If `light` is set, the digit is dark on a light background, otherwise light on dark. */
 static void write_png(const rig *r, const char *name, uint32_t row, bool light)
 {
     unsigned char pixels[SIDE * SIDE];
@@ -147,7 +147,7 @@ static void images_of_digits_are_read_and_inverted(void **state)
     json_t *all = answers(r, "out.json");
     assert_int_equal(json_array_size(json_object_get(all, "failed")), 2);
     assert_int_equal(json_array_size(json_object_get(all, "predictions")), 3 + CHECK);
-    for (size_t i = 0; i < 2; i++) /* the numbers are the same as for the row of the IDX file */
+    for (size_t i = 0; i < 2; i++) /* both PNGs have the prediction of digit 5 of the IDX file */
         assert_true(json_equal(best(all, i), best(all, 3 + 5)));
     json_decref(all);
 }
@@ -172,7 +172,8 @@ static void standard_input_and_checkpoints_will_do(void **state)
            "dark.png");
 }
 
-/* A weights file may come from any program, so its card is checked before it is used. */
+/* A weights file has a data card (vktrain/card.h). Any program may have written the file, so the sample checks the card
+ * before it uses the card. */
 static void a_damaged_card_is_reported(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \

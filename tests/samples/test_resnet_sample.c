@@ -28,7 +28,7 @@ static run finished(const rig *r, const char *const *args)
 }
 #define FINISHED(r, ...) finished(r, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* Writes only a table of test images, as cifar10-jpeg has only such a table. */
+/* Writes a data set that has only a table of test images, like the data set cifar10-jpeg. */
 static void write_data(const rig *r)
 {
     static const char *const names[CLASSES] = { "gray.jpg", "cmyk.jpg", "turned.jpg", "noise.png" };
@@ -71,7 +71,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     run_forget(r, &done);
     check_report(r, 2, true);
 
-    /* The resumed run has the groups of optimizer settings of its first part, which began with weights. */
+    /* The checkpoint records that its run began with weights. So the resumed run has the same optimizer groups, but
+     * does not train the last layer alone again. */
     done = FINISHED(r, SMALL, "--resume", "c", "--epochs", "2");
     assert_null(strstr(done.out, "last layer alone"));
     run_forget(r, &done);
@@ -88,8 +89,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     EXPECT(r, 1, "'layer1.3.conv1.weight'", SMALL, "-q", "--load", "w", "--network", "resnet32");
 }
 
-/* The weights are those of a network for ten classes. For four classes the program uses all of them but the last
- * layer's. */
+/* The weights are those of a network for ten classes. This data set has four classes, so the program does not use the
+ * weights of the last layer. */
 static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);
@@ -110,8 +111,8 @@ static void weights_that_are_here_are_used(void **state)
     EXPECT(r, 0, "", SMALL, "-q", "--load", path, "--new-head", "--frozen-epochs", "0", "--epochs", "1");
 }
 
-/* While only the last layer is trained (--frozen-epochs), there is no checkpoint yet. But weights and report are
- * written. */
+/* A signal ends the run while it trains only the last layer (--frozen-epochs). The run writes weights and report, but
+ * no checkpoint. */
 static void a_signal_ends_the_frozen_training_too(void **state)
 {
     rig *r = rig_of(state);

@@ -87,7 +87,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     assert_true(program_wrote(r, "h.csv") && program_wrote(r, "p.svg") && program_wrote(r, "trace"));
 }
 
-/* The checkpoint and the weights have the vocabulary: its words, in the order of their numbers. */
+/* The checkpoint and the weights file contain the vocabulary. */
 static void files_have_the_vocabulary(void **state)
 {
     static const char *const files[] = { "c", "w" };

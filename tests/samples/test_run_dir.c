@@ -99,7 +99,8 @@ static unsigned count(const uint8_t *all, size_t n, const void *what, size_t siz
     return times;
 }
 
-/* Counts a scalar in the event files. It is a value of the message Summary: field 1 is its tag, field 2 the number. */
+/* Returns how often a scalar is in the event files. A scalar is a value of the protobuf message Summary: field 1 is the
+ * tag, field 2 the number. */
 static unsigned count_scalar(const uint8_t *all, size_t n, const char *tag, double value)
 {
     uint8_t bytes[64];
@@ -166,7 +167,7 @@ static void events_and_log_have_every_start(void **state)
     assert_int_equal(read_events(r, "run", all, &n), 1);
     expect_losses(r, "run", all, n);
     assert_int_equal(count(all, n, "vktrain-options-1", 17), 1);
-    assert_int_equal(count(all, n, "transformer.wte", 15), 1); /* this text is a line of the summary */
+    assert_int_equal(count(all, n, "transformer.wte", 15), 1); /* the network's summary has this text */
     assert_true(count(all, n, "\x89PNG\r\n\x1a\n", 8) == 1 && count(all, n, "history", 7) == 1);
     EXPECT(r, 0, "", TINY, "3", "--run", "run", "--lr", "0.001");
     assert_int_equal(read_events(r, "run", all, &n), 2);
@@ -262,7 +263,7 @@ static void a_killed_run_goes_on(void **state)
         wait_for(r, history);
         assert_int_equal(kill(child, signals[i]), 0);
         run done = program_finish(r, child);
-        if (done.status == 128 + SIGTERM) { /* else it ended before the signal, or by SIGKILL */
+        if (done.status == 128 + SIGTERM) { /* otherwise it ended before the signal, or by SIGKILL */
             assert_non_null(strstr(done.err, " --run ended --checkpoint-every 1\n"));
             expect_text(r, log, "\nended by SIGTERM\n");
         }

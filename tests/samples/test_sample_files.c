@@ -1,5 +1,5 @@
-/* Tests the parts that all samples share, by vkt-gpt on a small text: the files of a training, and its end by a
- * signal. */
+/* Tests the code that all samples share, with vkt-gpt on a small text: the files of a training, and signals that end a
+ * training. */
 #include "samples/program.h"
 
 #include <errno.h>
@@ -82,7 +82,8 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Neither the file nor the data exist. The message names the file, so the program checks its files before the data. */
+/* The data "nowhere" do not exist. If the file of --load or --resume is missing or wrong, the message names this file:
+ * the program checks it before the data. If the file is good, the message names the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);
@@ -253,8 +254,8 @@ static void a_signal_ends_the_run_in_order(void **state)
     }
 }
 
-/* The report goes to a FIFO without a reader, so that the program waits at its end. The pause is longer than the time
- * in which a second signal counts as an echo of the first one (samples/test_stop.c). */
+/* The report goes to a FIFO without a reader, so the program waits when it writes the report, after the first signal.
+ * The pause is longer than 250 ms: within this time a second signal has no effect (samples/test_stop.c). */
 static void a_second_signal_ends_it_at_once(void **state)
 {
     rig *r = rig_of(state);
@@ -320,7 +321,7 @@ static int full_fifo(const rig *r, const char *name)
     return fd;
 }
 
-/* Reads all bytes that are in the FIFO, and drops the zeros. */
+/* Reads all bytes that are in the FIFO, and appends those that are not zero to `text`. */
 static void drain(int fd, char *text, size_t room)
 {
     char part[4096];
@@ -332,7 +333,7 @@ static void drain(int fd, char *text, size_t room)
 }
 
 /* The program generates its data and reports that on stderr. Stderr is a full FIFO, so the program waits there, before
- * it has a network. Its first line on stdout shows that it has begun. */
+ * it has a network. The first line on stdout shows that the program has begun. */
 static void before_the_first_step_nothing_is_written(void **state)
 {
     rig *r = rig_of(state);

@@ -71,7 +71,7 @@ static void early_buckets_are_hidden(void **state)
     scaling_profile p = { 10, 20, 2, b, 2 };
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 0);
     NEAR(scaling_predict(&p, &slow, 8).efficiency, 1);
-    p.backward_ms = 16; /* the second bucket waits for the first one, and its exchange ends after the backward pass */
+    p.backward_ms = 16; /* the backward pass ends at 26 ms, before the exchange of the second bucket ends */
     NEAR(scaling_predict(&p, &slow, 8).exposed_ms, 24.6 + 2.35 - 26);
 }
 
@@ -172,9 +172,8 @@ static void horovod_is_met_within_five_points(void **state)
     }
 }
 
-/* Returns the bandwidth, in percent of the connection's, at which the model's efficiencies for 512 ranks are closest to
- * the published ones. `points` gets the differences between the model's efficiencies and the published ones, in
- * percentage points. */
+/* Returns the bandwidth, in percent of 25 Gbit/s, at which the model's efficiencies for 512 ranks are closest to the
+ * published efficiencies. `points` gets the differences between these two efficiencies, in percentage points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;
@@ -202,7 +201,8 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* For each of these latencies (alpha) the model is within five points. A table of docs/scaling.md has the result. */
+/* For each of these latencies (alpha), the fitted model differs from the published efficiencies by less than five
+ * percentage points. A table of docs/scaling.md has the results. */
 static void alpha_decides_little(void **state)
 {
     (void)state;

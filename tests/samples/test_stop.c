@@ -1,6 +1,6 @@
-/* Tests common/stop.c: which second signal ends a sample. The test has its own clock, so a slow machine does not
- * matter. */
-#define _XOPEN_SOURCE 700 /* as stop.c */
+/* Tests common/stop.c: a second signal ends a sample only if it comes long enough after the first one. The test has its
+ * own clock, so a slow machine does not matter. */
+#define _XOPEN_SOURCE 700 /* stop.c, which is included below, needs this */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Tests samples/train_minimal.c: the program is short, README.md has it word for word, and it learns. */
+/* Tests samples/train_minimal.c. The program is short, and README.md has it word for word. Its network learns digits
+ * and a folder of images. */
 #include "samples/program.h"
 
 #include <stdio.h>

@@ -42,8 +42,8 @@ static const unsigned char *pixel(cairo_surface_t *s, const json_t *rect, int x,
     return cairo_image_surface_get_data(s) + y * cairo_image_surface_get_stride(s) + 4 * x;
 }
 
-/* Returns the PSNR of the network's image in a screenshot, compared with the target beside it. The report says where
- * both are. */
+/* Returns the PSNR of the network's image in a screenshot, compared with the target image beside it. The report has the
+ * positions of both images. */
 static double psnr_of(const rig *r, const char *shot, const char *report)
 {
     cairo_surface_t *s = cairo_image_surface_create_from_png(vkt_temp_dir_file(&r->dir, shot));
@@ -189,7 +189,8 @@ static void expect_learned_in_budget(rig *r)
     expect_learned(r, "budget.png", "budget");
 }
 
-/* Trains in slices of a budget between frames, or in the frames' command buffers. */
+/* The program trains either between frames, with a budget of time, or in the command buffers of the frames
+ * (--recorded). */
 static void an_image_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# bfloat.sh BFLOAT GLSLANG COOP - checks that BFLOAT (cmake/bfloat.c) refuses what it must not change. Each shader below is compiled
-# first. COOP is a compiler for cooperative matrices; if it is empty, a module that may be changed is not tested.
+# bfloat.sh BFLOAT GLSLANG COOP - checks that BFLOAT (cmake/bfloat.c) changes a module only if float16 is used for elements of
+# cooperative matrices alone, and refuses other modules. GLSLANG compiles the shaders without cooperative matrices. COOP
+# compiles the shaders with cooperative matrices. If COOP is empty, the latter are not tested.
 set -u
 bfloat=$1
 glslang=$2

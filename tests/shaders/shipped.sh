@@ -13,7 +13,7 @@ failed=0
     exit 1
 }
 
-# plant WANT COMMAND...: runs COMMAND in a fresh copy of the tree. The script must then fail, with WANT in its message.
+# plant WANT COMMAND...: runs COMMAND in a fresh copy of the tree. cmake/coop.cmake must then fail, with WANT in its message.
 plant() {
     want=$1
     shift

@@ -25,9 +25,9 @@ typedef struct hands {
 
 /* Makes a group of n ranks and their contexts. timeout_seconds: as for vkt_thread_group_create. */
 hands hands_make(rig *r, uint32_t n, double timeout_seconds);
-/* Makes the trainer of one rank. hands_fit passes `fit` to it. */
+/* Makes the trainer of one rank. hands_fit trains with a copy of `fit`. */
 void hands_train(hands *h, uint32_t rank, vkt_trainer_params p, const vkt_fit_params *fit);
-/* Fits all ranks, each in a thread. Then `result` of each rank is set. */
+/* Trains on all ranks, each in its own thread, and sets `result` of each rank. */
 void hands_fit(hands *h);
 void hands_free(hands *h);
 

@@ -92,7 +92,7 @@ static vkt_result fetch_varying(void *self, uint32_t row, vkt_pass pass, void *d
 {
     enum { AREA = RIG_SIDE * RIG_SIDE };
     (void)worker;
-    nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL); /* slower than the device: a batch takes 16 ms */
+    nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL); /* slow: 32 samples take one worker 16 ms */
     const unsigned char *from = (const unsigned char *)vkt_dataset_features(self) + (size_t)row * AREA;
     vkt_rng noise = vkt_rng_make(pass.seed, VKT_STREAM_TEST, row, pass.epoch);
     for (uint32_t p = 0; p < AREA; p++) {

@@ -20,13 +20,15 @@ enum { RIG_ROWS = 200, RIG_CHECK_ROWS = 72, RIG_BATCH = 32, RIG_STEPS = 7, RIG_C
 typedef struct rig {
     vkt_host h;
     vkt_ctx *ctx;
-    vkt_dataset *train, *check; /* RIG_ROWS rows (six batches, and one of 8 rows), RIG_CHECK_ROWS rows; 1x12x12 u8 */
+    /* Samples of 1x12x12 u8. `train` has RIG_ROWS samples: six batches of RIG_BATCH and one of 8. `check` has
+     * RIG_CHECK_ROWS. */
+    vkt_dataset *train, *check;
     vkt_temp_dir dir;
     vkt_trainer *trainers[8]; /* rig_trainer makes them, the teardown destroys them */
 } rig;
 
-/* Fixtures of one test: they make and free everything. At the end nothing may leak and no validation message may have
- * come. */
+/* Setup and teardown of one test: they make and free everything. The teardown fails the test if memory leaked or if a
+ * validation message came. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 #define rig_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -36,16 +38,17 @@ rig *rig_here(void **state);
     rig_here(state);  \
     if (!*(state)) skip()
 
-/* Opens a context like the rig's. Returns false if there is no device; in a build with VKT_REQUIRE_DEVICE, fails the
+/* Opens a context, as rig_setup does. Returns false if there is no device. A build with VKT_REQUIRE_DEVICE fails the
  * test instead. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
-/* Makes a data set of squares with noise. The position of the square gives the class. A row depends only on its number:
- * the numbers are first .. first + rows - 1. */
+/* Makes a data set of squares with noise. The position of the square gives the class. A sample depends only on its
+ * number. The samples of this data set have the numbers first .. first + rows - 1. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* Makes a data set that varies: r->train, with a random number from -40 to 40 added to each pixel. The numbers differ
- * from epoch to epoch. In epoch 0 the data set has the rows of r->train themselves. Destroy it before r->train. */
+/* Makes a data set that varies: r->train, with a random number from -40 to 40 added to each pixel. The random numbers
+ * differ from epoch to epoch. In epoch 0, which is for evaluation, the data set equals r->train. Destroy the data set
+ * before r->train. */
 vkt_dataset *rig_varying(rig *r);
-/* Makes a data set like r->train whose rows come from this source. */
+/* Makes a data set like r->train, but `source` gives its pixels. */
 vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);
 
 /* Builds the rig's network: conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
@@ -59,8 +62,8 @@ vkt_trainer_params rig_params(const rig *r);
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 
-/* The counters at two batches of the second epoch, between which nothing may be allocated or recorded. Pass
- * rig_count_steady as on_batch, and this struct as its user. */
+/* Counters after batch 2 (`from`) and after batch 5 (`to`) of the second epoch. In between, nothing may be allocated or
+ * recorded. Pass rig_count_steady as the callback on_batch, and a pointer to this struct as `user` of the callbacks. */
 typedef struct rig_steady {
     vkt_ctx *ctx;
     uint32_t batches; /* batches of the second epoch so far */
@@ -69,7 +72,7 @@ typedef struct rig_steady {
 } rig_steady;
 void rig_count_steady(void *user, const vkt_fit_progress *p);
 
-/* Fails the test unless both trainers have the same bits in this part. */
+/* Fails the test unless the stores of both trainers have the same bits in this part. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
 /* Returns this part of all parameters, in the order of the store. *n is the number of elements. Free the part with

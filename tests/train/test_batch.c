@@ -1,4 +1,4 @@
-/* Tests batches larger than the data set and larger than the memory: their costs and messages. */
+/* Tests batches that are larger than the data set, and batches that do not fit into memory. */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -35,18 +35,18 @@ static void a_batch_beyond_the_rows_is_all_rows(void **state)
     assert_non_null(strstr(vkt_trainer_summary(u), "a batch: all 200 rows, fewer than the 1000000 asked for\n"));
 }
 
-/* A batch consists of whole shards, so some rows may be left over. */
+/* A batch has the same number of samples in each shard, so it may lack some samples of the data set. */
 static void a_batch_of_shards_says_how_many_rows_it_has(void **state)
 {
     rig *r = rig_of(state);
     vkt_trainer_params p = rig_params(r);
     p.batch = 1024;
-    p.dist.shards = 16; /* a shard has 12 of the 200 rows */
+    p.dist.shards = 16; /* 12 of the 200 samples for each shard */
     const vkt_trainer *t = rig_trainer(r, &p);
     assert_non_null(strstr(vkt_trainer_summary(t), "a batch: 192 rows, fewer than the 1024 asked for\n"));
 }
 
-/* Both batch sizes exceed the data set and stand for all rows. So one run can resume the checkpoint of the other. */
+/* Both batch sizes exceed the data set, so each run uses all samples as its batch. So one run can resume the other. */
 static void such_a_batch_resumes_another(void **state)
 {
     rig *r = rig_of(state);
@@ -60,7 +60,7 @@ static void such_a_batch_resumes_another(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
 }
 
-/* Evaluates a set of one row, which is smaller than a batch, and trains on this row. */
+/* A set of one sample is smaller than a batch. The case evaluates such a set and trains on it. */
 static void one_row_is_a_batch(void **state)
 {
     rig *r = rig_of(state);
@@ -81,8 +81,7 @@ static void one_row_is_a_batch(void **state)
 
 /* ---- larger than the memory ---- */
 
-/* Makes and fits a trainer with this batch, under a memory cap of `megabytes` MiB. `says` gets the last error, or
- * "". */
+/* Makes a trainer with this batch under a memory cap of `megabytes` MiB, and trains. `says` gets the error, or "". */
 static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batch, uint64_t megabytes, char says[512])
 {
     vkt_ctx *ctx = NULL;

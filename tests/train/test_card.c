@@ -1,5 +1,5 @@
-/* Tests vktrain/card.h: a card describes the training set. For rows of a data set that was made with the card, a
- * predictor has the trainer's outputs. tests/samples/test_predictions.c tests damaged cards. */
+/* Tests vktrain/card.h: a card in a weights file describes the training set. With a data set made from the card, a
+ * predictor gives the same outputs as the trainer. tests/samples/test_predictions.c tests damaged cards. */
 #include "train/rig.h"
 
 #include <math.h>

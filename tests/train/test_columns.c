@@ -87,7 +87,7 @@ static void rows_become_numbers(void **state)
     assert_memory_equal(vkt_dataset_features(d), want[2], sizeof want[2]);
     assert_true(vkt_dataset_target_width(d) == 1 && fabsf(vkt_dataset_targets(d)[1] + sqrtf(1.5f)) < 1e-6f);
     vkt_dataset_destroy(&d);
-    /* The columns have another order, one of them is additional, and a value is unknown. */
+    /* The columns are in another order, `more` is a new column, and "green" is a new value. */
     other = records_of(&h, "size;more;Colour\n5;;green\n");
     static const float green[] = { 0, 0, 0, 3, 0 };
     assert_int_equal(vkt_dataset_from_columns(&h, c, other, NULL, 0, false, &d), VKT_OK);
@@ -167,7 +167,7 @@ static void what_cannot_be_learned_is_refused(void **state)
     vkt_records_destroy(&r);
 }
 
-/* Guesses, writes, reads and converts; returns the first error. */
+/* Guesses the columns, writes them as text, reads the text and converts the rows. Returns the first error. */
 static vkt_result all_of_it(const vkt_host *h, const vkt_records *r)
 {
     vkt_columns *c = NULL, *again = NULL;

@@ -1,6 +1,5 @@
 /* Compares two ranks with PyTorch's DistributedDataParallel, which ran as two processes over Gloo (golden/README.md). A
- * shard is the part of a batch that one of those processes has, so both sides compute the same statistics of batch
- * norms. */
+ * shard has the same samples of a batch as one process of PyTorch, so batch norms have the same statistics. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@ enum { SHARDS = 2, ROWS = 80, BATCH = 16, EPOCHS = 8, STEPS = EPOCHS * ROWS / BA
 /* One recorded run. */
 typedef struct ddp_case {
     const char *name;
-    bool norm; /* there are batch norms, and no biases before them */
+    bool norm; /* batch norms, and convolutions without a bias */
     uint32_t seed;
     vkt_optimizer optimizer;
     float lr;
@@ -37,8 +36,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Sets the weights of convolutions and of the last layer by the formula of golden/README.md, and their biases to 0.
- * Batch norms do not change. The formula's k is the index of a parameter among those that are not running statistics.
- */
+ * Batch norms keep their values. k of the formula is the index of a tensor in the store, counted without running
+ * statistics. */
 static void set_weights(vkt_trainer *t, uint32_t seed)
 {
     vkt_store *store = vkt_trainer_store(t);
@@ -59,7 +58,7 @@ static void set_weights(vkt_trainer *t, uint32_t seed)
     }
 }
 
-/* The mean loss of each step. It is computed from the mean loss of the epoch so far, which a fit reports. */
+/* The mean loss of each step. A fit reports the mean loss of the epoch so far, from which add_loss computes it. */
 typedef struct losses {
     double of_step[STEPS], sum;
     uint32_t n;
@@ -74,7 +73,8 @@ static void add_loss(void *user, const vkt_fit_progress *p)
     l->sum = p->loss * p->batch;
 }
 
-/* Trains on one context or, if `second` is not NULL, on two. All ranks load the same file of weights. */
+/* Trains on one context or, if `second` is not NULL, on two. set_weights sets the weights of rank 0 only. So the
+ * trainer saves them and loads them again, which sets the weights of all ranks. */
 static vkt_trainer *train(rig *r, const ddp_case *c, const vkt_dataset *data, vkt_ctx *second, losses *l)
 {
     const vkt_trainer_params p = { .model = { .forward = forward, .user = (void *)(uintptr_t)c },
@@ -97,7 +97,7 @@ static vkt_trainer *train(rig *r, const ddp_case *c, const vkt_dataset *data, vk
     const vkt_fit_params fit = { .epochs = EPOCHS, .callbacks = { .user = l, .on_batch = add_loss } };
     assert_int_equal(vkt_trainer_fit(t, &fit), VKT_OK);
     assert_int_equal(l->n, STEPS);
-    assert_int_equal(vkt_trainer_best_epoch(t), EPOCHS); /* so the weights are those of the last step */
+    assert_int_equal(vkt_trainer_best_epoch(t), EPOCHS); /* a fit returns to the weights of the best epoch */
     return t;
 }
 

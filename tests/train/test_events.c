@@ -1,5 +1,5 @@
-/* Tests event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks
- * that), failures. */
+/* Tests event files: the checksums of records, the bytes of messages, and failures. tests/tensorboard/check.py tests
+ * that TensorBoard can read the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "train/events.h"
 #include "vktrain/events.h"
 
-/* The numbers are those of RFC 3720, appendix B.4, and the check value of the CRC catalogue. */
+/* The first number is the check value of the CRC catalogue. The other two are from RFC 3720, appendix B.4. */
 static void the_checksum_is_crc_32c(void **state)
 {
     (void)state;
@@ -29,7 +29,7 @@ static void the_checksum_is_crc_32c(void **state)
     assert_int_equal(vkt_crc32c(rising, 32), 0x46dd794e);
 }
 
-/* Returns the bytes of event file number `which` of the folder. The caller frees them. */
+/* Returns the bytes of event file number `which` of the folder, in the order of names. The caller frees the bytes. */
 static uint8_t *read_file(const vkt_temp_dir *dir, unsigned which, size_t *n)
 {
     struct dirent **list;
@@ -63,7 +63,7 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Loops over all records, checks their checksums, and returns their number. *last is the message of the last one. */
+/* Loops over all records, checks their checksums, and returns their number. *last is the message of the last record. */
 static unsigned read_records(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
 {
     unsigned records = 0;
@@ -147,7 +147,7 @@ static void a_run_that_continues_prints_from_where(void **state)
     const uint8_t *last;
     size_t n, last_n;
     vkt_events_destroy(&r->e);
-    /* A second file of the same second gets another name. */
+    /* Two files may be made in the same second of time. Their names must still differ. */
     assert_int_equal(vkt_events_create(&r->h, r->dir.path, 7, &r->e), VKT_OK);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     uint8_t *file = read_file(&r->dir, 1, &n);
@@ -194,7 +194,7 @@ static void wrong_arguments_are_refused(void **state)
     vkt_events_destroy(NULL);
 }
 
-/* Each allocation fails once. No record is written in part. */
+/* Each allocation fails once. Afterwards the file must have whole records only. */
 static void a_failed_allocation_is_a_status(void **state)
 {
     rig *r = *state;

@@ -1,4 +1,5 @@
-/* Tests how batches get into a program: resident and streamed, numbers and sequences, labels and targets. */
+/* Tests how a program gets its batches: from resident and streamed data sets, for each type of sample, with labels and
+ * targets. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -30,7 +31,7 @@ static vkt_dataset *make(const vkt_host *h, const table *t, vkt_row_type type)
     return d;
 }
 
-/* A program that passes the batch to its outputs. */
+/* A program whose outputs are the batch itself. */
 typedef struct pass {
     vkt_feed feed;
     vkt_graph *g;
@@ -64,7 +65,8 @@ static void end(pass *s)
     vkt_feed_destroy(&s->feed);
 }
 
-/* Checks one sample of the batch. Row ROWS means no sample: the batch must have zeros. */
+/* Checks one sample of the batch: row `row` of the table. If `row` is ROWS, the batch has no sample here, and all
+ * numbers must be 0. */
 static void check_row(const table *t, vkt_row_type type, uint32_t row, const uint32_t *x, uint32_t label,
                       const float *y)
 {
@@ -132,12 +134,13 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* The driver's answers to the question whether a run is done. In the test, the oldest run is not done when the feed
- * asks, but a moment later a newer run is. Slots must still be freed in the order of the runs. */
+/* `answer` replaces vkGetSemaphoreCounterValue, which reports whether a run is done. In the test, the first check finds
+ * that the oldest run is not done. The next check, of a newer run, finds that all runs are done. Slots must still be
+ * freed in the order of the runs. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;
-    uint32_t nos; /* number of answers that are still no; after them, all runs are done */
+    uint32_t nos; /* this many answers report no run as done; after them, all runs are done */
 } answers;
 
 static VKAPI_ATTR VkResult VKAPI_CALL answer(VkDevice device, VkSemaphore semaphore, uint64_t *value)
@@ -166,7 +169,8 @@ static void slots_are_freed_in_the_order_of_the_runs(void **state)
     assert_int_equal(vkt_program_create(r->ctx, s.g, NULL, &params, &s.p), VKT_OK);
     answers.real = r->ctx->vk.GetSemaphoreCounterValue;
     answers.wait_idle = r->ctx->vk.DeviceWaitIdle;
-    for (int epoch = 0; epoch < 2; epoch++) { /* epoch 0: the first runs are measured, and the host waits for each */
+    /* The program measures its first runs, and the host waits for each of them. So only epoch 1 uses `answer`. */
+    for (int epoch = 0; epoch < 2; epoch++) {
         vkt_batch b;
         assert_int_equal(vkt_feed_start(&s.feed, 0, (vkt_pass){ 0 }), VKT_OK);
         if (epoch) r->ctx->vk.GetSemaphoreCounterValue = answer;

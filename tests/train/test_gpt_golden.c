@@ -1,6 +1,6 @@
 /* Compares the steps of a small transformer with runs that PyTorch recorded. The network has attention, layer norms and
- * GELU. AdamW decays only the matrices. The rate has a warm-up, then falls along a cosine. In every epoch the last
- * batch is not full. golden/README.md describes the file. */
+ * GELU. AdamW decays only the matrices. The learning rate has a warm-up, then falls along a cosine. The last
+ * batch of each epoch is not full. golden/README.md describes the file. */
 #include <math.h>
 
 #include "train/golden.h"

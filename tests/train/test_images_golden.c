@@ -1,6 +1,6 @@
 /* Compares the network of samples/images.c with runs that PyTorch recorded. The optimizer is SGD with dampening. The
- * last batch of an epoch is smaller than the others. A validation follows each epoch, and a plateau of its loss lowers
- * the rate. golden/README.md describes the file. */
+ * last batch of an epoch is smaller than the others. A validation follows each epoch. A plateau of the validation loss
+ * lowers the learning rate. golden/README.md describes the file. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static void set_weights(vkt_store *store)
 
 typedef struct recorder {
     vkt_trainer *t;
-    double losses[STEPS], sum; /* sum: the sum of the epoch's losses so far, each times its rows */
+    double losses[STEPS], sum; /* sum: of the epoch so far, loss times samples of each batch */
     uint32_t n;
     uint64_t rows;
 } recorder;
@@ -123,7 +123,7 @@ static void check_history(const vkt_safetensors *st, const vkt_trainer *t)
     assert_int_equal(stored, EPOCHS);
     for (uint32_t i = 0; i < EPOCHS; i++) {
         val_loss[i] = history[i].val_loss;
-        assert_true(fabs(history[i].lr - lr[i]) <= 1e-7 * lr[i]); /* the tolerance is for params.lr, which is a float */
+        assert_true(fabs(history[i].lr - lr[i]) <= 1e-7 * lr[i]); /* not equal, because params.lr is a float */
     }
     assert_true(lr[EPOCHS - 1] < lr[0]);
     golden_check_losses(st, "val_loss64", val_loss, EPOCHS, (const char *const[]){ "val_loss_dev", NULL });

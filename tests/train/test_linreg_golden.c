@@ -1,11 +1,11 @@
-/* Compares the linear regression of samples/linreg.c with runs that PyTorch recorded (golden/README.md). A trainer
- * computes the regression from a batch that is gathered. The sample's program computes it from the points, which are
- * its inputs. */
+/* Compares the linear regression of samples/linreg.c with runs that PyTorch recorded (golden/README.md). A trainer and
+ * a program like that of the sample compute the regression. The trainer gathers its batch from a data set. The program
+ * has the points as inputs. Both must give the same bits. */
 #include "train/golden.h"
 
 enum { ROWS = 4096, STEPS = 20 };
 
-/* The points, and the parameters with which the runs start. Free them with test_free. */
+/* The points (x, t), and the parameters with which the runs start. forget() frees them. */
 typedef struct start {
     float *x, *t, *weight, *bias;
 } start;
@@ -42,7 +42,7 @@ static void set_weights(vkt_store *store, const start *s)
     assert_int_equal(vkt_store_write(store, 1, VKT_PART_VALUE, s->bias), VKT_OK);
 }
 
-/* ---- by a trainer: an epoch is a step ---- */
+/* ---- by a trainer: each epoch is one step ---- */
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 {

@@ -1,5 +1,5 @@
-/* Tests vktrain/metrics.h: scikit-learn's and PyTorch's numbers, special cases by hand, the files of a confusion
- * matrix. */
+/* Tests vktrain/metrics.h: compares scores with scikit-learn's and PyTorch's, checks special cases, and checks the
+ * files of a confusion matrix. */
 #include "train/golden.h"
 
 #include <cairo.h>
@@ -107,7 +107,7 @@ static void ties_and_nan_are_as_documented(void **state)
     assert_int_equal(vkt_top_k(tied, 5, 0, top), 0);
     assert_int_equal(vkt_top_k(NULL, 5, 4, top), 0);
     assert_int_equal(vkt_top_k(tied, 5, 4, NULL), 0);
-    for (uint32_t label = 0; label < 5; label++) { /* the result must be that of vkt_top_k */
+    for (uint32_t label = 0; label < 5; label++) { /* the accuracy must follow the order of vkt_top_k */
         const uint32_t positions[] = { 4, 0, 1, 3, 2 };
         for (uint32_t k = 1; k <= 5; k++)
             assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (positions[label] < k));
@@ -144,7 +144,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, NULL), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, "c.txt"), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 4096, NULL, NULL, "c.svg"), VKT_E_ARG);
-    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows were counted */
+    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no samples were counted */
     assert_true(isnan(m.accuracy) && isnan(m.macro.f1) && isnan(m.weighted.recall));
     assert_int_equal(vkt_class_scores(&h, counts, 2, 1, NULL, &m), VKT_OK);
     assert_true(m.macro.f1 == 1 && m.weighted.recall == 1);
@@ -205,7 +205,7 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
         cairo_surface_t *image = cairo_image_surface_create_from_png(path);
         assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
         const int side = cairo_image_surface_get_height(image);
-        assert_true(side > 200 && side < 2600); /* the file has two pixels per unit */
+        assert_true(side > 200 && side < 2600); /* the PNG has two pixels per unit of the figure */
         cairo_surface_destroy(image);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);
@@ -214,9 +214,9 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Searches an SVG, from `from` on, for the text `name` with a transformation. Fails the test unless the transformation
- * rotates the text by 90 degrees. (*x, *y) is the translation. Returns the end of the tag; NULL if there is no such
- * text. */
+/* Searches an SVG, from `from` on, for a text element `name` that has a transformation. Fails the test unless the
+ * transformation rotates the text by 90 degrees. (*x, *y) is the translation. Returns the end of the start tag; NULL if
+ * there is no such element. */
 static const char *turned_text(const char *from, const char *name, double *x, double *y)
 {
     double a, b, c, d;
@@ -226,13 +226,13 @@ static const char *turned_text(const char *from, const char *name, double *x, do
         const char *close = strchr(t, '>'), *matrix = strstr(t, " transform=\"matrix(");
         if (!matrix || matrix > close || strncmp(close, end, strlen(end)) != 0) continue;
         assert_int_equal(sscanf(matrix, " transform=\"matrix(%lf %lf %lf %lf %lf %lf)\"", &a, &b, &c, &d, x, y), 6);
-        assert_true(a == 0 && b == 1 && c == -1 && d == 0); /* a quarter, clockwise: from top to bottom */
+        assert_true(a == 0 && b == 1 && c == -1 && d == 0); /* 90 degrees clockwise: the text goes down */
         return close;
     }
     return NULL;
 }
 
-/* Each column of an SVG has its name below it, from left to right. */
+/* The name of each column is below the column. The names go from left to right. */
 static void names_of_columns_are_below_them(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static vkt_tensor linear(vkt_graph *g, vkt_tensor x, const char *name, uint32_t 
     return vkt_linear(g, x, vkt_param(g, w, vkt_shape2(out, in)), vkt_param(g, b, vkt_shape1(out)));
 }
 
-/* Adds a normalization. `shape` has one number per channel. */
+/* Adds batch norm i as x * scale + shift. `shape` is the shape of scale and shift: one number per channel. */
 static vkt_tensor norm(net *n, int i, vkt_tensor x, vkt_shape shape)
 {
     n->scale[i] = vkt_input(n->g, i ? "scale2" : "scale1", VKT_F32, VKT_ROWS, shape);

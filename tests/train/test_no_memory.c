@@ -1,5 +1,5 @@
-/* Each host allocation of a training run fails, one after the other. (gpu/test_context.c does the same for a context.)
- */
+/* Makes each host allocation of a creation, a prediction and a training run fail, one after the other. Does the same
+ * with each queue submission of a run. (gpu/test_context.c tests the allocations of a context.) */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -10,16 +10,16 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some allocations of an attempt (pipelines, lists, rings). The next attempt does not make them again,
- * so fewer allocations come before a given one. So if an attempt has changed the live bytes, n is lowered by the number
- * of allocations that the context has kept, plus SLACK for lists that grew or were freed. As a result, some allocations
- * fail in two attempts, but none is left out. */
+/* A context keeps some allocations of an attempt (pipelines, lists, rings). The next attempt does not make these again,
+ * so a later allocation has a smaller number n than before. If an attempt has changed the live bytes, sweep_begin
+ * therefore lowers n. It subtracts the number of allocations that the context has kept, and SLACK for lists that grew
+ * or were freed. Some allocations then fail in two attempts, but none is left out. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
     unsigned n, failures;
-    size_t blocks, bytes; /* number and bytes of the live allocations before the last attempt */
-    unsigned errors;      /* messages before the last attempt */
+    size_t blocks, bytes; /* number and bytes of the live allocations before the newest attempt */
+    unsigned errors;      /* number of error lines before the newest attempt */
 } sweep;
 
 static sweep sweep_make(void)
@@ -38,8 +38,8 @@ static void sweep_begin(sweep *s)
     vkt_test_fail_allocation(s->n);
 }
 
-/* Returns whether the attempt lacked memory. `status` is what it returned. An attempt that lacked memory must have
- * reported that once. The last attempt has enough memory. */
+/* Returns whether an allocation of the attempt failed. `status` is the result of the attempt. After a failed allocation
+ * the attempt must have logged one error, otherwise none. The last attempt has enough memory. */
 static bool sweep_failed(sweep *s, vkt_result status)
 {
     const bool failed = vkt_test_allocation_failed();
@@ -182,8 +182,8 @@ static void unmake(lifetime *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* Trains from the checkpoint or, if that was resumed already, from the current state to the end of the second epoch.
- * Then saves the weights. */
+/* Resumes the checkpoint, unless the trainer has resumed it already. Then trains to the end of the second epoch and
+ * saves the weights. */
 static vkt_result finish(const rig *r, lifetime *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -199,7 +199,7 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     double accuracy;
     uint32_t classes[5];
     VKT_TRY(make(r, ctx, stream, l));
-    /* every_failed_allocation_of_a_creation_is_survived covers evaluations that stream. */
+    /* every_failed_allocation_of_a_creation_is_survived covers the creation of an evaluator that streams. */
     if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy));
     VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
     VKT_TRY(finish(r, l));
@@ -208,7 +208,7 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
 }
 
-/* Opens a new context. It looks for a tuning file once, and stores nothing if there is none. */
+/* Opens a new context that reads and writes no cache files. */
 static vkt_ctx *open_fresh(const rig *r)
 {
     vkt_ctx *ctx;
@@ -248,12 +248,13 @@ static void expect_wanted_files(const rig *r)
 {
     rig_same_file(checkpoint_of(r), vkt_temp_dir_file(&r->dir, "wanted checkpoint"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "weights"), vkt_temp_dir_file(&r->dir, "wanted weights"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* there are no partial files */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* so there are no partial files */
 }
 
-/* Lets each allocation of a run fail, one after the other. After each failure the same trainer continues and must end
- * with the same bytes. If it streams and has resumed the checkpoint already, it continues from its state, else from the
- * checkpoint. If there is no trainer yet, the next attempt shows that the context still works. */
+/* Makes each allocation of a run fail, one after the other. If the run has made its trainer before the failure, this
+ * trainer finishes the run and must write the same files as the undisturbed run. A trainer that streams and has resumed
+ * the checkpoint continues from its current state. Any other trainer resumes the checkpoint first. If there is no
+ * trainer yet, the next attempt shows that the context still works. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;
@@ -292,7 +293,7 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
 
 /* ---- the device lacks memory for the n-th submission ---- */
 
-static unsigned until_refusal; /* submissions until one fails; 0: never. Static, as refuse() has no argument for it */
+static unsigned until_refusal; /* n: the n-th submission from now on fails; 0: none fails */
 static PFN_vkQueueSubmit2 real_submit;
 
 static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)

@@ -1,5 +1,6 @@
-/* A small network that decodes textures from latents, with the ops and the optimizer of samples/ntc/train.c, compared
- * with runs that PyTorch recorded (golden/README.md): 14 steps with noise, then 10 with rounded latents. */
+/* Compares a small network, which decodes textures from latents, with runs that PyTorch recorded (golden/README.md).
+ * Ops and optimizer are those of samples/ntc/train.c. The first 14 steps add noise to the latents. The other 10 steps
+ * round the latents. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static const struct {
     bool corners;
 } grids[GRIDS] = { { 2, 2, 2, false }, { 4, 3, 4, true } };
 
-/* The graph and the program of one phase. */
+/* Graph and program of one phase of the training: with noise, or with rounded latents. */
 typedef struct phase {
     vkt_graph *g;
     vkt_tensor image, origin;
@@ -27,7 +28,8 @@ static vkt_tensor read_tile(const phase *f, vkt_tensor from, uint32_t scale, boo
     return vkt_latent_grid(f->g, from, f->origin, &p);
 }
 
-/* Builds the network. The quantizations are the first two nodes, because noise depends on the number of the node. */
+/* Builds the network. Noise depends on the index of the quantize node here, and on the number of the grid (0 or 1) in
+ * PyTorch's runs. So the quantize nodes come first. */
 static vkt_tensor network(const phase *f, bool noise)
 {
     static const uint32_t widths[LAYERS + 1] = { 2 + 4 * 3, HIDDEN, HIDDEN, CHANNELS };
@@ -58,7 +60,7 @@ static void build(const vkt_host *h, bool noise, phase *f)
     assert_int_equal(vkt_graph_create(h, &f->g), VKT_OK);
     f->image = vkt_input(f->g, "image", VKT_F32, VKT_ROWS, vkt_shape3(CHANNELS, HEIGHT, WIDTH));
     f->origin = vkt_input(f->g, "origin", VKT_U32, VKT_ROWS, vkt_shape2(1, 2));
-    const vkt_tensor y = network(f, noise); /* before the next node: arguments are evaluated in any order */
+    const vkt_tensor y = network(f, noise); /* not an argument of vkt_mse: the order of arguments is not defined */
     const vkt_tensor loss = vkt_mse(f->g, y, read_tile(f, f->image, 1, false));
     assert_int_equal(vkt_set_group(f->g, "layers.*", 0), VKT_OK);
     assert_int_equal(vkt_backward(f->g, loss), VKT_OK);
@@ -94,7 +96,7 @@ static void write_parameters(vkt_store *store)
     }
 }
 
-/* Runs a step on its tile. Returns its loss. */
+/* Runs one step on a tile whose origin depends on `step`. Returns the loss. */
 static double run_step(const phase *f, uint32_t step)
 {
     const uint32_t h = golden_mix(step + 0x50000000u);

@@ -39,7 +39,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
 
 /* ---- the device is lost ---- */
 
-static uint32_t submissions_left; /* until the device is lost. Static, since lose_device has no user argument */
+static uint32_t submissions_left; /* submissions that still succeed; the next one loses the device */
 
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence);
 static PFN_vkQueueSubmit2 real_submit;
@@ -48,7 +48,7 @@ static VkDevice device;
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
     if (submissions_left == 0) {
-        real_wait(device); /* work that was submitted to a lost device counts as done */
+        real_wait(device); /* the engine counts submitted work as done after a loss, so wait for it */
         return VK_ERROR_DEVICE_LOST;
     }
     submissions_left--;

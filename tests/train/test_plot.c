@@ -83,7 +83,7 @@ static void a_history_grows(void **state)
 enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
-    unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
+    unsigned train[2], val[2]; /* pixels in the colour of a series, legend left out; [0]: left panel, [1]: right */
     unsigned border;           /* number of pixels near the edge of the page that are not white; must be 0 */
 } ink;
 
@@ -118,7 +118,7 @@ static void check_image(const vkt_epoch_record *records, size_t n, const char *t
     bool want[4] = { false };
     for (size_t i = 0; i < n; i++) {
         const double v[4] = { records[i].train_loss, records[i].val_loss, records[i].train_acc, records[i].val_acc };
-        for (int k = 0; k < 4; k++) want[k] = want[k] || fabs(v[k]) <= 1e30 /* larger ones are gaps */;
+        for (int k = 0; k < 4; k++) want[k] = want[k] || fabs(v[k]) <= 1e30 /* larger numbers are gaps */;
     }
     assert_int_equal(vkt_history_plot(&h, records, n, title, path), VKT_OK);
     const ink seen = look_at(path);
@@ -145,7 +145,8 @@ static void every_kind_of_history_is_drawn(void **state)
 
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
-    /* Constants of all magnitudes. One series has no numbers, so it does not hide the other series. */
+    /* Each epoch has the same number. The numbers of the images have all magnitudes. Only one of two series has
+     * numbers, because equal lines would hide each other. */
     for (size_t k = 0; k < 2 * VKT_COUNT(odd); k++) {
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
@@ -178,14 +179,14 @@ static void both_formats_are_what_their_names_say(void **state)
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
         assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
-        assert_int_equal(n, n2); /* cairo numbers surfaces in an SVG, so bytes may differ */
+        assert_int_equal(n, n2); /* cairo numbers the surfaces of an SVG, so only the lengths must be equal */
         vkt_free(&h, first);
         vkt_free(&h, second);
     }
     vkt_temp_dir_remove(&dir);
 }
 
-/* Text in an SVG can be searched, copied and read aloud. */
+/* An SVG has its text as text elements, not as glyphs, so that a reader can search and copy the text. */
 static void text_of_an_svg_stays_text(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* Tests predictions without training: a predictor needs only the weights file, and its bits are those of the
- * trainer. */
+/* Tests predictions without training: a predictor needs only the weights file, and its outputs have the same bits as
+ * the outputs of the trainer. */
 #include "train/rig.h"
 
 #include <math.h>
 
-/* Returns the first `rows` rows of the rig's check set, without labels. */
+/* Returns the first `rows` samples of r->check, without labels. */
 static vkt_dataset *bare_rows(const rig *r, uint32_t rows)
 {
     const vkt_dataset_params p = { .rows = rows,
@@ -63,7 +63,7 @@ static void a_single_row_is_enough(void **state)
     assert_int_equal(vkt_predictor_create(r->ctx, &pp, &p), VKT_OK);
     float zeros[RIG_CLASSES] = { 1 };
     uint32_t class = 7;
-    assert_int_equal(vkt_predictor_run(p, 0, 1, &class, zeros), VKT_OK); /* all weights are 0 */
+    assert_int_equal(vkt_predictor_run(p, 0, 1, &class, zeros), VKT_OK); /* no weights file: all weights are 0 */
     for (int k = 0; k < RIG_CLASSES; k++) assert_true(zeros[k] == 0);
     assert_int_equal(class, 0);
     vkt_store *s = vkt_predictor_store(p);
@@ -95,7 +95,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_predictor_create(r->ctx, &pp, &p), VKT_E_NOT_FOUND);
     assert_null(p);
     pp = (vkt_predictor_params){ .model = { .forward = as_it_is }, .data = r->check };
-    assert_int_equal(vkt_predictor_create(r->ctx, &pp, &p), VKT_OK); /* (B,C,H,W): outputs, but no classes */
+    assert_int_equal(vkt_predictor_create(r->ctx, &pp, &p), VKT_OK); /* outputs (B,C,H,W) have no classes */
     assert_int_equal(vkt_predictor_width(p), RIG_SIDE * RIG_SIDE);
     uint32_t classes[2];
     assert_int_equal(vkt_predictor_run(p, 0, 2, classes, NULL), VKT_E_STATE);

@@ -1,5 +1,5 @@
-/* Tests data parallel training by threads, on one device: the result does not depend on the number of ranks, whatever
- * the settings are. (test_ranks_fit.c has what a fit does; test_ranks_resume.c has checkpoints.) */
+/* Tests data parallel training by threads, on one device. With any settings, the result must not depend on the number
+ * of ranks. (test_ranks_fit.c tests fits; test_ranks_resume.c tests checkpoints.) */
 #include "train/group.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static void adam_has_the_same_bits(void **state)
     group g = group_make(r, p, 2);
     rig_fit(g.t, &twice);
     assert_true(vkt_trainer_history(g.t, &(uint32_t){ 0 })[1].train_loss < 2.2); /* the network learns */
-    /* Gradients are exchanged in several buckets. */
+    /* There are more than two buckets of gradients. */
     assert_true(g.t->shards.x.n > 2);
     group_free(&g);
 }
@@ -115,7 +115,7 @@ static void frozen_parameters_stay_on_all_ranks(void **state)
     rig *r = rig_of(state);
     vkt_trainer_params p = group_params(r);
     p.model.forward = frozen_forward;
-    p.optimizer.clip_norm = 0.3f; /* clipping reads the whole sum */
+    p.optimizer.clip_norm = 0.3f; /* the norm must leave out frozen parameters */
     group_alike(r, &p, &once, four);
     group g = group_make(r, p, 2);
     uint64_t n;
@@ -206,7 +206,8 @@ static void shards_train_like_a_step_that_is_not_split(void **state)
     rig_fit(plain, &fit);
     uint32_t n;
     const vkt_epoch_record *a = vkt_trainer_history(split, &n), *b = vkt_trainer_history(plain, &n);
-    for (uint32_t i = 0; i < 3; i++) { /* 21 steps of sums in another order: each rounding is 6e-8 of its sum */
+    /* A step that is split adds in another order. There are 21 steps, and each rounding is up to 6e-8 of a sum. */
+    for (uint32_t i = 0; i < 3; i++) {
         assert_true(fabs(a[i].train_loss - b[i].train_loss) < 2e-5);
         assert_true(fabs(a[i].val_loss - b[i].val_loss) < 2e-5);
     }

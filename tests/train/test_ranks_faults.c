@@ -1,5 +1,5 @@
-/* Tests ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The other ranks
- * end in bounded time, with one message that names the failed rank, and the last checkpoint stays. */
+/* Tests ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The fits of the
+ * other ranks end in bounded time. One message names the failed rank. The last checkpoint stays. */
 #include "train/hands.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@ enum { RANKS = 4, WRONG = 2 };
 
 /* ---- a device that computes wrong numbers ---- */
 
-/* The argument of change_a_weight, which changes a weight of trainer t after this batch of the second epoch. */
+/* The argument of change_a_weight. It changes a weight of trainer `t` after batch number `batch` of the second epoch.
+ */
 typedef struct poke {
     vkt_trainer *t;
     uint32_t batch;
@@ -30,7 +31,8 @@ static void change_a_weight(void *user, const vkt_fit_progress *p)
     (void)vkt_store_write(s, 0, VKT_PART_VALUE, w);
 }
 
-/* Rank 2 changes a weight after the first step of the second epoch. The fit of every rank ends after step `found`. */
+/* Rank 2 changes a weight after the first step of the second epoch, which is step 8. The comparison of the weights
+ * after step `found` must end the fit of every rank. */
 static void corrupted_run(rig *r, uint32_t check_every, const char *checkpoint, uint32_t found)
 {
     hands h = hands_make(r, RANKS, 20);
@@ -61,8 +63,8 @@ static void silent_corruption_is_found_by_its_rank(void **state)
     corrupted_run(r, 6, NULL, 12);
 }
 
-/* The ranks differ, and the second epoch ends before the next regular comparison. Its checkpoint must not be written,
- * and that of the first epoch must stay. */
+/* The ranks differ, and the second epoch ends before the next regular comparison. The checkpoint of the second epoch
+ * must not be written. The checkpoint of the first epoch must stay. */
 static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
 {
     rig *r = rig_of(state);
@@ -92,15 +94,17 @@ static void sound_ranks_are_not_accused(void **state)
 static struct {
     PFN_vkQueueSubmit2 submit;
     vkt_ctx *ctx;
-    const vkt_gate *gate; /* of the trainer's exchange */
-    uint32_t left;        /* submissions until the fault; 0: it has happened */
+    const vkt_gate *gate; /* the gate for which submitted work of the exchange waits */
+    uint32_t left;        /* n: the n-th submission from now on fails; 0: none fails any more */
     VkResult fault;
 } injected; /* static, because fail_once has no user argument */
 
 static VKAPI_ATTR VkResult VKAPI_CALL fail_once(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
     if (injected.left == 0 || --injected.left > 0) return injected.submit(queue, n, infos, fence);
-    if (injected.fault == VK_ERROR_DEVICE_LOST) { /* the work of a lost device counts as done: nothing waits any more */
+    /* The engine counts the work of a lost device as done. So the gate is opened for all of this work, and the host
+     * waits until the work is done. */
+    if (injected.fault == VK_ERROR_DEVICE_LOST) {
         for (uint64_t v = injected.gate->value + 1; v < injected.gate->value + 200; v++) {
             const VkSemaphoreSignalInfo all = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
                                                 .semaphore = injected.gate->semaphore,
@@ -154,7 +158,7 @@ static void a_lost_device_ends_the_run_of_all(void **state)
 }
 
 /* In each fit, another submission is refused. The device still works. After a resume from the last checkpoint, the
- * trainer ends with the bits of a run that nothing interrupted. */
+ * trainer must end with the same bits as a run without failures. */
 static void a_refused_submission_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);
@@ -184,7 +188,7 @@ static void a_refused_submission_ends_the_run_of_all(void **state)
 }
 
 /* One host allocation of a fit fails, in one of the two ranks. Then the fit ends in both ranks. After a resume, the
- * trainer ends with the same bits as one that did not fail. */
+ * trainer must end with the same bits as a run without failures. */
 static void a_failed_allocation_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);
@@ -232,7 +236,7 @@ static void *fit_one(void *arg)
     return NULL;
 }
 
-/* Rank 1 stays in a callback until the fits of all others have ended. */
+/* Rank 1 stays in a callback until the fits of all other ranks have ended. */
 static void a_rank_that_hangs_is_named(void **state)
 {
     rig *r = rig_of(state);

@@ -9,7 +9,7 @@ static const uint32_t four[] = { 4, 0 };
 
 /* ---- own metrics ---- */
 
-/* How often reset and result were called, the number of rows, and a weighted sum of the outputs. */
+/* `resets` and `results` count calls. `rows` counts samples. `sum` is a weighted sum of the outputs since reset(). */
 typedef struct tally {
     uint32_t resets, results, rows;
     double sum;
@@ -36,8 +36,8 @@ static double result(void *user)
     return t->sum;
 }
 
-/* Only rank 0 calls the metric, on the caller's thread, with all samples in order, as in a fit of one rank. All ranks
- * have its value. */
+/* Only rank 0 calls the metric. As in a fit of one rank, the calls come on the caller's thread and have all samples in
+ * order. All ranks get the value of the metric. */
 static void own_metrics_see_every_sample_once(void **state)
 {
     enum { EPOCHS = 4 };
@@ -90,8 +90,7 @@ static bool look(void *user)
     return false;
 }
 
-/* `stop` is called after a step was submitted. A read of the weights then waits for that step, also for its exchange.
- */
+/* `stop` is called after a step was submitted. A read of the weights then waits for the step and for its exchange. */
 static void stop_sees_the_weights_of_each_step(void **state)
 {
     rig *r = rig_of(state);
@@ -254,7 +253,7 @@ static void a_rate_test_wants_one_rank(void **state)
     group_free(&g);
 }
 
-/* Arguments that do not fit are refused before the first step, and the trainer does not change. */
+/* Wrong arguments are refused before the first step, and the trainer does not change. */
 static void a_refused_fit_changes_nothing(void **state)
 {
     rig *r = rig_of(state);

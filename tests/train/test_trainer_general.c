@@ -1,5 +1,5 @@
-/* Tests training on vectors, with targets or the model's own loss. Also tests rates of a schedule, the monitor of early
- * stopping, and two parts of one source. */
+/* Tests training on vectors, with targets or with the model's own loss. Also tests the learning rates of a schedule,
+ * the monitor of early stopping, and two data sets that share one source. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -60,7 +60,8 @@ static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
 }
 
-/* The rows of a table are vectors, which a linear layer accepts as they are. Samples of another rank are refused. */
+/* The rows of a table become samples of rank 1. A linear layer accepts such samples without vkt_nn_flatten. An
+ * evaluation refuses samples of another rank. */
 static void rows_of_a_csv_file_are_vectors(void **state)
 {
     rig *r = rig_of(state);
@@ -138,7 +139,8 @@ static void targets_are_learned_by_their_squared_error(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Builds the model's own loss: twice the squared error. Checks that it gets x, labels, targets and `user`. */
+/* Builds the model's own loss: twice the squared error. Checks that the trainer passes x, labels, targets and
+ * `user`. */
 static vkt_tensor twice_the_error(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
 {
@@ -195,8 +197,8 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* From the second epoch on, the rate is too small to change a weight. So if the rate of each run reaches the
-     * device, three epochs end with the weights of one epoch. */
+    /* From the second epoch on, the rate is too small to change a weight. So three epochs end with the weights of one
+     * epoch, if the device uses the rate of the current epoch. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;
@@ -262,7 +264,8 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* A source that allows each worker one row at a time, like a decoder with scratch memory. */
+/* A source that counts fetches which overlap another fetch of the same worker. There must be none, because a source,
+ * for instance a decoder, may have scratch memory for each worker. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;
@@ -302,7 +305,7 @@ static void parts_of_one_source_are_not_fetched_together(void **state)
     p.batch = 16;
     p.stream = true;
     vkt_trainer *t = rig_trainer(r, &p);
-    for (int i = 0; i < 3; i++) { /* each fit ends while workers fill batches that nothing will use */
+    for (int i = 0; i < 3; i++) { /* each fit ends while workers fill batches that no step will use */
         rig_fit(t, &(vkt_fit_params){ .epochs = 9, .callbacks.stop = at_once });
         assert_int_equal(vkt_trainer_predict(t, check, 0, 2, classes, NULL), VKT_OK);
     }

@@ -1,5 +1,5 @@
-/* Compares training steps of the MNIST network with runs that PyTorch recorded in float64 and float32. golden/README.md
- * describes the file, and how far a float32 engine may be off. */
+/* Compares training steps of the MNIST network with PyTorch's in float64. PyTorch's runs in float32 give the tolerance.
+ * golden/README.md describes the files and the tolerance. */
 #include <stdio.h>
 
 #include "train/golden.h"
@@ -118,9 +118,9 @@ static void partial_batches_follow_the_float64_run(void **state)
     check_partial_batches(r, VKT_PRECISION_F32);
 }
 
-/* Split operands are as good as f32: the limits are those of f32. All products are forced to be by cooperative
- * matrices. A device without them has nothing to test here. (On a CPU these steps take seconds, so the test makes fewer
- than fifty.) */
+/* VKT_PRECISION_F32_SPLIT has the same tolerance as f32. The test forces cooperative matrices for all products that can
+ * use them. On a device without cooperative matrices there is nothing to test. There are four steps instead of fifty,
+ * because on a CPU the steps take seconds. */
 static void steps_of_split_operands_follow_it_too(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* Compares class weights and label smoothing of the default loss with training in PyTorch. Also tests metrics of the
- * caller. */
+/* Compares training that uses class weights and label smoothing with the same training in PyTorch. Also tests metrics
+ * of the caller (vkt_metric). */
 #include "train/golden.h"
 
 #include <math.h>
@@ -53,7 +53,8 @@ static void expect(const vkt_safetensors *st, const char *run, const char *what,
     test_free(want);
 }
 
-/* Trains three epochs of three steps each, from the weights of the golden file. The last batch has 4 rows. */
+/* Trains three epochs from the weights of the golden file, and compares weights and losses with PyTorch's. The batches
+ * of an epoch have 8, 8 and 4 samples. */
 static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -74,7 +75,7 @@ static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_
     assert_int_equal(n, EPOCHS);
     for (int i = 0; i < EPOCHS; i++) numbers[i] = history[i].train_loss;
     expect(st, run, "loss", numbers, EPOCHS);
-    /* The validation loss has no weights and no smoothing. */
+    /* The validation loss uses neither class weights nor label smoothing. */
     expect(st, run, "val_loss", &history[EPOCHS - 1].val_loss, 1);
     double loss;
     assert_int_equal(vkt_trainer_evaluate(t, p->train, &loss, NULL), VKT_OK);
@@ -164,10 +165,10 @@ static void a_resumed_run_has_the_same_weights(void **state)
 
 /* ---- metrics of the caller ---- */
 
-/* Counts rows, and rows whose label has one of the two largest outputs. */
+/* A metric, the top-2 accuracy: counts the samples, and the samples whose label has one of the two largest outputs. */
 typedef struct top2 {
     uint32_t rows, right, resets, adds;
-    const vkt_dataset *data; /* labels must come in the order of this set */
+    const vkt_dataset *data; /* `add` checks that it gets the labels in the order of this set */
 } top2;
 
 static void reset(void *user)
@@ -221,12 +222,12 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the best weights by this monitor */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the weights of the epoch with the best metric */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));
         assert_int_equal(vkt_trainer_evaluate(t, r->check, NULL, NULL), VKT_OK);
-        assert_int_equal(m.resets, 2); /* metrics are reset only during a fit */
+        assert_int_equal(m.resets, 2); /* vkt_trainer_evaluate does not call the metrics */
         assert_int_equal(vkt_trainer_write_history(t, vkt_temp_dir_file(&r->dir, "h.csv")), VKT_OK);
         void *csv;
         size_t bytes;

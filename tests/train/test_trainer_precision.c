@@ -1,18 +1,19 @@
-/* Tests that training in 16 bits is exact enough, and that a resumed run has the bits of one that nothing interrupted,
- * also if steps overflowed before. */
+/* Tests training in f16 and bf16. The accuracy is nearly as good as in f32. A resumed run gives the same bits as a run
+ * without interruption, also after steps whose gradients overflowed. */
 #include "io/checkpoint.h"
 #include "train/rig.h"
 
 enum { EPOCHS = 3, ROWS = 2560, CHECK = 640 };
 
-/* ---- the same bits ---- */
+/* ---- resumes and checkpoints ---- */
 
 static bool after_six_batches(void *user)
 {
     return ++*(uint32_t *)user == 6;
 }
 
-/* Makes a trainer. In f16 the scale of the loss is far too large at the start, so the first steps are skipped. */
+/* Makes a trainer whose first loss scale is 2^30. In f16 this is far too large: the gradients of the first steps
+ * overflow, and these steps are skipped. */
 static vkt_trainer *start(rig *r, vkt_precision precision)
 {
     vkt_trainer_params p = rig_params(r);
@@ -76,7 +77,8 @@ static void with_scale(rig *r, const char *from, const char *to, const char *sca
     for (size_t i = 0; i < n; i++) test_free((void *)blobs[i].data);
 }
 
-/* The trainer keeps its values and its texts: a text of the same name can still be attached. */
+/* A store has only loss scales that are powers of two: 1.5 * 2^3 is refused, 2^3 is accepted. The refused checkpoint
+ * does not attach its texts to the trainer. */
 static void a_loss_scale_that_no_store_has_is_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -112,7 +114,6 @@ static void a_profiled_step_leaves_the_scale_as_it_was(void **state)
         if (part != VKT_PART_GRADIENT) rig_same(t, untouched, (vkt_store_part)part);
 }
 
-/* Checkpoints of other precisions belong to other runs. */
 static void a_checkpoint_of_another_precision_is_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -130,13 +131,14 @@ static void a_checkpoint_of_another_precision_is_refused(void **state)
     }
 }
 
-/* f32 and f32-split go on with each other's checkpoints, but not with those of 16 bits. */
+/* A run in f32 resumes a checkpoint of f32-split, and a run in f32-split resumes a checkpoint of f32. A run in f16
+ * refuses both checkpoints. */
 static void f32_and_f32_split_go_on_with_each_other(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
     static const vkt_precision both[] = { VKT_PRECISION_F32, VKT_PRECISION_F32_SPLIT };
-    r->ctx->logged_no_split = true; /* suppresses a message, which ops/test_split.c checks */
+    r->ctx->logged_no_split = true; /* suppresses the warning that products are not split (see ops/test_split.c) */
     for (int i = 0; i < 2; i++) {
         rig_fit(start(r, both[i]), &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
         vkt_trainer *other = start(r, both[1 - i]);

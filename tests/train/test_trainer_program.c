@@ -11,8 +11,8 @@
 
 #define PINNED VKT_TEST_DIR "/golden/mnist_program.txt"
 
-/* Returns whether this device is that of the file. The choice of kernels depends on the device. The file is for Debian
- * 12's lavapipe with default settings: a CPU driver whose subgroups have eight lanes. */
+/* Returns whether the device is like the one for which the file was written. Another device may use other kernels. The
+ * file was written for lavapipe of Debian 12 with default settings: a CPU driver whose subgroups have eight lanes. */
 static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 {
     const vkt_limits *l = &ctx->limits;
@@ -20,7 +20,7 @@ static bool device_is_the_pinned_one(const vkt_ctx *ctx)
            strncmp(ctx->info.name, "llvmpipe", 8) == 0;
 }
 
-/* Prints the first line that differs. */
+/* Prints the number of the first line that differs, and both lines from their first difference on. */
 static void print_difference(const char *want, const char *got)
 {
     int line = 1;

@@ -1,6 +1,7 @@
 /* Tests checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
  *
- * A run that is killed needs its own process: `train_test_trainer_state worker CHECKPOINT [resume]`. */
+ * One test kills runs. For each such run it starts this program again: `train_test_trainer_state worker CHECKPOINT
+ * [resume]`. */
 #include "train/rig.h"
 
 #include <signal.h>
@@ -29,7 +30,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
     run_to(r, EPOCHS, 0, a);
-    run_to(r, EPOCHS, 2, b); /* another interval between checkpoints gives the same bytes */
+    run_to(r, EPOCHS, 2, b); /* another number of checkpoints gives the same bytes */
     rig_same_file(a, b);
 
     vkt_trainer_params p = rig_params(r);
@@ -57,7 +58,7 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
-    /* The first run stops after an epoch or, with streaming, in the middle of the second epoch. */
+    /* If `middle` is 0, the first run ends after one epoch. Else it streams its data, and stops in the second epoch. */
     for (int middle = 0; middle < 2; middle++) {
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;
@@ -144,8 +145,8 @@ static void nap(uint32_t us)
     nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
 
-/* Lets the worker rewrite its checkpoint a few times, then kills it at some time in its next step. Returns false if the
- * worker ended before that. */
+/* Waits until the worker has replaced its checkpoint 2 to 9 times, then kills the worker at a random time, up to 6 ms
+ * later. Returns false if the worker ended before the kill. */
 static bool kill_amid_work(pid_t child, const char *checkpoint, vkt_rng *rng)
 {
     int status = 0;
@@ -168,9 +169,9 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, WORKER_EPOCHS, 0, whole);
-    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another seed in every run */
+    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* each run of this test has another seed */
     int killed = 0, status;
-    /* After a worker that ended by itself, a new run begins. */
+    /* A worker that ended before the kill has finished its run. Then the next worker starts a new run. */
     for (int round = 0; killed < 3 && round < (killed ? 20 : 200); round++)
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
@@ -223,7 +224,7 @@ static void a_wrong_file_is_refused_and_changes_nothing(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* The disk is full (a limit of the file size simulates that), or the folder does not exist. */
+/* First simulates a full disk by a limit of the file size. Then writes to a folder that does not exist. */
 static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -251,7 +252,7 @@ static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **s
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     assert_int_equal(remove(path), 0);
-    /* The disk has space again. No step is left, but the checkpoint is still written. */
+    /* The disk has space again. No step is left to train, but the fit writes the missing checkpoint. */
     rig_fit(t, &(vkt_fit_params){ .checkpoint = path });
     rig_same_file(path, copy);
 }
@@ -281,7 +282,7 @@ static void the_checkpoint_after_a_failed_one_is_tried_again(void **state)
     const vkt_result result = vkt_trainer_fit(t, &full);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
     vkt_test_expect_errors(false);
-    assert_int_equal(result, VKT_E_CHECKPOINT); /* one checkpoint was not written in time, and that is reported */
+    assert_int_equal(result, VKT_E_CHECKPOINT); /* the checkpoints before batch 4 were not written */
     rig_same_file(path, whole);                 /* the last checkpoint is complete */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
 }
@@ -293,8 +294,8 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* An epoch is complete even if its checkpoint cannot be written. After the trainer has resumed another checkpoint, it
- * no longer writes the missing one. */
+/* An epoch is complete even if its checkpoint cannot be written. A trainer that resumes another checkpoint no longer
+ * writes the missing one. */
 static void an_epoch_without_its_checkpoint_is_reported(void **state)
 {
     rig *r = rig_of(state);
@@ -317,10 +318,10 @@ static void an_epoch_without_its_checkpoint_is_reported(void **state)
     assert_int_equal(vkt_temp_dir_count(&r->dir), 1);
 }
 
-/* A file system that fails for a moment. */
+/* A source in which one fetch fails, like a file system that fails for a moment. */
 typedef struct transient_failure {
     const vkt_dataset *of;
-    atomic_int left; /* fetches until one fails, including that one; below 1: no fetch fails */
+    atomic_int left; /* the fetch that finds a 1 here fails; each fetch subtracts 1 */
 } transient_failure;
 
 static vkt_result fetch_with_failure(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
@@ -349,7 +350,7 @@ static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
     p.stream = true;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = whole });
     vkt_trainer *t = rig_trainer(r, &p);
-    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* the failure comes while steps of the epoch are pending */
+    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* a row of the fifth batch cannot be fetched */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = part }), VKT_E_IO);
     vkt_test_expect_errors(false);
@@ -431,7 +432,7 @@ static void attached_texts_are_in_every_file(void **state)
     vkt_trainer *again = rig_trainer(r, &p); /* has no texts, and can still read both files */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
-    vkt_trainer *third = rig_trainer(r, &p); /* gets only the text n19 below; takes the other texts from the file */
+    vkt_trainer *third = rig_trainer(r, &p); /* has only the text n19; a resume adds the other texts of the file */
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
@@ -455,7 +456,7 @@ static void attached_texts_are_in_every_file(void **state)
     assert_int_equal(vkt_trainer_attach(t, "", "x"), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", NULL), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", "caf\xe9"),
-                     VKT_E_ARG); /* checkpoints with this text could not be read */
+                     VKT_E_ARG); /* a file has its texts in JSON, so they must be UTF-8 */
     vkt_test_error_contains("is not UTF-8");
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);
@@ -487,7 +488,8 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* Stores without a trainer write the same file, and refuse the same files. */
+/* vkt_store_save writes the same file as vkt_trainer_save. vkt_store_load refuses the same files as
+ * vkt_trainer_load. */
 static void stores_have_the_same_files(void **state)
 {
     rig *r = rig_of(state);
@@ -520,7 +522,7 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
     p.seed++;
-    p.model.forward = forward_other; /* only fc.bias has the shape that it has in t */
+    p.model.forward = forward_other; /* only fc.bias has the same shape as in t */
     vkt_trainer *other = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_save(other, path), VKT_OK);
     vkt_test_expect_errors(true);
@@ -540,8 +542,8 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     test_free(theirs);
 }
 
-/* A child has neither the driver's threads nor the threads that fill batches. So vkt_trainer_destroy must not wait for
- * them. */
+/* A forked child has neither the driver's threads nor the threads that fill batches. So vkt_trainer_destroy must not
+ * wait for these threads in the child. */
 static void a_forked_child_may_destroy_a_trainer(void **state)
 {
     rig *r = rig_of(state);
@@ -552,7 +554,7 @@ static void a_forked_child_may_destroy_a_trainer(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60); /* ends a test that would hang */
+        alarm(60); /* ends the child if it hangs */
         const unsigned before = vkt_test_errors();
         vkt_trainer_destroy(&t);
         _exit(t || vkt_test_errors() != before);

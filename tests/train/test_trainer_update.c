@@ -1,5 +1,5 @@
-/* Tests the parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers,
- clipping. */
+/* Tests the options of a trainer's update: micro-batches, parameter groups, frozen layers, clipping, amsgrad, and a
+ * learning rate of zero. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -8,9 +8,10 @@ enum {
     ROWS = 192,
     BATCH = 64,
     MICRO = 4
-}; /* an epoch is three steps of BATCH rows, in micro-batches or in one batch */
+}; /* an epoch is three steps of BATCH samples; a step is one batch, or MICRO micro-batches */
 
-/* Builds conv 3x3 1->8, relu, max pool to 2x2, linear. There is no dropout, because its masks differ by micro-batch. */
+/* Builds conv 3x3 1->8, relu, max pool to 2x2, linear. There is no dropout, because a batch and its micro-batches would
+ * have different masks. */
 static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -75,8 +76,8 @@ static void micro_batches_are_one_batch(void **state)
     rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(b, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(small, &(vkt_fit_params){ .epochs = 2 });
-    /* A sum of 64 rows in another order differs by 1e-7 in each of 6 steps. The momentum of 0.9 makes this difference
-     * ten times as large. */
+    /* A gradient is a sum over 64 samples. In another order the sum differs by about 1e-7. In 6 steps, with a momentum
+     * of 0.9 that multiplies a difference by up to 10, the weights differ by at most 6e-6. */
     assert_true(apart(a, b) < 1e-5);
     assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps than `a` */
     uint32_t n;
@@ -93,15 +94,15 @@ static void micro_batches_are_one_batch(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Returns true when the count at `user` is 0. It is called after each batch and counts down. */
+/* The callback `stop`: each call subtracts 1 from the count at `user`, and returns true when the count is 0. */
 static bool stop_at_zero(void *user)
 {
     uint32_t *left = user;
     return --*left == 0;
 }
 
-/* The network has dropout. An epoch has 7 runs, the last one with a batch that is not full. So a step extends beyond
- * the end of the epoch. */
+/* A step has 4 micro-batches. An epoch has 7, and the last one is not full. So a step extends into the next epoch. The
+ * network has dropout, so the masks must also be the same after the resume. */
 static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -110,7 +111,7 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     p.optimizer.micro_batches = MICRO;
     vkt_trainer *a = rig_trainer(r, &p);
     rig_fit(a, &(vkt_fit_params){ .epochs = 3, .checkpoint = whole });
-    for (uint32_t at = 6; at <= 9; at++) { /* the ends of an epoch and of a step are among them */
+    for (uint32_t at = 6; at <= 9; at++) { /* an epoch ends after batch 7, and a step ends after batch 8 */
         uint32_t left = at;
         vkt_accumulation run;
         vkt_trainer *b = rig_trainer(r, &p), *c = rig_trainer(r, &p);
@@ -128,8 +129,8 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     }
 }
 
-/* Makes one step with decay, without decay, and without decay of biases. p becomes p - lr * g or, with
- * decay, p * (1 - lr * wd) - lr * g. */
+/* Makes one step in three ways: all parameters decay (ALL), no parameter decays (NONE), all except the biases decay
+ * (GROUPS). A parameter p with gradient g becomes p * (1 - lr * wd) - lr * g. Without decay, wd is 0. */
 static void biases_do_not_decay(void **state)
 {
     enum { ALL, NONE, GROUPS };
@@ -200,8 +201,8 @@ static void frozen_layers_stay_also_after_a_resume(void **state)
     assert_true(e[1].train_loss < e[0].train_loss);
 }
 
-/* If the norm of the gradient g is larger than `clip`, SGD moves the weights by lr * clip / (norm + 1e-6) * g. The
- * length of this step is lr * clip. */
+/* If the norm |g| of the gradient g is larger than clip_norm, SGD moves the weights by lr * clip_norm * g / (|g| +
+ * 1e-6). This step has the length lr * clip_norm. */
 static void a_clipped_step_has_the_length_of_the_bound(void **state)
 {
     rig *r = rig_of(state);
@@ -215,8 +216,8 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
     float *after = rig_weights(t, VKT_PART_VALUE, &n);
     for (uint64_t i = 0; i < n; i++) moved += pow((double)after[i] - (double)before[i], 2);
-    /* The weights are at most 1/3, so each is rounded by up to 3e-8. Each of the 410 weights moves by some
-     * 5e-4 / sqrt(410), so the relative error is 1e-3. */
+    /* The step has length 5e-4. There are 410 weights, so each moves by about 5e-4 / sqrt(410) = 2.5e-5. A weight is at
+     * most 1/3, so its rounding error is at most 3e-8. This is a relative error of about 1e-3. */
     assert_true(fabs(sqrt(moved) / (0.05 * 0.01) - 1) < 2e-3);
     test_free(before);
     test_free(after);
@@ -224,8 +225,8 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The largest squares are a moment of their own, and a checkpoint has this moment. Adam without amsgrad is another
- * run. */
+/* With amsgrad, a third moment has the maxima of the second moment. A checkpoint has the third moment. A trainer of
+ * Adam without amsgrad refuses the checkpoint. */
 static void amsgrad_goes_on_after_a_resume(void **state)
 {
     rig *r = rig_of(state);
@@ -245,8 +246,8 @@ static void amsgrad_goes_on_after_a_resume(void **state)
     rig_same(a, c, VKT_PART_MOMENT3);
 }
 
-/* A rate of 0 means the default rate, and VKT_ZERO means a rate of zero. With VKT_ZERO the loss is measured, and the
- * weights do not change. */
+/* In the params, lr = 0 selects the default rate, and VKT_ZERO is a rate of zero. At a rate of zero the loss is
+ * measured, and the weights do not change. */
 static void a_rate_of_zero_moves_nothing(void **state)
 {
     rig *r = rig_of(state);

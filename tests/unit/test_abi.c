@@ -1,8 +1,10 @@
-/* Checks that every SPIR-V module agrees with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no
- * device. A module's push block has the name of a VKT_PUSH block, and must have its members (name, type, offset). The
- * entry must name each binding that the module may read, and each that it may write, because hazards and barriers
- * follow from the entry. The module must ask for no capability that a device may lack. Cooperative matrices
- * (gpu/coop.c) and 64-bit integers of modules with texel loads (gpu/device.c) are the exceptions. */
+/* Compares every SPIR-V module with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no device.
+ *
+ *   - A push block of a module must have the name and the members (name, type, offset) of a VKT_PUSH block.
+ *   - The entry must name each binding that the module may read, and each binding that the module may write, because
+ *     hazards and barriers follow from the entry.
+ *   - The module must not need a capability that a device may lack. There are two exceptions: the capabilities of
+ *     cooperative matrices (gpu/coop.c), and 64-bit integers in modules with texel loads (gpu/device.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,8 +81,8 @@ typedef struct module {
     thing *things;
     uint32_t bound;
     uint32_t capability; /* a needed capability that a device may lack; NONE: the module needs no such capability */
-    uint32_t flags;      /* of its entry; with COOP, the module may use the capabilities that gpu/coop.c asks for */
-    bool texel;          /* runs only if shaderInt64 is enabled: gpu/device.c */
+    uint32_t flags;      /* flags of the module's entry; see is_for_coop */
+    bool texel;          /* has texel loads, so it runs only if shaderInt64 is enabled: gpu/device.c */
 } module;
 
 static void decorate(thing *t, const uint32_t *w)
@@ -106,18 +108,21 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Returns whether every device has the capability. The capabilities of every device are Shader, SampledBuffer,
- * ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. In Vulkan 1.3 every device also
- * has StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat, for the formats that report it. */
+/* Returns whether every device that gpu/device.c accepts has the capability. These capabilities are Shader,
+ * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
+ * Shuffle. With Vulkan 1.3 they are also StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat, for formats
+ * that report this feature. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||
            (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether modules with cooperative matrices may need the capability: VulkanMemoryModel and
- * CooperativeMatrixKHR; Float16 and RoundingModeRTE, or else BFloat16TypeKHR and BFloat16CooperativeMatrixKHR. Those of
- * flexible matrices may also need StorageBuffer16BitAccess and CooperativeMatrixPerElementOperationsNV. */
+/* Returns whether a module with these flags may need the capability for its cooperative matrices:
+ *   with VKT_KF_COOP         VulkanMemoryModel, CooperativeMatrixKHR
+ *   with VKT_KF_COOP2 too    StorageBuffer16BitAccess, CooperativeMatrixPerElementOperationsNV
+ *   with VKT_KF_BFLOAT       BFloat16TypeKHR, BFloat16CooperativeMatrixKHR
+ *   without VKT_KF_BFLOAT    Float16, RoundingModeRTE */
 static bool is_for_coop(uint32_t capability, uint32_t flags)
 {
     if (!(flags & VKT_KF_COOP)) return false;
@@ -272,8 +277,8 @@ static void every_module_fits_its_entry_and_abi_header(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* A check that never fails proves nothing. So one module is checked with one change of its table or of its entry at a
- * time. */
+/* Tests check() itself. Each iteration makes one change to the table of members or to the entry of a module. check()
+ * must report each change except the last one, which is harmless. */
 static void every_difference_is_found(void **state)
 {
     (void)state;

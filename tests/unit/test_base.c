@@ -22,7 +22,7 @@ static void every_result_has_a_name_and_a_text(void **state)
 static void philox_equals_the_published_vectors(void **state)
 {
     (void)state;
-    /* Known-answer tests of the authors' Random123 library (kat_vectors: philox4x32 10). */
+    /* These are known-answer tests of Random123, the library of Philox's authors (kat_vectors: philox4x32 10). */
     const vkt_philox zero = vkt_philox4x32((vkt_philox){ { 0, 0, 0, 0 } }, 0);
     const uint32_t want_zero[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 };
     assert_memory_equal(zero.w, want_zero, sizeof want_zero);

@@ -1,4 +1,4 @@
-/* Tests files: which of them are read and which are refused. A failed write must neither harm the old file nor leave a
+/* Tests reading and writing of files (base/file.h). A failed write must neither change the old file nor leave a
  * temporary file. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,7 +249,8 @@ static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Other files and links in the folder of a written file are not followed, replaced or removed. */
+/* The folder has other files, links and FIFOs, some with names like those of temporaries. Writing a file must not
+ * follow, replace or remove any of them. */
 static void files_of_others_stay(void **state)
 {
     (void)state;
@@ -307,7 +308,8 @@ static void a_link_stays_and_what_it_leads_to_is_written(void **state)
     assert_int_equal(mkdir(vkt_temp_dir_file(&dir, "sub"), 0700), 0);
     assert_int_equal(symlink("sub/next", path), 0);
     assert_int_equal(symlink("../file", vkt_temp_dir_file(&dir, "sub/next")), 0);
-    assert_int_equal(vkt_file_write(&h, path, "made", 4), VKT_OK); /* a link to a file that does not exist */
+    /* The links lead to a file that does not exist yet. */
+    assert_int_equal(vkt_file_write(&h, path, "made", 4), VKT_OK);
     path = vkt_temp_dir_file(&dir, "link");
     assert_content(vkt_temp_dir_file(&dir, "file"), "made");
     assert_int_equal(chmod(vkt_temp_dir_file(&dir, "file"), 0640), 0);
@@ -353,8 +355,8 @@ static void what_is_no_regular_file_is_written_to_and_stays(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* A path may name an open descriptor, as /dev/stdout does. What was written to the descriptor before stays, and the new
- * data follow it. */
+/* A path may name an open descriptor, as /dev/stdout does. The new data are written at the descriptor's position,
+ * behind the data that were written before. */
 static void a_descriptor_is_written_where_it_stands(void **state)
 {
     (void)state;
@@ -377,7 +379,8 @@ static void a_descriptor_is_written_where_it_stands(void **state)
     assert_int_equal(vkt_file_write(&h, path, "x", 1), VKT_E_IO);
     vkt_test_error_contains(path);
     vkt_test_expect_errors(false);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* a socket cannot be opened by a name */
+    /* A socket cannot be opened by its path; its descriptor can be duplicated. */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", pair[0]);
     assert_int_equal(vkt_file_write(&h, path, "socket", 6), VKT_OK);
     assert_int_equal(read(pair[1], got, sizeof got), 6);
@@ -396,7 +399,7 @@ static void root_leaves_a_file_to_its_owner(void **state)
     const char *path = vkt_temp_dir_file(&dir, "a");
     struct stat st;
     make_file(path, "old");
-    if (chown(path, 65534, 65534) != 0) skip(); /* this namespace has no such user */
+    if (chown(path, 65534, 65534) != 0) skip(); /* this user namespace has no user 65534 */
     assert_int_equal(vkt_file_write(&h, path, "new", 3), VKT_OK);
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_uid == 65534 && st.st_gid == 65534 && (st.st_mode & 0777) == 0600);

@@ -1,5 +1,5 @@
-/* Tests files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left.
- * The functions below replace those of the C library for the whole program. */
+/* Tests reading and writing of files when system calls fail: interrupted calls, a file system without locks, errors of
+ * the disk, a random name that is in use. The functions below replace those of the C library in this whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,13 +19,13 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-long syscall(long number, ...); /* POSIX has no such call, so the headers do not declare it here */
+long syscall(long number, ...); /* _POSIX_C_SOURCE hides the declaration in unistd.h */
 
 typedef enum call { OPEN, OPENAT, READ, WRITE, FLOCK, FSYNC, CALLS } call;
 
 static struct {
-    int error[CALLS];      /* the errno of calls that fail */
-    unsigned times[CALLS]; /* how many calls fail from now on */
+    int error[CALLS];      /* errno after a call that fails */
+    unsigned times[CALLS]; /* number of calls that fail, from the next one on */
     unsigned failed[CALLS];
     bool armed, same_random;
 } faults;
@@ -136,7 +136,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    /* This file may belong to another process, which cannot lock either. */
+    /* `other` may be the temporary of a running process, which cannot lock the file either. So it must stay. */
     close(open(other, O_WRONLY | O_CREAT, 0600));
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);
@@ -149,7 +149,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* All calls of one kind fail, for each kind in turn. The old file stays, and no temporary file is left. */
+/* In each iteration, all calls of one kind fail. The old file stays, and no temporary file is left. */
 static void a_failed_call_is_reported_and_leaves_the_old_file(void **state)
 {
     (void)state;

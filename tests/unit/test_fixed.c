@@ -1,4 +1,5 @@
-/* Tests base/fixed: beta^t in 64 binary places, and 1 - beta^t as a correctly rounded float. */
+/* Tests base/fixed.h: beta^t as a fixed-point number with 64 fraction bits, and 1 - beta^t as a correctly rounded
+ * float. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static void products_are_the_high_word(void **state)
     (void)state;
     vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < 20000; i++) {
-        /* A wrong multiplication would lose carries in long sequences of ones and zeros. */
+        /* Long sequences of ones or zeros reveal a multiplication that loses carries. */
         uint64_t a = random_u64(&r), b = random_u64(&r);
         if (i % 4 == 1) a |= 0xffffffffull;
         if (i % 4 == 2) a |= 0xffffffff00000000ull, b |= 0xffffffff00000000ull;
@@ -56,7 +57,7 @@ static void powers_are_steps_and_close_to_the_truth(void **state)
     static const double betas[] = { 0.9, 0.99, 0.999, 0.9999 };
     for (size_t i = 0; i < VKT_COUNT(betas); i++) {
         const uint64_t b = vkt_fixed_from_double(betas[i]);
-        /* The bound allows for the error of this library and for that of powl. */
+        /* The factor 2 is for two errors: the error of this library, and the error of powl. */
         const long double bound = 2 * ldexpl(1 / (1 - (long double)betas[i]), -64);
         uint64_t q = VKT_FIXED_ONE;
         for (uint64_t t = 0; t <= 3000; t++) {
@@ -76,9 +77,9 @@ static void complements_round_to_nearest(void **state)
     (void)state;
     assert_true(vkt_fixed_complement_f32(VKT_FIXED_ONE) == 0);
     assert_true(vkt_fixed_complement_f32(0) == 1);
-    assert_true(vkt_fixed_complement_f32(1) == 1); /* 1 - 2^-64 */
+    assert_true(vkt_fixed_complement_f32(1) == 1); /* 1 - 2^-64 rounds to 1 */
     assert_true(vkt_fixed_complement_f32(UINT64_MAX - 1) == 0x1p-63f);
-    const uint64_t half = 1ull << 63, ulp = 1ull << 40;                  /* one unit in the last place of 0.5 */
+    const uint64_t half = 1ull << 63, ulp = 1ull << 40;                  /* ulp: one unit in the last place of 0.5f */
     assert_true(vkt_fixed_complement_f32(0 - (half + ulp / 2)) == 0.5f); /* tie: to even, down */
     assert_true(vkt_fixed_complement_f32(0 - (half + ulp / 2 + 1)) == 0.5f + 0x1p-24f);
     assert_true(vkt_fixed_complement_f32(0 - (half + ulp + ulp / 2)) == 0.5f + 0x1p-23f); /* tie: to even, up */
@@ -87,8 +88,8 @@ static void complements_round_to_nearest(void **state)
         const uint64_t q = 0 - (random_u64(&r) >> vkt_rng_range(&r, 0, 60)) - 2;
         assert_true(vkt_fixed_complement_f32(q) == (float)(ldexpl((long double)(0 - q), -64)));
     }
-    /* Adam divides by this number in its first step. torch computes 1 - 0.999 in double, and this library computes it
-     * with 64 binary places. Both must give the same float. */
+    /* In its first step, Adam divides by 1 - beta. torch computes 1 - beta in double, and this library in fixed point.
+     * Both must give the same float. */
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.999)) == (float)(1 - 0.999));
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.9)) == (float)(1 - 0.9));
 }
@@ -103,7 +104,8 @@ static void nadams_product_is_close_to_the_truth(void **state)
         for (uint64_t t = 1; t <= 300; t++) {
             product *= 0.9L * (1 - 0.5L * powl(0.96L, (long double)decays[i] * (long double)t));
             const long double got = ldexpl((long double)vkt_fixed_momentum_product(b, r, t), -64);
-            assert_true(fabsl(got - product) <= 1e-14L); /* r and 0.9 are rounded to double before */
+            /* The tolerance is far above 2^-64, because r and 0.9 are rounded to double. */
+            assert_true(fabsl(got - product) <= 1e-14L);
         }
         assert_true(vkt_fixed_momentum_product(b, r, 4000000000u) == 0);
     }

@@ -1,4 +1,5 @@
-/* Tests half and bfloat16: every pattern in both directions, and every rounding boundary. */
+/* Tests the conversions between f32 and half or bfloat16: every bit pattern, in both directions, and every boundary
+ * where the rounding changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 
 #include "base/half.h"
 
-/* Returns the value in double, by the definition of its fields in IEEE 754-2008, section 3.4. */
+/* Returns the value of a half, computed in double from its bit fields, as IEEE 754-2008, section 3.4, defines them. */
 static double half_by_definition(uint16_t h)
 {
     const int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -33,21 +34,22 @@ static void every_half_has_its_value_and_comes_back(void **state)
     }
 }
 
-/* A number between two neighbours is rounded to the nearer one. The middle is rounded to the even one. */
+/* A number between two neighbouring halves is rounded to the nearer half. The middle is rounded to the half whose last
+ * bit is 0. */
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, which rounding treats as 2^16 */
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, which counts as 2^16 in rounding */
         const double lo = half_by_definition((uint16_t)i),
                      hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
-        const float middle = (float)((lo + hi) / 2); /* exact: it has at most 12 bits */
+        const float middle = (float)((lo + hi) / 2); /* exact: at most 12 significant bits */
         const uint16_t even = (uint16_t)(i + (i & 1));
         assert_int_equal(vkt_half_from_f32(middle), even);
         assert_int_equal(vkt_half_from_f32(-middle), even | 0x8000);
         assert_int_equal(vkt_half_from_f32(nextafterf(middle, 0)), i);
         assert_int_equal(vkt_half_from_f32(nextafterf(middle, INFINITY)), i + 1);
     }
-    assert_int_equal(vkt_half_from_f32(1e-40f), 0); /* a float subnormal */
+    assert_int_equal(vkt_half_from_f32(1e-40f), 0); /* a subnormal float */
     assert_int_equal(vkt_half_from_f32(3.4e38f), 0x7c00);
     assert_int_equal(vkt_half_from_f32(-INFINITY), 0xfc00);
 }

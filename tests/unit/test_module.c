@@ -1,4 +1,4 @@
-/* Tests that SPIR-V modules of the library are unpacked to their words, or that the call fails with a status. */
+/* Tests vkt_module_unpack. It returns the words of a SPIR-V module of the library, or an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ static const vkt_module *unpack_one(const vkt_host *h, uint32_t **words)
 {
     const vkt_module *m = &vkt_kernel_get(VKT_K_CONV2D_TILE)->spv;
     assert_int_equal(vkt_module_unpack(h, m, words), VKT_OK);
-    assert_int_equal((*words)[0], 0x07230203); /* SPIR-V specification 1.6, section 2.3 */
+    assert_int_equal((*words)[0], 0x07230203); /* the magic number: SPIR-V specification 1.6, section 2.3 */
     return m;
 }
 
@@ -54,7 +54,7 @@ static void damage_is_an_error(void **state)
     uint32_t *words;
     const vkt_module *m = unpack_one(&h, &words);
     vkt_free(&h, words);
-    if (m->stored == m->bytes) return; /* without compression no damage can be found */
+    if (m->stored == m->bytes) return; /* without compression, damage is not found */
     const vkt_module damaged[] = { { m->data, m->stored - 1, m->bytes },
                                    { m->data, m->stored, m->bytes - 4 },
                                    { m->data, m->stored, m->bytes + 4 },
@@ -85,7 +85,8 @@ static void every_failed_allocation_is_reported(void **state)
         if (!failed) break;
         failures++;
     }
-    assert_true(failures >= (m->stored < m->bytes ? 2 : 1)); /* the words, and zlib's state */
+    /* There is an allocation for the words and, with compression, another one for zlib's state. */
+    assert_true(failures >= (m->stored < m->bytes ? 2 : 1));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)

@@ -1,5 +1,5 @@
-/* Tests the enums whose numbers are in files. Their declarations are marked ORDER. If a number changes, old files
- * change their meaning. */
+/* Tests the enums whose numbers are stored in files. The comments at these enums contain the word ORDER. If a number
+ * changed, old files would get another meaning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

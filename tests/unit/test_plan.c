@@ -19,7 +19,8 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* Infers the fake op: y = f(a, b), where b may be absent. It has one dispatch and 1000 bytes of scratch. */
+/* Infers the output of the fake op: y = f(a, b), where b may be absent. The op has one dispatch and 1000 bytes of
+ * scratch. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
@@ -47,8 +48,8 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Returns the accesses of the fake op. It reads bindings 0 and 1, writes 2, and reads and writes 3, which is
- * scratch. */
+/* Returns the accesses of the fake op: it reads bindings 0 and 1, writes 2, and reads and writes 3, which is scratch.
+ * The cheap op has the same accesses, without binding 3. */
 static vkt_access fake_access(const vkt_dispatch *d)
 {
     (void)d;
@@ -104,7 +105,8 @@ static void batch_last_is_stored_as_documented(void **state)
     vkt_value v = { .dtype = VKT_F32, .layout = VKT_BATCH_LAST, .shape = vkt_shape4(3, 2, 1, 2) };
     assert_true(vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes));
     assert_int_equal(v.bytes, 2 * 1 * 2 * 4 * 4);
-    const float logical[12] = { 0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23 }; /* 10 n + 2 c + w */
+    /* Element (n, c, 0, w) is 10 n + 2 c + w. */
+    const float logical[12] = { 0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23 };
     float physical[16];
     vkt_pack_value(&v, logical, physical);
     const float want[16] = { 0, 10, 20, 0, 1, 11, 21, 0, 2, 12, 22, 0, 3, 13, 23, 0 };
@@ -210,8 +212,8 @@ static void check_regions(const vkt_plan *p, const vkt_emit *e, const vkt_plan_o
     }
 }
 
-/* Runs the list on a model of the memory, which records for every 256 bytes the value that was written there last. A
- * dispatch that reads a value must find this value in the value's memory. */
+/* Simulates the list of dispatches. memory[block] has the id of the value that was written last to each 256 bytes. A
+ * dispatch that reads a value must find the id of this value in the value's memory. */
 static void check_contents(const vkt_plan *p, const vkt_emit *e)
 {
     uint32_t *memory[64] = { NULL };
@@ -285,7 +287,7 @@ static void values_alive_together_never_share_bytes(void **state)
         assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
         const uint64_t kept_bytes = p.lower_bound_bytes;
-        if (seed % 2) { /* plans again, after recomputation was added */
+        if (seed % 2) { /* plans again, after vkt_recompute has inserted dispatches */
             uint32_t again;
             vkt_plan_free(&p);
             assert_int_equal(vkt_recompute(&e, fake_access, &again), VKT_OK);
@@ -306,10 +308,12 @@ static void values_alive_together_never_share_bytes(void **state)
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
-    assert_true(moved > 50 && fewer > 20 && remade > 20); /* all three cases occurred */
+    /* Outputs overwrote inputs, barriers were saved, and values were computed again. */
+    assert_true(moved > 50 && fewer > 20 && remade > 20);
 }
 
-/* The graph has two independent chains of three nodes, one after the other, and a node that reads the ends of both. */
+/* The graph has two independent chains of three nodes, one chain after the other. A last node reads the last values of
+ * both chains. */
 static void independent_branches_stand_between_the_same_barriers(void **state)
 {
     (void)state;
@@ -327,7 +331,7 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.emitted_barriers, 5); /* the start of the second chain waits for no dispatch */
     assert_int_equal(p.n_barriers, 3);
-    /* Each chain uses the memory of one value. The last node uses one of these two. */
+    /* Each chain uses the memory of one value. The last node writes to the memory of one of the chains. */
     assert_int_equal(p.packed_bytes, 1024);
     check_contents(&p, &e);
     check_barriers(&p, &e);
@@ -336,8 +340,8 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Plans two independent chains of values that no node may overwrite. Returns the number of barriers; *bytes is the
- * packed memory. */
+/* Plans two independent chains of four `fake` nodes, which never overwrite their inputs. Returns the number of
+ * barriers. *bytes gets the number of packed bytes. */
 static size_t plan_of_chains(uint64_t more_bytes, uint64_t most_bytes, uint64_t *bytes)
 {
     const vkt_host h = vkt_test_host();
@@ -371,7 +375,8 @@ static void fewer_barriers_may_cost_memory(void **state)
     uint64_t least, more, refused;
     const size_t all = plan_of_chains(0, UINT64_MAX, &least), few = plan_of_chains(1u << 20, UINT64_MAX, &more);
     assert_true(few < all && more > least && more <= least + (1u << 20));
-    /* Only 4 KiB more are allowed, so no barrier is saved. */
+    /* The extra 1 MiB would exceed the limit of least + 4 KiB. So the plan uses no extra memory, and saves no
+     * barrier. */
     assert_int_equal(plan_of_chains(1u << 20, least + 4096, &refused), all);
     assert_int_equal(refused, least);
 }
@@ -390,14 +395,15 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
-    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* the op asks for 2^20; kernels loop with a stride */
+    /* The op asks for 2^20 groups. Kernels loop, so fewer groups are enough. */
+    assert_int_equal(e.list[0].groups[0], limits.max_groups);
     vkt_plan_free(&p);
     vkt_lower_free(&e);
     vkt_graph_destroy(&g);
 }
 
-/* Returns the number of loop iterations that a plan of a chain of n nodes takes (vkt_plan.work). *names is the number
- * of names that are compared when n parameters are declared. */
+/* Returns the number of loop iterations (vkt_plan.work) of planning a chain of n nodes. *names gets the number of names
+ * that are compared when n parameters are declared. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();
@@ -441,8 +447,8 @@ static vkt_access cheap_access(const vkt_dispatch *d)
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
-/* The graph has a chain of nodes with two dispatches each. Two early nodes read values 1 and 3 of the chain. A third
- * early node reads the outputs of these two. */
+/* The graph has a chain of nodes with two dispatches each. Two `early` nodes, 5 and 6, read values 1 and 3 of the
+ * chain. A third `early` node, 7, reads the outputs of nodes 5 and 6. */
 static void early_dispatches_follow_what_they_depend_on(void **state)
 {
     (void)state;
@@ -466,7 +472,7 @@ static void early_dispatches_follow_what_they_depend_on(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* The test counts operations instead of measuring time. */
+/* The test counts loop iterations and comparisons, because times would vary. */
 static void a_chain_twice_as_long_costs_twice_as_much(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Tests names from foreign files: a terminal shows them and executes no control sequence in them. */
+/* Tests vkt_printable, which makes names from foreign files safe to print: a terminal must not execute control
+ * sequences in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ static const struct {
     { "\xc0\x9b", "\\xc0\\x9b" },                   /* overlong */
     { "\xed\xa0\x80", "\\xed\\xa0\\x80" },          /* a surrogate */
     { "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" }, /* above U+10FFFF */
-    { "\xe6\x97", "\\xe6\\x97" },                   /* ends too early */
+    { "\xe6\x97", "\\xe6\\x97" },                   /* the last byte is missing */
 };
 
 static void control_characters_become_text(void **state)

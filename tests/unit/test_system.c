@@ -1,6 +1,6 @@
 /* Tests how engine/base uses the operating system: paths and folders, files with any name, the locale of numbers,
  * clocks, the environment, shared libraries. These tests are the same on every system. test_file.c and
- * test_file_faults.c test more of POSIX. */
+ * test_file_faults.c have more tests for POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +117,7 @@ static void files_and_folders_are_distinguished(void **state)
     assert_true(vkt_path_is_absolute("C:\\a") && vkt_path_is_absolute("\\a"));
     assert_string_equal(vkt_path_name("C:\\a\\name"), "name");
 #else
-    assert_true(!vkt_path_is_absolute("C:\\a")); /* the name of a file in this folder */
+    assert_true(!vkt_path_is_absolute("C:\\a")); /* on POSIX, a relative path */
 #endif
     vkt_temp_dir_remove(&dir);
 }
@@ -170,8 +170,7 @@ static void only_one_program_appends_to_a_log(void **state)
 
 /* ---- files ---- */
 
-/* A small letter with an umlaut, two Chinese characters, and one beyond the first 65536 (a surrogate pair in UTF-16).
- */
+/* A small letter with an umlaut, two Chinese characters, and a character above U+FFFF (a surrogate pair in UTF-16). */
 #define ANY_NAME "\xc3\xa4 \xe6\xbc\xa2\xe5\xad\x97 \xf0\x9f\x9a\x80.txt"
 
 static void a_name_has_any_characters(void **state)
@@ -188,7 +187,7 @@ static void a_name_has_any_characters(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Windows takes paths of more than 260 characters only with a prefix. */
+/* Windows accepts a path of more than 260 characters only with a prefix, which the library must add. */
 static void a_path_may_be_long(void **state)
 {
     (void)state;
@@ -239,7 +238,7 @@ static void an_aborted_write_changes_nothing(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The temporary file of a running writer stays. That of a killed writer is removed. */
+/* The temporary file of a running writer stays. The temporary file of a killed writer is removed. */
 static void only_left_temporaries_are_removed(void **state)
 {
     (void)state;
@@ -264,7 +263,8 @@ static void only_left_temporaries_are_removed(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* A reader that has the file open never sees a mixture. Windows may refuse to replace the file meanwhile. */
+/* A reader that has opened the old file reads only bytes of the old file. While a file is open, Windows may refuse to
+ * replace it. */
 static void an_open_file_keeps_its_bytes(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void clocks_go_forward(void **state)
     const uint64_t start = vkt_now_ns(), end = start + 3000000;
     vkt_sleep_until(end);
     assert_true(vkt_now_ns() >= end);
-    vkt_sleep_until(start);                                     /* a time that is over */
+    vkt_sleep_until(start);                                     /* a time in the past */
     assert_true(vkt_wall_ns() > UINT64_C(1704067200000000000)); /* 2024-01-01 */
     vkt_time_text(0, text);
     assert_string_equal(text, "1970-01-01 00:00:00 UTC");
@@ -374,12 +374,13 @@ static void the_environment_is_changed(void **state)
     assert_null(getenv(name));
 }
 
-/* The folder is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if that is an absolute path. */
+/* The folder is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if the variable has an absolute path. */
 static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;
     static const char *const names[] = { "XDG_CACHE_HOME", "LOCALAPPDATA" };
-    const char *const root = vkt_loader_names()[0][0] == 'v' ? "C:\\caches" : "/caches"; /* vulkan-1.dll is Windows */
+    /* Of all names of the loader, only vulkan-1.dll of Windows begins with 'v'. */
+    const char *const root = vkt_loader_names()[0][0] == 'v' ? "C:\\caches" : "/caches";
     char *kept[2], folder[512];
     for (int i = 0; i < 2; i++) {
         kept[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;

@@ -1,4 +1,5 @@
-/* Tests the traits of each class of devices (base/traits.def), and single traits set by name. No device is needed. */
+/* Tests the traits of each class of devices (base/traits.def), and the function that sets single traits by name. No
+ * device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ static uint32_t find(const char *name)
     return i;
 }
 
-/* Every value of the table may also be set by name, and is then returned. */
+/* Each value of traits.def can also be set by name. vkt_trait_value then returns this value. */
 static void every_class_is_legal(void **state)
 {
     (void)state;
@@ -52,13 +53,13 @@ static void names_are_unique_and_sentences_short(void **state)
     }
 }
 
-/* Checks the differences between CPU drivers and GPUs that are measured or known. */
+/* Checks the traits in which CPU drivers and GPUs must differ. */
 static void a_cpu_and_gpus_differ_where_it_matters(void **state)
 {
     (void)state;
     const vkt_traits *cpu = &vkt_class_traits[VKT_CLASS_CPU];
     assert_int_equal(cpu->lanes_elementwise, 0);
-    assert_in_range(cpu->largest_loop, 50000, 65535); /* Mesa 22.3 allows 65535 */
+    assert_in_range(cpu->largest_loop, 50000, 65535); /* Mesa 22.3 allows 65535 iterations */
     assert_true(cpu->texel_loads && !cpu->shared_pays && cpu->transforms_pay && !cpu->watchdog);
     for (int c = VKT_CLASS_CPU + 1; c < VKT_CLASS_COUNT; c++) {
         const vkt_traits *gpu = &vkt_class_traits[c];
@@ -90,7 +91,8 @@ static void values_are_set_by_name(void **state)
     assert_int_equal(vkt_traits_parse(&h, "test", " ,\n# nothing", 1024, &t, NULL), VKT_OK);
 }
 
-/* Applications set a locale, and in some locales a comma separates the decimals. A trait always has a point. */
+/* An application may set a locale in which the decimal separator is a comma. A value of a trait always has a decimal
+ * point. */
 static void the_locale_changes_nothing(void **state)
 {
     (void)state;
@@ -118,7 +120,7 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
         { "lanes_move", "want lanes_move=N, 0 (one subgroup) or a power of two from 1 to 256; got \"\"" },
         { "lanes_move=", "got \"\"" },
         { "lanes_move=96", "a power of two from 1 to 256; got \"96\"" },
-        { "lanes_move=512", "got \"512\"" }, /* more invocations than this device allows in a group */
+        { "lanes_move=512", "got \"512\"" }, /* above most_lanes, which is 256 in the call below */
         { "lanes_together=512", "from 1 to 256" },
         { "lanes_move=-64", "got \"-64\"" },
         { "lanes_move=64x", "got \"64x\"" },

@@ -1,5 +1,5 @@
-/* Tests the text of a tuning file. What is written is read back, and only the complete text of the right file is
- * accepted. The test needs no device. */
+/* Tests the text of a tuning file. The decoder returns the entries that were encoded. It refuses a text that is
+ * damaged, truncated, or for another device or build. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,8 @@ static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, s
     return text;
 }
 
-/* Returns the error in the text. If the text is accepted, checks that it has the entries `want`, and returns NULL. */
+/* Decodes a text. Returns the fault that the decoder reports. If there is none, checks that the entries are `want`, and
+ * returns NULL. */
 static const char *fault_of(const char *text, size_t bytes, const vkt_tuned *want, size_t n_want)
 {
     const vkt_host h = vkt_test_host();
@@ -60,7 +61,7 @@ static void what_is_written_is_read_back(void **state)
     assert_null(fault_of(text, n, NULL, 0));
 }
 
-/* Reads back a file that is nearly as large as vkt_tuning_use allows. */
+/* Encodes and decodes a text that is nearly as large as a tuning file may be (1 MiB). */
 static void a_large_file_is_read_back(void **state)
 {
     (void)state;
@@ -81,7 +82,8 @@ static void a_large_file_is_read_back(void **state)
     vkt_free(&h, list);
 }
 
-/* Makes the text of a file of this version. Returns its length. */
+/* Writes a file of this version, with these lines and a correct check line, to `text`. Returns the length of the
+ * text. */
 static size_t with_check(char text[512], int version, const char *lines)
 {
     size_t n = (size_t)snprintf(text, 512, "vktrain tuning %d\ndevice %s\nshaders %016llx\n%s", version, id.device,
@@ -90,7 +92,7 @@ static size_t with_check(char text[512], int version, const char *lines)
                                 (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
 }
 
-/* A file of version 1, which has no tiles, is still read. */
+/* A file of version 1, which has no tiles, is still read. A file of version 3 is refused. */
 static void a_file_of_the_last_version_is_read(void **state)
 {
     (void)state;
@@ -138,7 +140,7 @@ static void a_damaged_file_is_ignored(void **state)
         }
 }
 
-/* A file may have content that vkt_tuning_encode never writes, and a correct checksum. */
+/* Each text has a correct checksum, but lines that vkt_tuning_encode never writes. */
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 #include "ir/ir.h"
 #include "support/host.h"
 
-/* If the name of a list has two variants, the first of them is the cheaper one. */
+/* In tile_direct, TILE is cheaper than DIRECT. In direct_tile, DIRECT is cheaper than TILE. */
 static const vkt_variant_cost tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
 static const vkt_variant_cost direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
 static const vkt_variant_cost only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
@@ -91,8 +91,8 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* Infers the copy op: y = x, by DIRECT or TILE. TILE is the default. The number of the kernel is 1 + that of the
- * variant. */
+/* Infers the output of the copy op: y = x. The op has the variants TILE and DIRECT, and TILE is cheaper. The kernel's
+ * id is 1 + the id of the variant. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
@@ -178,8 +178,8 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* An entry that was tuned for 32-bit values, or for a program in f32, does not apply to the same node with 16-bit
- * values or in another precision. */
+/* A tuned entry applies only to nodes whose values have the same storage (16 or 32 bits), in programs of the same
+ * precision. */
 static void storage_and_precision_are_parts_of_the_key(void **state)
 {
     (void)state;
@@ -188,7 +188,8 @@ static void storage_and_precision_are_parts_of_the_key(void **state)
     const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     uint64_t keys[5];
     bool half[8] = { 0 };
-    for (int i = 0; i < 5; i++) { /* f32, f16, bf16 with a 32-bit input, then f16 and bf16 with a 16-bit input */
+    /* i = 0, 1, 2: f32, f16, bf16 with a 32-bit input. i = 3, 4: f16, bf16 with a 16-bit input. */
+    for (int i = 0; i < 5; i++) {
         const vkt_storage storage = { (vkt_precision)(i < 3 ? i : i - 2), half };
         vkt_emit e;
         half[n->in[0].id] = i >= 3;

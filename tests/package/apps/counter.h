@@ -1,5 +1,5 @@
-/* counter.h - an allocator that counts and has a limit, in the two forms that vktrain takes: vkt_allocator.resize, and
- * the functions of VkAllocationCallbacks. */
+/* counter.h - an allocator that counts its blocks and bytes and has a limit. It has two interfaces:
+ * vkt_allocator.resize, and the functions of VkAllocationCallbacks. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <vulkan/vulkan_core.h>
 
-/* Counts the blocks and bytes in use, and refuses what would exceed the limit. Any thread may use it. */
+/* The numbers of blocks and bytes in use, and the limit. Any thread may use a counter. */
 typedef struct counter {
     atomic_llong blocks, bytes;
     long long limit_bytes;
@@ -28,7 +28,8 @@ static inline void release(void *user, void *p)
     free(was.start);
 }
 
-/* Works as realloc, for every alignment that is a power of two. (VkAllocationCallbacks has the same arguments.) */
+/* Works like realloc, for any alignment that is a power of two. Returns NULL if the limit would be exceeded. The
+ * arguments are those of PFN_vkReallocationFunction. */
 static inline void *resize(void *user, void *old, size_t bytes, size_t align, VkSystemAllocationScope scope)
 {
     counter *c = user;

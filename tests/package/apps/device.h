@@ -31,7 +31,8 @@ typedef struct gpu {
     const VkAllocationCallbacks *callbacks;
 } gpu;
 
-/* Opens the first device that vktrain can use, with one queue. `g` must stay where it is: its features are a chain. */
+/* Opens the first device that vktrain can use, with one queue. *g must not be copied or moved afterwards, because the
+ * pNext chain of its features has pointers into *g. */
 static inline void gpu_open(gpu *g, const VkAllocationCallbacks *callbacks)
 {
     const vkt_vk_needs *needs = vkt_vk_get_needs();

@@ -1,6 +1,7 @@
-/* jobs.c - a job system: worker threads take jobs from one queue, and each context serves one job at a time. Training
- * jobs run slice by slice; their budgets are their priorities. Inference jobs hand recorded commands to a thread that
- * submits, and semaphores order them with the training. Written from docs/embedding.md and the public headers alone. */
+/* jobs.c - a job system: worker threads take jobs from one queue, and only one job at a time uses a context. A training
+ * job runs slice by slice, and its budget of device time is its priority. An inference job gives recorded commands to a
+ * thread that submits them, and semaphores order these commands with the training. Written from docs/embedding.md and
+ * the public headers alone. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,8 +42,8 @@ typedef struct job {
 } job;
 
 typedef struct submission {
-    const model *m;        /* NULL: none is wanted */
-    VkSemaphore semaphore; /* of the context: the commands wait until it has the value `after` */
+    const model *m;        /* NULL: no submission is wanted */
+    VkSemaphore semaphore; /* timeline of the context: the commands wait for its value `after` */
     uint64_t after;
     uint64_t signalled; /* value of jobs.timeline that the commands signal; 0: not submitted yet */
 } submission;
@@ -55,7 +56,7 @@ typedef struct jobs {
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
     int n_waiting;
     bool stop;
-    submission next; /* for the thread that submits */
+    submission next; /* what the thread `submitter` submits next */
     VkSemaphore timeline;
     uint64_t submitted; /* the newest value of `timeline` that was submitted */
     pthread_t workers[WORKERS], submitter;
@@ -73,7 +74,8 @@ static void add(jobs *s, job *j)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Takes the oldest job whose model is free, and makes the model busy. Returns NULL at the end. */
+/* Waits for a job whose model is free. Takes the oldest such job, and makes its model busy. Returns NULL if `stop` is
+ * set. */
 static job *take(jobs *s)
 {
     job *found = NULL;
@@ -113,8 +115,8 @@ static void wait_for(jobs *s, const job *j)
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
-    /* Training waits for the newest inference, which reads the parameters. The signal of this inference is submitted
-     * already, as a wait on the same queue needs it. */
+    /* Training waits for the newest inference, which reads the parameters. The inference is submitted already. So its
+     * signal is before this wait on the same queue. */
     const VkSemaphoreSubmitInfo asked = { TYPE(SEMAPHORE_SUBMIT_INFO), .semaphore = s->timeline, .value = m->asked,
                                           .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
     const vkt_sync sync = { .waits = &asked, .n_waits = 1 };
@@ -131,8 +133,8 @@ static bool train(jobs *s, job *j)
     return j->steps == 0 || (cancelled && m->progress.slice == 0);
 }
 
-/* Hands the commands of `ask` to the thread that submits them behind the work of the context, and frees the context.
- * Then waits for the result. */
+/* Gives the commands of `ask` to the thread `submitter`, which submits them behind the work of the context. Then lets
+ * other jobs use the context, and waits for the result. */
 static void infer(jobs *s, job *j)
 {
     model *m = j->m;
@@ -186,7 +188,7 @@ static void unlock_queue(void *s)
     pthread_mutex_unlock(&((jobs *)s)->queue_lock);
 }
 
-/* The thread that submits the recorded commands. */
+/* The function of the thread `submitter`, which submits the recorded commands. */
 static void *submit(void *arg)
 {
     jobs *s = arg;
@@ -242,7 +244,8 @@ static vkt_program *make_program(model *m, bool training, uint64_t seed)
     return p;
 }
 
-/* Records one inference. Semaphores order it with the training. The barrier orders two executions of this recording. */
+/* Records one inference. Semaphores order the inference with the training. The barrier orders two executions of this
+ * recording, and lets the host read the result. */
 static void record(const gpu *g, model *m)
 {
     const VkCommandBufferAllocateInfo c = { TYPE(COMMAND_BUFFER_ALLOCATE_INFO), NULL, g->pool, 0, 1 };
@@ -319,7 +322,7 @@ static void run(jobs *s, const char *path)
     printf("jobs: cancelled after %d steps\n", (1 << 30) - endless.steps);
     WANT(endless.steps > 0 && c->progress.slice == 0); /* no job is left, so this thread may use the contexts */
     WANT(!same_parameters(a, b));
-    /* The training of context a goes on in context b, which has another priority. */
+    /* Model b loads the state of model a. Both train further, with different budgets, and must stay equal. */
     job save = { .kind = SAVE, .m = a, .path = path }, load = { .kind = LOAD, .m = b, .path = path };
     add(s, &save), wait_for(s, &save);
     add(s, &load), wait_for(s, &load);

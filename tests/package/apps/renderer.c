@@ -1,6 +1,6 @@
-/* renderer.c - a renderer draws noisy frames on its own device. A network learns them between frames, some milliseconds
- * at a time, and computes an image with less noise. The network's host memory and device memory have limits: a limit
- * that is too low gives a status. Written from docs/embedding.md and the public headers alone. */
+/* renderer.c - a renderer draws noisy frames on its own device. After each frame, a network trains for some
+ * milliseconds. At the end, the network computes an image with less noise. Host memory and device memory have limits: a
+ * limit that is too low gives an error status. Written from docs/embedding.md and the public headers alone. */
 #include <math.h>
 
 #include "counter.h"
@@ -8,7 +8,7 @@
 #include "scene.spv.h" /* const uint32_t scene[]: scene.comp, compiled */
 
 enum { SIDE = 64, PIXELS = SIDE * SIDE, STEPS = 200, IN_FLIGHT = 2 };
-static const float noise = 0.4f; /* its variance is noise^2 / 12 */
+static const float noise = 0.4f; /* range of the uniform noise of a colour; the variance is noise^2 / 12 */
 
 /* ---- the renderer ------------------------------------------------------------------------------------------------ */
 
@@ -75,7 +75,7 @@ static void close_renderer(renderer *r)
     gpu_close(g);
 }
 
-/* Begins the commands of a frame, once the frame before last is done. */
+/* Waits until the frame before the previous one is done, and begins the commands of this frame. */
 static VkCommandBuffer begin(renderer *r, uint32_t frame)
 {
     const uint32_t i = frame % IN_FLIGHT;
@@ -133,7 +133,7 @@ static void draw(renderer *r, uint32_t frame)
     submit(r, frame);
 }
 
-/* Returns the mean squared error of the network's image. The library has written it on the same queue. */
+/* Returns the mean squared error of the network's image. The library has written the image on the same queue. */
 static double error_of_image(renderer *r, uint32_t frame)
 {
     const VkBufferImageCopy all = { .imageSubresource = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1 },
@@ -182,7 +182,7 @@ static void close_learner(learner *l)
     vkt_ctx_destroy(&l->ctx);
 }
 
-/* Makes the program that trains and the store, or the program that computes the image. */
+/* Makes the store and the program that trains, or the program that computes the image. */
 static vkt_result make_program(learner *l, const vkt_host *host, bool training)
 {
     vkt_builder *b = NULL;
@@ -248,7 +248,7 @@ static void log_line(void *user, vkt_log_level level, const char *line)
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* Runs the frame loop. A frame draws and learns for 3 ms. At the end, the network writes its image. */
+/* Runs the frame loop. Each frame draws, and then trains for about 3 ms. At the end, the network computes its image. */
 static void run(renderer *r, learner *l)
 {
     vkt_step_progress progress = { 0 };
@@ -257,7 +257,7 @@ static void run(renderer *r, learner *l)
     for (int steps = 0; steps < STEPS; frame++) {
         uint64_t left_ns = 3000000;
         draw(r, frame);
-        if (progress.slice == 0) VKT(vkt_texture_read(l->drawn, NULL)); /* a step in progress keeps its frame */
+        if (progress.slice == 0) VKT(vkt_texture_read(l->drawn, NULL)); /* not in the middle of a step */
         do {
             VKT(vkt_step_budget(l->train, &(vkt_run){ .lr = 0.01f }, NULL, &left_ns, &progress));
             if (!progress.completed) break;
@@ -295,7 +295,7 @@ int main(void)
     }
     WANT(refused > 0);
     of_host.limit_bytes = INT64_MAX;
-    of_vulkan.limit_bytes = of_vulkan.bytes; /* the driver gets nothing more */
+    of_vulkan.limit_bytes = of_vulkan.bytes; /* the driver gets no more memory */
     status = open_learner(&l, &r, &host, 64 << 20);
     close_learner(&l);
     WANT(status == VKT_E_NOMEM);

@@ -1,11 +1,11 @@
-// scene.comp - draws one frame: smooth colours with noise, like the frame of a path tracer. renderer.c has the same
-// formulas.
+// scene.comp - draws one frame: smooth colours with noise, like the frame of a path tracer. renderer.c computes the same
+// colours without noise.
 #version 460
 layout(local_size_x = 8, local_size_y = 8) in;
 layout(binding = 0, rgba16f) writeonly uniform image2D drawn;
 layout(push_constant) uniform Frame { uint frame; float noise; };
 
-// Returns a number in [0, 1) that looks random. (The finalizer of MurmurHash3.)
+// Returns a number in [0, 1) that looks random. (The hash is the finalizer of MurmurHash3.)
 float random(uint i)
 {
     i = (i ^ (i >> 16)) * 0x85ebca6bu;

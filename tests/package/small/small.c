@@ -1,5 +1,5 @@
-/* Trains a network of three layers with Adam in a library that has only its kernels. A convolution must be refused,
- * with the kernel and the option in the message. */
+/* Trains a network of three layers with Adam. The library has only the kernels of such networks, so it must refuse a
+ * convolution, with the kernel and the option in the message. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works, and weights
- * can be read, written and exported. Each call that needs one of the libraries must return VKT_E_UNSUPPORTED, and its
- * message must name the library and the option. FOLDER is for files. */
+/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works. The parts
+ * of a store can be read and written, and weights can be exported. Each call that needs one of these libraries must
+ * return VKT_E_UNSUPPORTED, with a message that names the library and the option. The program writes its files to
+ * FOLDER. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static void refused(const char *folder)
     faults += d || card || columns || tokenizer;
 }
 
-/* Trains y = x w^T + b twice from the same parts of the store. Exports the weights. */
+/* Trains y = x w^T + b for 400 steps. Then restores the store as it was after 200 steps, and makes the last 200 steps
+ * again: the loss must be the same. Exports the weights. */
 static void train(const char *folder)
 {
     static const float x[4] = { -1, 0, 1, 2 }, want[4] = { -1, 1, 3, 5 };

@@ -1,6 +1,8 @@
-/* samples/failing/main.c - a sample whose data cannot be read from a chosen epoch on; test_failing_run.c runs it.
+/* samples/failing/main.c - a sample program that cannot read its data in a chosen epoch and in all later epochs.
+ * test_failing_run.c runs it.
  *
- * VKT_TEST_FAIL in the environment is "EPOCH" or "EPOCH ROW": the first epoch without rows, or without this row. */
+ * The environment variable VKT_TEST_FAIL is "EPOCH" or "EPOCH ROW". EPOCH is the first epoch that fails. With ROW,
+ * only this row fails. Without ROW, all rows fail. */
 #include <stdio.h>
 #include <stdlib.h>
 
