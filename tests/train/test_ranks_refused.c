@@ -1,5 +1,5 @@
-/* Tests data parallel training that is refused: numbers that do not fit, and ranks that are not alike. A rank that is
- * replaced is not refused. */
+/* Tests that data parallel training refuses wrong numbers of ranks or shards, and ranks that are not alike. A new rank
+ * that replaces another one must not be refused. */
 #include "train/hands.h"
 
 #include <stdio.h>
@@ -120,7 +120,7 @@ static void make(hands *h, uint32_t rank, own *o)
     assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, w), VKT_OK);
 }
 
-/* Checks that both ranks refuse the fit, that one message has the difference, and that both trainers still work. */
+/* Checks that both ranks refuse the fit, that one message names the difference, and that both trainers still work. */
 static void unlike_both(rig *r, own *first, own *other, const char *says)
 {
     hands h = hands_make(r, 2, 0);
@@ -183,7 +183,8 @@ static void ranks_that_are_not_alike_are_refused(void **state)
     unlike(r, &o, "messages: rank 0 f32, rank 1 bf16");
 }
 
-/* The texts name what the trainer does not read itself, for instance the frozen weights of a model. */
+/* An attached text may name something that the trainer does not read itself, for instance a file of frozen weights. So
+ * ranks with other texts are refused. The order of the texts does not matter. */
 static void ranks_with_other_attached_texts_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -204,7 +205,7 @@ static void ranks_with_other_attached_texts_are_refused(void **state)
     hands_free(&h);
 }
 
-/* Further contexts of one trainer train with its texts. */
+/* The ranks in more_devices have the attached texts of their trainer, so the ranks are alike. */
 static void the_texts_of_a_trainer_are_those_of_its_devices(void **state)
 {
     rig *r = rig_of(state);
