@@ -27,7 +27,7 @@ static void read_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
     memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
     out->skipped = m[METRIC_SKIPPED];
     memcpy(&out->grad_norm, &m[METRIC_NORM], sizeof out->grad_norm);
-    out->terms = m[METRIC_WEIGHT];
+    out->terms = m[METRIC_TERMS];
 }
 
 static vkt_result check_metrics(const vkt_program *p, bool there)

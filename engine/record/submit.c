@@ -19,7 +19,8 @@ vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *wor
     const float lr = run ? run->lr : 0.0f;
     memset(words, 0, RING_WORDS * sizeof *words);
     words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_ALL;
-    words[RING_WEIGHT] = run && run->terms ? run->terms : words[RING_ROWS] == ROWS_ALL ? 1 : words[RING_ROWS];
+    const uint32_t rows = words[RING_ROWS] != ROWS_ALL ? words[RING_ROWS] : VKT_MAX(p->most_rows, 1u);
+    words[RING_WEIGHT] = run && run->terms ? run->terms : rows;
     words[RING_FIRST] = run ? run->first : 0;
     memcpy(&words[RING_LR], &lr, sizeof lr);
     if (!s) return VKT_OK;

@@ -16,21 +16,23 @@ static bool has_targets(const vkt_dataset *d)
     return vkt_dataset_targets(d) != NULL;
 }
 
-/* Returns false if `d` lacks labels or targets that the training set has. The loss may need them. */
-static bool is_measurable(const vkt_trainer *t, const vkt_dataset *d)
+/* Returns what `d` lacks although the training set has it, or NULL. The loss may need it. */
+static const char *lacks(const vkt_trainer *t, const vkt_dataset *d)
 {
     const vkt_dataset *train = t->params.train;
-    return (is_labelled(d) || !is_labelled(train)) && (has_targets(d) || !has_targets(train));
+    if (is_labelled(train) && !is_labelled(d)) return "labels";
+    if (has_targets(train) && !has_targets(d)) return "targets";
+    return vkt_dataset_terms(train) && !vkt_dataset_terms(d) ? "terms" : NULL;
 }
 
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what)
 {
     const vkt_dataset *train = t->params.train;
+    const char *lacked = lacks(t, d);
     if (!t->params.model.loss && !is_labelled(train) && !has_targets(train))
         return vkt_fail(&t->host, VKT_E_ARG, "%s: want labels or targets, or model.loss", what);
-    if (is_measurable(t, d)) return VKT_OK;
-    return vkt_fail(&t->host, VKT_E_ARG, "%s: it has no %s, which the training set has", what,
-                    is_labelled(d) || !is_labelled(train) ? "targets" : "labels");
+    if (!lacked) return VKT_OK;
+    return vkt_fail(&t->host, VKT_E_ARG, "%s: it has no %s, which the training set has", what, lacked);
 }
 
 /* Returns whether the output has a number for each class. In this case, the predicted class is the one with the largest
@@ -74,7 +76,7 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
     if (!is_labelled(feed->data)) labels = (vkt_tensor){ 0 };
     *out = (vkt_head){ .y = m->forward(b, x, m->user) };
     out->classifies = classifies(g, t, out->y);
-    if (!is_measurable(t, feed->data)) return vkt_builder_check(b); /* predictions need only y */
+    if (lacks(t, feed->data)) return vkt_builder_check(b); /* predictions need only y */
     out->loss =
         m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : default_loss(g, t, labels, targets, training, out);
     if (out->classifies) out->correct = vkt_count_correct(g, out->y, labels);

@@ -29,14 +29,19 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
     return VKT_OK;
 }
 
-/* Returns the array of value i whose bytes the ranks compare, or NULL. Memory that the program, the application or the
- * host may write is not compared. */
-static const vkt_array *constant_array(const vkt_trainer *t, uint32_t i)
+/* Returns the array of value i in this rank's context if the ranks compare it, else NULL. Not compared are arrays that
+ * this graph writes. Also not compared are an array in memory that the host or the application may write, and all
+ * copies of such an array. */
+static const vkt_array *compared_array(const vkt_trainer *t, uint32_t i)
 {
     const vkt_value *v = &t->g->values[i];
     if (v->role != VKT_ROLE_EXTERNAL || v->alias || v->written || !v->array) return NULL;
-    const vkt_array *a = vkt_array_in(v->array, t->ctx);
-    return a && !a->buffer->lent && !a->buffer->mapped ? a : NULL;
+    const vkt_array *a = v->array;
+    do {
+        if (a->buffer->lent || a->buffer->mapped) return NULL;
+        a = a->next;
+    } while (a && a != v->array);
+    return vkt_array_in(v->array, t->ctx);
 }
 
 /* Computes the hash of the arrays that the graph names (vkt_external_array), for instance a model's frozen weights. */
@@ -44,9 +49,9 @@ static vkt_result hash_arrays(const vkt_trainer *t, uint64_t *hash)
 {
     *hash = VKT_HASH_START;
     for (uint32_t i = 1; i < t->g->n_values; i++) {
-        const vkt_array *a = constant_array(t, i);
+        const vkt_array *a = compared_array(t, i);
         uint32_t k = 1;
-        while (a && k < i && constant_array(t, k) != a) k++;
+        while (a && k < i && compared_array(t, k) != a) k++;
         if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* the first value that has this array */
     }
     return VKT_OK;

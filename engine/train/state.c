@@ -18,7 +18,7 @@
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; floats are hexadecimal (C99), because this form is exact
  *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
- *   vktrain.accumulation         number of micro-batches in gradient_sum, number of samples of these micro-batches;
+ *   vktrain.accumulation         number of micro-batches in gradient_sum, number of their samples or terms;
  *                                only if a step has several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
@@ -168,7 +168,8 @@ static bool parse_accumulation(const vkt_trainer *t, const char *text, vkt_accum
            a->batches < t->params.optimizer.micro_batches;
 }
 
-static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
+/* Parses the position. The number of terms is in the text if the data set has terms. */
+static bool parse_position(const char *text, bool has_terms, uint64_t *seed, vkt_position *p)
 {
     int stopped = 0, seen = 0, monitor = 0;
     vkt_plateau_state *l = &p->plateau;
@@ -181,13 +182,13 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
                                 &l->cooling, &monitor, &p->sums.terms)
                        : 0;
     vkt_numbers_end(locale);
-    if (n == 17) p->sums.terms = p->sums.rows; /* the data set has no terms */
+    if (!has_terms) p->sums.terms = p->sums.rows;
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
     if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf */
-    return n >= 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
-           monitor <= VKT_MONITOR_METRIC;
+    return n == (has_terms ? 18 : 17) && p->sums.terms >= p->sums.rows && p->epoch >= 1 && stopped >= 0 &&
+           stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO && monitor <= VKT_MONITOR_METRIC;
 }
 
 static void history_to_columns(const vkt_history *h, uint32_t width, double *out)
@@ -261,9 +262,10 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
 {
     VKT_TRY(vkt_identity_check(t, st, path));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
-    if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
-        e->elements != (uint64_t)s->n_history * columns(t) || at->batch > vkt_steps_of_epoch(t) ||
-        at->epoch != s->n_history + 1 ||
+    const bool has_terms = vkt_dataset_terms(t->params.train) != NULL;
+    if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), has_terms, seed, at) || !e ||
+        e->dtype != VKT_ST_F64 || e->elements != (uint64_t)s->n_history * columns(t) ||
+        at->batch > vkt_steps_of_epoch(t) || at->epoch != s->n_history + 1 ||
         !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale) ||
         !parse_accumulation(t, vkt_safetensors_meta(st, "vktrain.accumulation"), &s->accumulation))
         return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position, history, loss scale or accumulation is malformed",

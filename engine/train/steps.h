@@ -23,7 +23,8 @@ typedef struct vkt_step_result {
     bool finite;          /* the loss is finite */
 } vkt_step_result;
 
-/* The result of one run of a program of shards. `loss` is the mean over the samples of the run. */
+/* The result of one run of a program of shards. `loss` is the mean over the samples of the run, or
+ * over their terms. */
 typedef struct vkt_shard_result {
     float loss, correct;
     uint32_t rows, terms;

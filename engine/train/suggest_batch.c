@@ -12,17 +12,21 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* program: bytes without data; data: bytes of the data; data_streamed: bytes
-                                            * of the data if they are streamed */
+    uint64_t program;       /* bytes without data */
+    uint64_t data;          /* bytes of the data */
+    uint64_t data_streamed; /* bytes of the data if they are streamed */
+    uint64_t data_most;     /* sum of the larger one of both, over the data sets */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
 {
     *feed = (vkt_feed){ .ctx = t->ctx, .h = &t->host, .data = d, .n = vkt_dataset_rows(d), .streams = true };
     feed->batch = VKT_MIN(batch, feed->n);
-    n->data_streamed += vkt_feed_bytes(feed);
+    const uint64_t streamed = vkt_feed_bytes(feed);
     feed->streams = t->params.stream || vkt_dataset_varies(d);
+    n->data_streamed += streamed;
     n->data += vkt_feed_bytes(feed);
+    n->data_most += VKT_MAX(streamed, vkt_feed_bytes(feed));
 }
 
 /* Returns the bytes of the store's arenas for this graph: parameters, gradients, moments and others. */
@@ -129,7 +133,7 @@ void vkt_trainer_suggest_batch(vkt_trainer *t)
             &h, VKT_LOG_ERROR,
             "trainer: a batch of %u takes up to %llu MiB of device memory (activations and scratch, parameters, data), "
             "and the limit is %llu MiB: %s",
-            batch, (unsigned long long)((n.program + VKT_MAX(n.data, n.data_streamed) + SLACK_BYTES) >> 20) + 1,
+            batch, (unsigned long long)((n.program + n.data_most + SLACK_BYTES) >> 20) + 1,
             (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)
         vkt_log_line(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",

@@ -54,8 +54,9 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* some drivers compile shaders in the first run */
-            r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
-                                    times, room, count);
+            r = vkt_program_profile(
+                t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first, .terms = b.terms }, times,
+                room, count);
         vkt_feed_stop(&t->feed);
         const vkt_result back = vkt_trainer_restore(t, &kept);
         if (r == VKT_OK) r = back;

@@ -93,7 +93,7 @@ enum {
     VKT_DATA_MAX_WORKERS = 64 /* every worker number is below this */
 };
 
-/* Makes a data set of rows that `source` makes. `params` describes the rows, and has their labels and targets.
+/* Makes a data set of rows that `source` makes. `params` describes the rows, and has their labels, targets and terms.
  * VKT_E_ARG also for a source without fetch. */
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                            const vkt_data_source *source, vkt_dataset **out);
@@ -199,10 +199,11 @@ VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint
 /* Makes a view of rows [first, first + count). The view shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
-/* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels and targets are copied, and so are
- * features in memory. If `ds` has a source, the new data set uses this source, too, and the source exists as long as
- * the new data set. The worker numbers of `ds` and of the new data set are independent: if the source keeps scratch
- * memory per worker, do not fetch rows of both data sets at the same time. */
+/* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels, targets and terms are copied, and
+ * so are features in memory. VKT_E_ARG also for 2^32 terms or more in all rows. If `ds` has a source, the new data set
+ * uses this source, too, and the source exists as long as the new data set. The worker numbers of `ds` and of the new
+ * data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data sets at the
+ * same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
 /* Splits the N rows of `ds` at random. *test gets ceil(test_share N) rows, and *train gets the other rows. Both are
  * made as by vkt_dataset_select. Each part must have at least one row (else VKT_E_ARG). Which rows a part has depends

@@ -263,8 +263,8 @@ VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
  * not have VKT_PART_GRADIENT_SUM, members that are not zero are VKT_E_STATE. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* micro-batches that the sum of gradients contains */
-    uint32_t rows; /* sum of their numbers of terms (vkt_run.terms) or of rows. A micro-batch counts as 1 if its number
-                    * of rows is not known: the graph has no gather, and vkt_run.rows is 0 */
+    uint32_t rows;    /* sum of their numbers of terms (vkt_run.terms) or of rows. A micro-batch counts as 1 if
+                       * vkt_run.rows is 0 and the size of the batch is not known */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
@@ -318,7 +318,7 @@ typedef enum vkt_precision {
 /* The values of a run that the device computes, instead of the values in a vkt_run. For instance, a shader may count
  * the samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program reads
  * the struct when the run begins, however the run is submitted or recorded. The results have the same bits as with the
- * same numbers in a vkt_run. With run_values, the members lr, rows and first of vkt_run are not used.
+ * same numbers in a vkt_run. With run_values, the members lr, rows, first and terms of vkt_run are not used.
  *
  * If `rows` is larger than the batch, the run uses the whole batch. If `rows` is 0, no row is real. (In a vkt_run, 0
  * means all rows.) Then gradients are 0, and the learning rate counts as 0. The moments and t advance, as after a
@@ -360,8 +360,7 @@ typedef struct vkt_memory_needs {
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once. An external value without
-                           * an array counts as an array of its size. Memory of an application counts as 0, and so
-                           * does an array that is only a vkt_binding.other */
+                           * an array counts as an array of its size. Memory of an application counts as 0 */
     uint64_t cap_bytes;   /* a max_device_bytes that is enough for total_bytes and array_bytes in a new context with
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
@@ -433,8 +432,9 @@ typedef struct vkt_run {
     uint32_t first; /* index of the batch's first row in the order of a gather. Rows past the end of the order are
                      * zeros, with the label 0 */
     bool swap;      /* use vkt_binding.other where a value has it */
-    uint32_t terms; /* number of terms of which the loss of this run is the mean; 0: `rows`. It weights the run's
-                     * gradients in a step of several runs: see vkt_update */
+    uint32_t terms; /* number of terms of which the loss of this run is the mean; 0: `rows`. It weights the gradients in
+                     * a step of several runs: see vkt_update. All runs of a step have terms, or none has. Their sum is
+                     * below 2^32 */
 } vkt_run;
 /* A row of a batch is one sample. The first `rows` rows are real. Some ops use only the real rows: losses, their
  * gradients, counts of correct rows, and the statistics of batch norms. A mean of such an op is a mean over the real
@@ -468,8 +468,7 @@ typedef struct vkt_metrics {
     uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */
     float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm, and for runs that do
                        * not update */
-    uint32_t terms;   /* vkt_run.terms; if that is 0, the number of rows, or 1 if it is not known. Above 2^24 it is
-                       * rounded   to a float */
+    uint32_t terms;   /* vkt_run.terms; if that is 0, the number of rows, or 1 if the size of the batch is not known */
 } vkt_metrics;
 /* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: the run is none of the last VKT_RUN_RING runs.
  * VKT_E_STATE: the graph has no vkt_report. */

@@ -84,8 +84,9 @@ typedef struct vkt_optimizer {
  * a step equals the step of one batch with all these rows, except for rounding, under two conditions: the loss is a
  * mean over rows, and no op mixes rows, as a batch norm does. If the loss is a mean over other terms, for instance over
  * the labels that count in a language model, vkt_run.terms is their number in a run. It then takes the place of the
- * number of rows. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k runs is checked for
- * overflow. If the sum overflows, the step is skipped, and the gradients of all k runs are dropped.
+ * number of rows, also in the averages of running statistics over shards. Clipping comes after the division. In
+ * VKT_PRECISION_F16 the sum of all k runs is checked for overflow. If the sum overflows, the step is skipped, and the
+ * gradients of all k runs are dropped.
  *
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these
  * optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the

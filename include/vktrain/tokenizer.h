@@ -184,7 +184,8 @@ enum {
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
 /* Writes to *text the text that vkt_tokenizer_chat encodes, for a log or a test. vkt_text_release frees *text. The
- * errors are those of vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. `host` may be NULL. */
+ * errors are those of vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. VKT_E_ARG also for a text of 2 GiB or more.
+ * `host` may be NULL. */
 VKT_API vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt_chat_message *messages,
                                  size_t n, uint32_t flags, char **text);
 

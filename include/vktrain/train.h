@@ -25,7 +25,8 @@
 extern "C" {
 #endif
 
-/* Adds the loss of a batch to the graph, and returns it: a scalar, the mean over the real rows (see vkt_run). `y` is
+/* Adds the loss of a batch to the graph, and returns it: a scalar, the mean over the real rows (see vkt_run), or over
+ * the terms of these rows (vkt_dataset_params.terms). `y` is
  * the output of the model, and `x` is the input of the model. `labels` (B) is null if the data set has no labels, and
  * `targets` (B,K) is null if the data set has no targets. */
 typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
@@ -231,8 +232,8 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  *   - the parameters, their groups, and which of them are frozen
  *   - batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, dist.shards,
  *     dist.wire, and the names of the metrics
- *   - the training set and the validation set, with mean, std and class names. Features are compared by a hash of
- *     evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
+ *   - the training set and the validation set, with terms, mean, std and class names. Features are compared by a hash
+ * of evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
  *   - an attached text that both trainer and checkpoint have under the same name (call vkt_trainer_attach before this
  *     function)
  * These may change, with a warning: learning rate; total, warmup and min_lr of the schedule; the precision from f32 to
@@ -242,10 +243,10 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
- * VKT_E_ARG: `data` has no labels or targets, although the training set has them, or has more classes than the training
- * set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies the data to the
- * device and records a program, unless `data` is the validation set. With several ranks and without metrics, each call
- * also does this for the validation set. */
+ * VKT_E_ARG: `data` has no labels, targets or terms, although the training set has them, or has more classes than the
+ * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies the data
+ * to the device and records a program, unless `data` is the validation set. With several ranks and without metrics,
+ * each call also does this for the validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Predicts rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and
  * the model's outputs, row-major. `classes` or `outputs` may be NULL. VKT_E_ARG: count is 0, or `data` has no such

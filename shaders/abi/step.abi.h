@@ -37,6 +37,7 @@
 #define STEP_C_NEXT 25 /* f32, NAdam: 1 - the product of u_1 .. u_(t+1) */
 #define STEP_SHARD 26  /* graph of shards: index of this shard among the shards of this rank */
 #define STEP_PART  27  /* graph of shards: index of this run among the runs of its shard */
+#define STEP_TERMS 28  /* RING_WEIGHT of this run */
 #define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. Kernels also bind this word alone. The start
                         * of a binding must be aligned, so the word has the offset 256 bytes */
 #define STEP_WORDS 68
@@ -59,7 +60,7 @@
 #define RING_SHARD 4 /* graph of shards: see STEP_SHARD */
 #define RING_PART  5 /* graph of shards: see STEP_PART */
 #define RING_DRAW  6 /* graph of shards: number of this run among all runs of the step on all ranks, from 1 */
-#define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms; if that is 0, the number of rows, or 1 with ROWS_ALL */
+#define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms; if that is 0, the number of rows, or 1 if it is not known */
 #define RING_WORDS 8
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */
@@ -70,7 +71,7 @@
 #define METRIC_SCALE   4 /* f32 */
 #define METRIC_SKIPPED 5
 #define METRIC_NORM    6 /* f32 */
-#define METRIC_WEIGHT  7 /* RING_WEIGHT of the run */
+#define METRIC_TERMS   7 /* RING_WEIGHT of the run */
 #define METRIC_WORDS   8
 
 /* The store's clock (VKT_ROLE_CLOCK). The powers and products of CLOCK_Q1 to CLOCK_Q3 are 0.64 fixed point, in two words, low

@@ -1,5 +1,5 @@
-// report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps and norm to
-// the run's slot of the metrics ring. The host reads the slot some runs later. If gradients are not finite, this run
+// report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps, norm and terms
+// to the run's slot of the metrics ring. The host reads the slot some runs later. If gradients are not finite, this run
 // completes no step. The run is counted as skipped, and the step number is that of the previous step.
 // If the report runs before overflow.comp, HOLD_FOUND is not set yet. Then the report does not count the run as skipped.
 // The kernel also stores the number of the next run, for kernels that run beside step_advance.comp.
@@ -28,6 +28,6 @@ void main()
     metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
     metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED] + skipped;
     metrics[slot + METRIC_NORM] = step[STEP_NORM];
-    metrics[slot + METRIC_WEIGHT] = uint(uintBitsToFloat(step[STEP_WEIGHT]));
+    metrics[slot + METRIC_TERMS] = step[STEP_TERMS];
     run[0] = step[STEP_NEXT];
 }

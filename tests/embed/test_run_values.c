@@ -136,9 +136,9 @@ static void train(way w, bool from_device, uint32_t micro, float out[PARAMS])
     rig_make(&r, from_device, micro);
     for (uint32_t s = 0; s < STEPS; s++) {
         const vkt_run_values v = values_of(s);
-        vkt_run run = { v.lr, v.rows, v.first, false };
+        vkt_run run = { v.lr, v.rows, v.first, false, 0 };
         const VkSemaphoreSubmitInfo wait = write_values(&r, v);
-        if (from_device) run = (vkt_run){ .lr = 99, .rows = 99, .first = 3 }; /* these numbers must have no effect */
+        if (from_device) run = (vkt_run){ 99, 99, 3, false, 7 }; /* these numbers must have no effect */
         step(&r, w, &run, &(vkt_sync){ .waits = &wait, .n_waits = 1 });
     }
     vkt_metrics m = { .loss = NAN };

@@ -1,6 +1,6 @@
-/* Tests values larger than one binding, and sums of more elements than a loop on Mesa 22.3 may have iterations. Vulkan
- * guarantees bindings of 128 MiB, and lavapipe has no larger ones. VKT_TEST_SMALL=1 skips most of the large cases. They
- * are also skipped if the device lacks the memory. */
+/* Tests values larger than one binding. Also tests sums that are too long for one loop: on Mesa 22.3, a loop may have
+ * 65,535 iterations. Vulkan guarantees bindings of 128 MiB, and lavapipe has no larger ones. VKT_TEST_SMALL=1 skips
+ * most of the large cases. Large cases are also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -275,7 +275,7 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        /* Elements of DW and DB are sums over all pixels, so fewer elements of them are checked. */
+        /* Each element of DW and DB is a sum over all pixels, so only a few elements are checked. */
         const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000;
         for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);

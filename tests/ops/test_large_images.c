@@ -1,6 +1,6 @@
 /* Tests layouts, poolings and softmax of values larger than one binding (128 MiB). Also tests an upsampling whose
- * gradient is a sum of more elements than a loop on Mesa 22.3 may have iterations. VKT_TEST_SMALL=1 skips the values
- * larger than a binding. These values are also skipped if the device lacks the memory. */
+ * gradient is a sum that is too long for one loop: on Mesa 22.3, a loop may have 65,535 iterations. VKT_TEST_SMALL=1
+ * skips the values larger than a binding. These values are also skipped if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,7 +19,7 @@
 
 enum { MAX_LAYERS = 6 };
 
-/* A network of linear layers with a relu between two layers. The loss is mse, and Adam updates the parameters. */
+/* A network of linear layers, with a relu behind each layer but the last. The loss is mse. The optimizer is Adam. */
 typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
     uint32_t rows; /* real rows of the batch; 0: all */
@@ -166,7 +166,7 @@ static void follows(const golden *file, const char *name, bool matrices)
         double *want = golden_f64(file, name, part, NULL);
         OK(vkt_store_read(r.store, k, VKT_PART_VALUE, got));
         /* torch's float32 is off by 6e-7. In f16, parameters are not compared. There, a small gradient may have the
-         * wrong sign, and Adam makes the step of a small gradient as large as that of a large gradient. */
+         * wrong sign, and Adam's step for a small gradient is as large as for a large gradient. */
         if (!matrices) assert_true(harness_close(part, got, want, elements, 2e-6, 2e-6));
         test_free(got);
         free(want);

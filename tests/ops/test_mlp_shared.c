@@ -154,7 +154,7 @@ static void networks_multiply_matrices(void **state)
 }
 
 /* Bounds of the magnitudes of the inputs of mlp_mse. weight, bias: the parameters of hidden layers. last_weight,
- * last_bias: the parameters of the last layer. dloss is no bound: it is the gradient of the loss, as a loss scale. */
+ * last_bias: the parameters of the last layer. dloss: the gradient of the loss, for instance a loss scale. */
 typedef struct sizes {
     float x, weight, bias, last_weight, last_bias, target, dloss;
 } sizes;
@@ -170,7 +170,7 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
     for (uint32_t i = 0; i < c->n_in; i++) c->in[i].lo = -c->in[i].hi;
 }
 
-/* A residual y - t may be too small or too large for f16. The gradient of y is not, because it is y - t times
+/* A residual y - t may be too small or too large for f16. The gradient of y still fits into f16. It is y - t times
  * 2 dloss / n, where n is the number of elements of y. The harness rounds inputs to f16, so a residual above 65,504
  * needs a large bias and a large target. */
 static void residuals_may_have_any_size(void **state)

@@ -32,8 +32,8 @@ static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layou
     free(data);
 }
 
-/* Sets the seed and the counter of random numbers. The store has both. Only a graph with a parameter has a store, so a
- * parameter is added. */
+/* Sets the seed and the counter of random numbers. The store has both. The harness makes a store only if the graph has
+ * a parameter, so a parameter is added. */
 static void set_clock(subject *s, const json_t *attr)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));

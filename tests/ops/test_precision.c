@@ -292,8 +292,9 @@ static const vkt_optimizer optimizers[] = { { .kind = VKT_ADAM },
                                             { .kind = VKT_SGD },
                                             { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 0.01f } };
 
-/* A step that overflows changes only the scale. The other steps have the same bits as the steps of a float32 training,
- * because all values of this graph are f32, and scales are powers of two. */
+/* A step that overflows changes only the scale. The other steps have the same bits as the steps of a float32 training
+ * without the steps that overflow. The reason is that all values of this graph are f32, and scales are powers of
+ * two. */
 static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
 {
     (void)state;

@@ -219,6 +219,34 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
     rig_free(&split, true);
 }
 
+/* A run with 3 terms and one with 5 give the gradient (3 x1 + 5 x2) / 8, whatever their rows are. The numbers are
+ * exact. */
+static void terms_weight_micro_batches(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_optimizer o = { .kind = VKT_SGD, .micro_batches = 2 };
+    static const uint32_t terms[][2] = { { 3, 5 }, { 1u << 24 | 1, 1 }, { 0, 0 } };
+    for (size_t k = 0; k < VKT_COUNT(terms); k++) {
+        rig r = rig_make(&o, NULL, VKT_PRECISION_F32, NULL);
+        for (uint32_t i = 0; i < 2; i++) {
+            const float v = (float)(1 + i), x[N] = { v, v, v, v, v };
+            uint64_t index;
+            vkt_accumulation a;
+            OK(vkt_program_write(r.p, r.x, x, sizeof x));
+            OK(vkt_program_run(r.p, &(vkt_run){ .lr = 0.5f, .rows = 2, .terms = terms[k][i] }, &index));
+            OK(vkt_program_metrics(r.p, index, &r.m));
+            OK(vkt_store_get_accumulation(r.store, &a));
+            assert_int_equal(r.m.terms, terms[k][i] ? terms[k][i] : 2);
+            assert_int_equal(r.m.rows, 2);
+            assert_int_equal(a.rows, i ? 0 : r.m.terms);
+        }
+        const float want[] = { -0.5f * 13 / 8, -0.5f, -0.5f * 3 / 2 };
+        assert_true(fabsf(first_of(&r, 0, VKT_PART_VALUE) - want[k]) <= (k == 1 ? 1e-6f : 0));
+        rig_free(&r, true);
+    }
+}
+
 /* In f16 an overflow in one micro-batch of a step drops that step. The scale is halved only after the last micro-batch
  * of the step. */
 static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test(wrong_marks_are_refused),
         cmocka_unit_test(norms_are_right_to_the_ends_of_the_range),
         cmocka_unit_test(a_resume_in_the_middle_of_a_step_changes_no_bit),
+        cmocka_unit_test(terms_weight_micro_batches),
         cmocka_unit_test(an_overflow_drops_all_micro_batches_of_its_step),
         cmocka_unit_test(every_kind_is_complete),
         cmocka_unit_test(presets_are_the_libraries_defaults),

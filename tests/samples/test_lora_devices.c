@@ -173,7 +173,8 @@ static void processes_change_no_byte(void **state)
 }
 
 /* Runs two processes, of which one fails. Fails the test unless stderr contains `says` and `also`. The failed process
- * prints `says`. `also` is "" if only the other process could print more, because MPI may end that process first. */
+ * prints both texts. The test expects no text of the other process, because MPI may end that process before it prints
+ * anything. */
 static void fails(const rig *r, const char *says, const char *also, const char *const *args)
 {
     run done = program_finish(r, program_start(r, mpirun, mpi_env, args));

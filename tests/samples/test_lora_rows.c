@@ -220,7 +220,7 @@ static void the_last_examples_are_split_off(void **state)
     (void)state;
     vkt_tokenizer *t = open_tokenizer();
     rows r = read_rows("{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"c\", \"completion\": \"d\"}\n\n"
-                       "{\"prompt\": \"e\", \"completion\": \"f\"}\n",
+                       "{\"prompt\": \"e\", \"completion\": \"f g h i\"}\n",
                        (rows_params){ t, 0, T, false });
     vkt_dataset *d;
     for (uint32_t n = 0; n <= 3; n++) assert_int_equal(rows_split(&r, n), 3 - n);
@@ -228,6 +228,13 @@ static void the_last_examples_are_split_off(void **state)
     assert_int_equal(vkt_dataset_rows(d), 2);
     assert_int_equal(vkt_dataset_row_bytes(d), 2 * T * sizeof(uint32_t));
     assert_memory_equal(vkt_dataset_features(d), r.ids + 2 * T, 2 * 2 * T * sizeof(uint32_t));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t count = 0;
+        for (uint32_t t = 0; t < T; t++) count += r.ids[((1 + i) * 2 + 1) * T + t] != IGNORED;
+        assert_int_equal(vkt_dataset_terms(d)[i], count);
+        assert_true(count > 0 && count < T);
+    }
+    assert_int_not_equal(vkt_dataset_terms(d)[0], vkt_dataset_terms(d)[1]);
     vkt_dataset_destroy(&d);
     rows_free(&r);
     vkt_tokenizer_destroy(&t);

@@ -10,8 +10,7 @@ enum { RANKS = 4, WRONG = 2 };
 
 /* ---- a device that computes wrong numbers ---- */
 
-/* The argument of change_a_weight. It changes a weight of trainer `t` after batch number `batch` of the second epoch.
- */
+/* change_a_weight changes one weight of trainer `t` after batch number `batch` of the second epoch. */
 typedef struct poke {
     vkt_trainer *t;
     uint32_t batch;

@@ -1,5 +1,5 @@
-/* A run that is stopped or fails continues from its checkpoint with another number of ranks. Its weights and its
- * checkpoint end with the bytes of a run of one rank that nothing interrupted. */
+/* A run that was stopped or has failed continues from its checkpoint with another number of ranks. At the end, its
+ * weights and its checkpoint must have the same bytes as after an uninterrupted run of one rank. */
 #include "train/group.h"
 
 #include <stdatomic.h>
@@ -105,8 +105,8 @@ static void micro_batches_in_half_precision_go_on_too(void **state)
 
 /* ---- a source that fails ---- */
 
-/* The rig's samples. Sample `row` of epoch `epoch` fails while `armed` is set. No two calls of one worker may
- * overlap. */
+/* A source of the rig's samples. While `armed` is set, sample `row` of epoch `epoch` fails. `overlaps` counts calls
+ * that overlap although they have the same `worker`. There must be none. */
 typedef struct flaky {
     const vkt_dataset *data;
     uint32_t row, epoch;
@@ -132,7 +132,7 @@ static vkt_dataset *flaky_data(const rig *r, flaky *f)
     return rig_from_source(r, &(vkt_data_source){ .fetch = fetch, .self = f, .varies = true });
 }
 
-/* Returns the sample at this position of the order of an epoch. */
+/* Returns the sample that an epoch has at this position of its shuffled order. */
 static uint32_t row_at(uint64_t seed, uint32_t epoch, uint32_t position)
 {
     uint32_t order[RIG_ROWS];
@@ -167,7 +167,7 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     file_of(r, "wanted", wanted);
     file_of(r, "first", first);
     file_of(r, "failed", path);
-    flaky f = { .epoch = 2, .row = row_at(7, 2, 5 * RIG_BATCH + 18) }; /* shard 4, so rank 2 */
+    flaky f = { .epoch = 2, .row = row_at(7, 2, 5 * RIG_BATCH + 18) }; /* in shard 4, which is on rank 2 */
     vkt_dataset *d = flaky_data(r, &f);
     vkt_trainer_params p = group_params(r);
     p.train = d;
@@ -191,7 +191,7 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
 }
 
 /* The source of a single rank fails after some shards of a step. The next fit needs no resume, as with steps that are
- * not split. The running statistics are those of the last step, not those of a shard. */
+ * not split. The running statistics must be as after the last complete step, not as after a shard. */
 static void one_rank_goes_on_after_a_part_of_a_step(void **state)
 {
     rig *r = rig_of(state);

@@ -61,14 +61,14 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Checks each bucket that has gradients. The section of a bucket ends with its sum. The sum needs the last gradient of
- * the bucket, and follows the sum of the bucket before. Both are in earlier stages. The section must end at most one
- * stage after the later of these two stages, so that no stage of other gradients is in between. */
+/* Checks each bucket that has gradients. The section of a bucket ends with the sum of the bucket. This sum comes after
+ * the last gradient of the bucket, and after the sum of the previous bucket. The section must end at most one stage
+ * after the later of these two stages. Then no stage that only computes other gradients delays the sum. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
     const vkt_program *p = t->program;
-    uint32_t before = 0; /* stage of the sum of the bucket before */
+    uint32_t before = 0; /* stage of the sum of the previous bucket */
     assert_true(x->n > 2 && x->n_sections > 2);
     for (uint32_t i = 0; i < x->n; i++) {
         const uint32_t b = x->order[i];
@@ -117,8 +117,8 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* check_overlap must also hold for one of two ranks. The plan of such a rank may have another order, because it has
-     * no partial sums. */
+    /* check_overlap must also hold for a rank with one shard. Such a rank has no partial sums, so its plan may have
+     * another order. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);
@@ -154,7 +154,7 @@ static void the_exchange_of_resnet_overlaps(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Builds layers without branches. Their order in the graph needs no more barriers than any other order. */
+/* Builds layers without branches. No other order of the layers needs fewer barriers than the order in the graph. */
 static vkt_tensor chain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -173,7 +173,7 @@ static void the_exchange_of_a_chain_overlaps(void **state)
     sums_follow_their_gradients(r, (vkt_model){ .name = "norms", .forward = group_forward }, r->train, 64);
 }
 
-/* ---- the time that no backward pass hides ---- */
+/* ---- the time of an exchange that the backward pass does not hide ---- */
 
 /* A transport whose exchanges end after the backward pass of their step. */
 typedef struct late {

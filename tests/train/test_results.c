@@ -68,7 +68,7 @@ static void results_are_those_of_the_history(void **state)
     json_decref(s);
 }
 
-/* No host allocation may fail without an error. */
+/* Each host allocation of vkt_trainer_settings fails once. The function must then return VKT_E_NOMEM. */
 static void no_memory_is_an_error(void **state)
 {
     rig *r = rig_of(state);
@@ -110,7 +110,7 @@ static bool has(const char *bytes, size_t n, const char *tag)
     return false;
 }
 
-/* A number that was not measured is omitted. */
+/* A number of the record that is NaN was not measured. Such a number must not be in the file. */
 static void events_of_an_epoch_have_its_numbers(void **state)
 {
     rig *r = rig_of(state);
@@ -123,7 +123,7 @@ static void events_of_an_epoch_have_its_numbers(void **state)
     record.metrics[1] = (vkt_metric_value){ "none", NAN };
     assert_int_equal(vkt_events_create(&r->h, folder, 0, &e), VKT_OK);
     assert_int_equal(vkt_events_epoch(e, &record), VKT_OK);
-    char *bytes = events_of(r, folder, &n); /* the file is complete, because the epoch was flushed */
+    char *bytes = events_of(r, folder, &n); /* vkt_events_epoch has flushed the file */
     assert_true(has(bytes, n, "loss/training") && has(bytes, n, "loss/validation") && has(bytes, n, "metric/auc"));
     assert_false(has(bytes, n, "accuracy/") || has(bytes, n, "metric/none"));
     vkt_free(&r->h, bytes);

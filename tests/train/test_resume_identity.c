@@ -1,12 +1,12 @@
-/* A checkpoint can continue only its own run. A difference that matters is refused by name; a difference that is
- * allowed is reported. */
+/* Tests that a trainer resumes only a checkpoint of the same run. If something that must be the same differs, the
+ * message names it. Some settings may change. */
 #include "train/rig.h"
 
 #include <stdio.h>
 
 #include "train/identity.h"
 
-/* ---- a small transformer: its heads and dropout change neither shapes nor names of its parameters ---- */
+/* ---- a small transformer: heads and dropout change neither shapes nor names of parameters ---- */
 
 typedef struct net {
     uint32_t heads;
@@ -39,7 +39,8 @@ static vkt_trainer_params params_of(const rig *r, net *n)
     return p;
 }
 
-/* Makes a trainer of p, fails the test unless it refuses the checkpoint with this message, and destroys it. */
+/* Makes a trainer of p, fails the test unless the trainer refuses the checkpoint with this message, and destroys the
+ * trainer. */
 static void refused(rig *r, const vkt_trainer_params *p, const char *path, const char *says)
 {
     vkt_trainer *t;
@@ -68,7 +69,8 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
         { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
         { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
-        /* 0.3 is stored as the threshold 1288490240, whose shortest text as a float is 1.28849024e+09 */
+        /* A checkpoint has a probability as the threshold probability * 2^32, here 1.28849024e+09. The message must
+         * have 0.3. */
         { { 1, 1e-5f, 0.3f, true, false, false }, "probability: checkpoint 0.1, this run 0.3" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
@@ -142,7 +144,7 @@ static void each_schedule_has_its_name(void **state)
 }
 
 /* The run continues with another learning rate, a longer cosine, another number of workers, and streamed data. From
- * there on its rates are those of the new schedule. */
+ * there on, the learning rate follows the new schedule. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);
@@ -162,7 +164,7 @@ static void what_may_change_does(void **state)
     uint32_t n;
     const vkt_epoch_record *e = vkt_trainer_history(t, &n);
     assert_int_equal(n, 4);
-    assert_true(e[2].lr > 0.0099 && e[2].lr < 0.0101); /* half of 0.02: half of the new length is done */
+    assert_true(e[2].lr > 0.0099 && e[2].lr < 0.0101); /* half of 0.02, in the middle of the new cosine */
 }
 
 /* ---- data ---- */
@@ -221,7 +223,7 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     for (size_t i = 0; i < VKT_COUNT(sets); i++) vkt_dataset_destroy(&sets[i]);
 }
 
-/* If the rows come from a source, only some of them are compared. */
+/* Samples that come from a source are compared too, at most 256 of them. */
 static void rows_that_are_made_are_compared_too(void **state)
 {
     rig *r = rig_of(state);
@@ -231,7 +233,7 @@ static void rows_that_are_made_are_compared_too(void **state)
     p.train = varying;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = path });
     assert_int_equal(vkt_trainer_resume(rig_trainer(r, &p), path), VKT_OK);
-    p.train = r->train; /* the same rows, but not augmented */
+    p.train = r->train; /* the same samples, but they do not vary */
     refused(r, &p, path, "another run: rows that vary: checkpoint 1, this run 0");
     vkt_dataset *before = r->train, *other;
     r->train = changed(r, before, 3, 0); /* the first row is always compared */

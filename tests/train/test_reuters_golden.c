@@ -1,5 +1,6 @@
-/* Compares the network of samples/reuters.c with runs of PyTorch's layers under Keras 3's Nadam. golden/README.md
- * describes the file. Words repeat, sequences are filled up, and every fifth batch has fewer rows than the others. */
+/* Compares the network of samples/reuters.c with runs that PyTorch recorded. The layers are PyTorch's. The optimizer is
+ * Nadam by the formula of Keras 3. golden/README.md describes the file. Words repeat, and short sequences are padded at
+ * the front. Every fifth batch has fewer samples than the others. */
 #include "train/golden.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tests vktrain/run_dir.h: the files of a folder, a run that continues in it, and files that cannot be written.
- * tests/samples/test_run_dir.c has signals, locks and the event files. */
+/* Tests vktrain/run_dir.h: the files of a folder, a run that continues in its folder, and files that cannot be written.
+ * tests/samples/test_run_dir.c tests signals, locks and the event files. */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -138,7 +138,7 @@ static void what_cannot_be_written_is_reported(void **state)
     vkt_run_dir_destroy(&d);
 }
 
-/* The results are those of the last fit that trained. */
+/* A fit that is refused before its first step must write no results, weights, history or plot. */
 static void a_fit_that_fails_at_once_writes_no_results(void **state)
 {
     rig *r = rig_of(state);

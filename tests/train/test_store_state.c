@@ -1,5 +1,5 @@
-/* Tests the state of a store in files, without a trainer: resumed runs end in the same bits, bad files change nothing,
- * and exported weights are where the header says. */
+/* Tests the state of a store in files, without a trainer. A resumed run must end with the same bits as an uninterrupted
+ * run. Bad files must change nothing. Exported weights must be where the header says. */
 #include "train/rig.h"
 
 #include <locale.h>
@@ -75,7 +75,8 @@ static void steps(net *n, uint32_t first, uint32_t last)
     CHECK(vkt_program_wait(n->p));
 }
 
-/* The state is saved after five runs. With two micro-batches a step, the sum then has the first half of a step. */
+/* The state is saved after five runs. With two micro-batches in each step, the sum of gradients then has the first half
+ * of the third step. */
 static void a_resumed_store_ends_like_one_that_never_stopped(void **state)
 {
     rig *r = rig_of(state);
@@ -160,7 +161,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     CHECK(vkt_store_save_state(NULL, m.store, path));
     net_free(&m);
     net_make(r, &sgd, "fc1", &m);
-    refuses(r, &m, path, VKT_E_NOT_FOUND); /* without momentum there is no buffer */
+    refuses(r, &m, path, VKT_E_NOT_FOUND); /* the file has no momentum buffer */
     net_free(&m);
     net_make(r, &micro, "fc1", &m);
     steps(&m, 0, 3);
@@ -193,7 +194,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
         refuses(r, &n, other, VKT_E_FORMAT);
     }
 
-    net_make(r, &none, "fc1", &m); /* a store for predictions takes the values, and needs no moments */
+    net_make(r, &none, "fc1", &m); /* a store for predictions has values only, and loads these */
     CHECK(vkt_store_load_state(NULL, m.store, path));
     float *x = values_of(n.store, VKT_PART_VALUE), *y = values_of(m.store, VKT_PART_VALUE);
     assert_memory_equal(x, y, vkt_store_elements(n.store) * sizeof *x);
@@ -299,7 +300,7 @@ static void a_bad_export_is_refused(void **state)
     } cases[] = {
         { "fc1", { .prefix = "1A" }, VKT_E_ARG },
         { "fc1", { .prefix = "" }, VKT_E_ARG },
-        { "fc1", { .prefix = "\xc4" }, VKT_E_ARG }, /* a letter in Latin-1, where the system has such a locale */
+        { "fc1", { .prefix = "\xc4" }, VKT_E_ARG }, /* a letter in a Latin-1 locale */
         { "fc1", { .prefix = "A__B" }, VKT_E_ARG },
         { "fc1", { .precision = VKT_PRECISION_F32_SPLIT }, VKT_E_ARG },
         { "fc1", { .part = VKT_PART_PUBLISHED }, VKT_E_STATE },

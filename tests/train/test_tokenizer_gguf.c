@@ -1,5 +1,5 @@
-/* vkt_tokenizer_from_gguf: files that the test writes, and SmolLM2's file, whose token ids of wikitext-2 are those of
- * tokenizers (golden/compare_tokenizers.py). */
+/* Tests vkt_tokenizer_from_gguf with files that the test writes, and with SmolLM2's file. With SmolLM2's file,
+ * wikitext-2 must have the token ids of the Python package tokenizers (golden/compare_tokenizers.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static const vkt_gguf_meta good[N_META] = {
     [ADD_BOS] = { "tokenizer.ggml.add_bos_token", VKT_GGUF_KIND_BOOL, false, 1, &no },
 };
 
-/* Writes the first n entries, and makes a tokenizer of the file. */
+/* Writes a file with the first n entries of `meta`, and makes a tokenizer of the file. */
 static vkt_result make(const vkt_gguf_meta *meta, size_t n, vkt_tokenizer **t)
 {
     const vkt_host h = vkt_test_host();
@@ -55,7 +55,7 @@ static void a_file_makes_a_tokenizer(void **state)
     for (size_t n = ADD_BOS; n <= N_META; n++) {
         vkt_tokenizer *t;
         vkt_tokens list = { 0 };
-        const bool has_bos = n == ADD_BOS; /* Llama 3 begins with bos, unless the file says no */
+        const bool has_bos = n == ADD_BOS; /* a text of Llama 3 begins with bos, unless ADD_BOS is false */
         assert_int_equal(make(good, n, &t), VKT_OK);
         assert_int_equal(vkt_tokenizer_encode(t, "aba</s>", 7, VKT_TOKENS_SPECIAL | VKT_TOKENS_BOS, &list), VKT_OK);
         assert_int_equal(list.n, 3 + has_bos);
@@ -71,7 +71,7 @@ static void other_files_are_refused(void **state)
 {
     static const struct {
         int at;
-        vkt_gguf_meta meta; /* instead of the good entry */
+        vkt_gguf_meta meta; /* replaces entry `at` of `good` */
         vkt_result result;
         const char *message;
     } cases[] = {
@@ -102,7 +102,8 @@ static void other_files_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Some files have 4294967295 for an id that there is not. */
+/* Some files have 4294967295 as the id of a token that does not exist. Here 5 is too large, because there are 5 tokens.
+ */
 static void ids_of_no_token_are_ignored(void **state)
 {
     (void)state;

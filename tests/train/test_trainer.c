@@ -83,9 +83,7 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     vkt_dataset_destroy(&varying);
 }
 
-/* Builds a network without dropout for the next test. The mean over an epoch weighs each batch by its number of rows,
- * which is 8 for the last batch. With a learning rate too small to change a weight, training without shuffle or dropout
- * measures the same as evaluation. */
+/* Builds a network without dropout. */
 static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -93,6 +91,9 @@ static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
 }
 
+/* The mean over an epoch weighs each batch by its number of samples. The last batch has 8. The learning rate is too
+ * small to change a weight, and there is no shuffle and no dropout. So training must measure the same as an evaluation.
+ */
 static void a_partial_last_batch_counts_its_real_rows(void **state)
 {
     rig *r = rig_of(state);
@@ -172,7 +173,7 @@ static void predictions_agree_with_evaluation_and_with_each_other(void **state)
         assert_memory_equal(some, all + 31, sizeof some);
         assert_int_equal(vkt_trainer_predict(t, r->check, 5, 1, some, NULL), VKT_OK);
         assert_int_equal(some[0], all[5]);
-        rig_fit(t, &(vkt_fit_params){ .epochs = 3 }); /* the state after prediction does not disturb training */
+        rig_fit(t, &(vkt_fit_params){ .epochs = 3 }); /* training still works after predictions */
     }
 }
 
@@ -203,8 +204,8 @@ static void rows_without_labels_can_be_predicted_but_not_evaluated(void **state)
 
 /* ---- early stopping, history ---- */
 
-/* Makes a validation set whose labels contradict the training set. So its accuracy falls while training makes progress.
- */
+/* Makes a validation set whose labels contradict the training set. So the validation accuracy falls while the network
+ * learns. */
 static vkt_dataset *mislabelled(const rig *r)
 {
     uint32_t labels[RIG_CHECK_ROWS];

@@ -194,7 +194,7 @@ vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_te
     vkt_graph_error(g, r);
     if (r != VKT_OK) return (vkt_tensor){ 0 };
     const vkt_attention_cached_attr a = { .group = heads / kv_heads,
-                                          .scale = p->scale != 0 ? p->scale : 1 / sqrtf((float)s.dim[s.rank - 1]) };
+                                          .scale = vkt_or_f32(p->scale, (float)(1 / sqrt((double)s.dim[s.rank - 1]))) };
     const vkt_tensor in[] = { vkt_to_layout(g, q, VKT_ROWS), vkt_to_layout(g, k, VKT_ROWS),
                               vkt_to_layout(g, v, VKT_ROWS), past };
     return vkt_apply(g, &vkt_op_attention_cached, in, 4, &a, NULL);

@@ -83,7 +83,7 @@ static void emit_take(const vkt_node *n, vkt_emit *e)
     }
 STATE_OP(begin, emit_begin, true, "first run of a step: saved = states; other runs: states = saved");
 STATE_OP(give, emit_give, false, "gradient of states = states");
-STATE_OP(take, emit_take, false, "states = sum / rows");
+STATE_OP(take, emit_take, false, "states = sum / weight of the step");
 
 /* Finds the next range of neighbouring states, from parameter *i on, and sets *i behind it. Returns false after the
  * last range. */
@@ -185,7 +185,7 @@ const vkt_op vkt_op_shard_sum = {
     .infer = sum_infer,
     .emit = sum_emit,
     .flops = vkt_flops_none,
-    .formula = "sum = sum over this rank's shards of rows grad, by a binary tree",
+    .formula = "sum = sum over this rank's shards of weight grad, by a binary tree",
 };
 
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p)

@@ -15,7 +15,7 @@ typedef struct step_attr {
     uint32_t micro; /* number of micro-batches of a step; 0: no update */
     vkt_clock_rates rates;
     uint32_t draws; /* number of runs that make one step, on all ranks together; 0 if this is not a graph of shards */
-    uint32_t sums;  /* 1: the gradient is a sum over shards, of each shard's gradient times its number of rows */
+    uint32_t sums;  /* 1: the gradient is a sum over shards, of each shard's gradient times its weight */
 } step_attr;
 
 static vkt_result step_infer(vkt_infer *f)
@@ -67,7 +67,7 @@ const vkt_op vkt_op_step_advance = {
     .infer = step_infer,
     .emit = step_emit,
     .flops = vkt_flops_none,
-    .formula = "run += 1; rows, first, lr = words[run]; last micro-batch: t += 1, c = 1 - beta^t",
+    .formula = "run += 1; rows, first, lr, weight = words[run]; last micro-batch: t += 1, c = 1 - beta^t",
 };
 
 void vkt_step_advance(vkt_graph *g, bool update)
