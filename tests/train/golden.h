@@ -40,8 +40,8 @@ void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_p
 /* Compares as golden_check_tensors does, for a store without a trainer and without states. The file has no sums. */
 void golden_check_store(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
                         const char *const *runs);
-/* Compares the losses of n steps with the tensor `name`. `runs` is as above, but a run has one deviation for each step.
- */
+/* Compares the losses of n steps with the tensor `name`. `runs` is as in golden_check_tensors, but a run has one
+ * deviation for each step. */
 void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
                          const char *const *runs);
 

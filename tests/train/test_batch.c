@@ -46,7 +46,7 @@ static void a_batch_of_shards_says_how_many_rows_it_has(void **state)
     assert_non_null(strstr(vkt_trainer_summary(t), "a batch: 192 rows, fewer than the 1024 asked for\n"));
 }
 
-/* Both batch sizes exceed the data set, so each run uses all samples as its batch. So one run can resume the other. */
+/* Both batch sizes exceed the data set, so both runs have all samples in a batch. One run can resume the other. */
 static void such_a_batch_resumes_another(void **state)
 {
     rig *r = rig_of(state);

@@ -58,7 +58,7 @@ static void set_weights(vkt_trainer *t, uint32_t seed)
     }
 }
 
-/* The mean loss of each step. A fit reports the mean loss of the epoch so far, from which add_loss computes it. */
+/* The mean loss of each step. A fit reports the mean loss of the epoch so far. add_loss subtracts the earlier steps. */
 typedef struct losses {
     double of_step[STEPS], sum;
     uint32_t n;

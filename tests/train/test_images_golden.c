@@ -90,7 +90,7 @@ static void set_weights(vkt_store *store)
 
 typedef struct recorder {
     vkt_trainer *t;
-    double losses[STEPS], sum; /* sum: of the epoch so far, loss times samples of each batch */
+    double losses[STEPS], sum; /* sum: loss times samples, added over the epoch so far */
     uint32_t n;
     uint64_t rows;
 } recorder;
@@ -123,7 +123,7 @@ static void check_history(const vkt_safetensors *st, const vkt_trainer *t)
     assert_int_equal(stored, EPOCHS);
     for (uint32_t i = 0; i < EPOCHS; i++) {
         val_loss[i] = history[i].val_loss;
-        assert_true(fabs(history[i].lr - lr[i]) <= 1e-7 * lr[i]); /* not equal, because params.lr is a float */
+        assert_true(fabs(history[i].lr - lr[i]) <= 1e-7 * lr[i]); /* 1e-7, because params.lr is a float */
     }
     assert_true(lr[EPOCHS - 1] < lr[0]);
     golden_check_losses(st, "val_loss64", val_loss, EPOCHS, (const char *const[]){ "val_loss_dev", NULL });

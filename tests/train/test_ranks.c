@@ -15,7 +15,7 @@ static void adam_has_the_same_bits(void **state)
     group g = group_make(r, p, 2);
     rig_fit(g.t, &twice);
     assert_true(vkt_trainer_history(g.t, &(uint32_t){ 0 })[1].train_loss < 2.2); /* the network learns */
-    /* There are more than two buckets of gradients. */
+    /* x.n is the number of buckets in which gradients are exchanged. */
     assert_true(g.t->shards.x.n > 2);
     group_free(&g);
 }

@@ -1,5 +1,5 @@
-/* A run that was stopped or has failed continues from its checkpoint with another number of ranks. At the end, its
- * weights and its checkpoint must have the same bytes as after an uninterrupted run of one rank. */
+/* Tests that a run that was stopped or has failed can continue from its checkpoint with another number of ranks. At the
+ * end, its weights and its checkpoint must have the same bytes as after an uninterrupted run of one rank. */
 #include "train/group.h"
 
 #include <stdatomic.h>

@@ -69,8 +69,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
         { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
         { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
-        /* A checkpoint has a probability as the threshold probability * 2^32, here 1.28849024e+09. The message must
-         * have 0.3. */
+        /* The checkpoint stores a probability p as p * 2^32. For 0.3 its text has an exponent: 1.28849024e+09. */
         { { 1, 1e-5f, 0.3f, true, false, false }, "probability: checkpoint 0.1, this run 0.3" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },

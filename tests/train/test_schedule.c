@@ -93,7 +93,7 @@ static void every_rate_is_that_of_the_source(void **state)
         read_line(cases[i].name, want);
         for (int t = 0; t < STEPS; t++) {
             const double got = vkt_schedule_lr(s, 0.1, (uint64_t)t) * plateau.scale;
-            /* PyTorch computes most rates from the rate before, so rounding errors add up. */
+            /* PyTorch computes most rates from the previous rate, so rounding errors add up. */
             if (!(fabs(got - want[t]) <= 1e-13 * 0.1))
                 fail_msg("%s, step %d: want %.17g, got %.17g", cases[i].name, t, want[t], got);
             if (s->kind == VKT_SCHEDULE_PLATEAU) vkt_plateau_next(&s->plateau, 0.1, &plateau, values[t]);
