@@ -230,7 +230,7 @@ static void the_last_examples_are_split_off(void **state)
     assert_memory_equal(vkt_dataset_features(d), r.ids + 2 * T, 2 * 2 * T * sizeof(uint32_t));
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t count = 0;
-        for (uint32_t t = 0; t < T; t++) count += r.ids[((1 + i) * 2 + 1) * T + t] != IGNORED;
+        for (uint32_t k = 0; k < T; k++) count += r.ids[((1 + i) * 2 + 1) * T + k] != IGNORED;
         assert_int_equal(vkt_dataset_terms(d)[i], count);
         assert_true(count > 0 && count < T);
     }
