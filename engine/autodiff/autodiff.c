@@ -126,8 +126,9 @@ static void traversal_end(traversal *w)
     vkt_again_end(&w->again, w->g);
 }
 
-/* Lets each op fuse its node with the nodes before the node. This runs before the reverse traversal. `wanted` then says
- * which gradients are needed, and no activation has a gradient yet. */
+/* Calls `fuse` of the op of each node. The function may fuse the node with its producers, or let the node compute
+ * gradients, too. This happens before the reverse traversal: g->wanted says which gradients are needed, and no
+ * activation has a gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;

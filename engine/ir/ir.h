@@ -585,8 +585,9 @@ vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, ui
 void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
-/* ---- attributes as text: members that differ from their default values, "stride=2,2 groups=3" ---- */
+/* ---- attributes as text, for instance "stride=2,2 groups=3" ---- */
 void vkt_attr_defaults(const vkt_op *op, void *attr); /* sets all members that have a text; attr must be zeroed */
+/* Appends the members that differ from their default values. */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* Appends all members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */
 void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t);

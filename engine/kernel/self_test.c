@@ -17,7 +17,7 @@ typedef struct vec4 {
     float v[4];
 } vec4;
 
-/* What a lane computes before it reads the sums of other lanes. */
+/* The values that a lane computes before it reads the sums of other lanes. */
 typedef struct lane_state {
     vec4 sum[4], fetched, apart;
 } lane_state;

@@ -40,8 +40,8 @@ extern "C" {
 #define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
 
 /* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
- * they are recorded once. In a graph without a vkt_gather_ op, the number of real rows may be larger than the batch. So
- * a shader must use the smaller one of this number and the batch. */
+ * they are recorded once. In a graph without an op that gathers, the number of real rows may be larger than the batch.
+ * So a shader must use the smaller one of this number and the batch. */
 #define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */

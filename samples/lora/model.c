@@ -227,7 +227,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 
 /* ---- the plan ---- */
 
-/* What build_step gets as its user pointer. */
+/* The user pointer of build_step. */
 typedef struct step {
     const session *s;
     const model *m;

@@ -27,7 +27,8 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_X     0       /* bindings 0 to 3 of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
-#define POOL_WINNERS 3     /* JOIN, max only: winners of the parts; POOL_X has the values of these winners */
+#define POOL_WINNERS 3     /* JOIN, max only: index of the largest element of each part (pool_index.abi.h). POOL_X then has the
+                            * values of these elements */
 #define POOL_STEP  3       /* DROPOUT, in both kernels: the step state */
 #define POOL_DY    0       /* bindings 0 and 1 of pool2d_dx.comp, which also reads POOL_INDEX */
 #define POOL_DX    1

@@ -24,7 +24,7 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
-/* f32 (B,2): m, the largest logit, and 1 / sum_k exp(z[k] - m). OPTIONS: (B,3), the third is the factor of softmax(z) in dz */
+/* f32 (B,2): [0] m = the largest logit; [1] 1 / sum_k exp(z[k] - m). OPTIONS: (B,3); [2] the factor of softmax(z) in dz */
 #define XENT_STAT 3
 #define XENT_PART 4 /* f32 (blocks); EACH: (B) */
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */

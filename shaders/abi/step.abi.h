@@ -60,7 +60,8 @@
 #define RING_SHARD 4 /* graph of shards: see STEP_SHARD */
 #define RING_PART  5 /* graph of shards: see STEP_PART */
 #define RING_DRAW  6 /* graph of shards: number of this run among all runs of the step on all ranks, from 1 */
-#define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms; if that is 0, the number of rows, or 1 if it is not known */
+#define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms. If terms is 0: the number of rows. If this number is not
+                       * known: 1. A run of a shard that has no rows: 0 */
 #define RING_WORDS 8
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */

@@ -479,7 +479,7 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* What `early` builds. RELU_OF_SUM: relu(x + o). AND_NORM: relu(relu(norm(x)) + o). DROPPED_FUNCTION:
+/* The networks of `early`. RELU_OF_SUM: relu(x + o). AND_NORM: relu(relu(norm(x)) + o). DROPPED_FUNCTION:
  * dropout(gelu(x)). DROPPED_SUM: dropout(x) + o. */
 enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
 

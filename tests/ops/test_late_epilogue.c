@@ -320,8 +320,8 @@ static void in_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, binding_kib << 6);
 }
 
-/* Counts dispatches that apply the relu's gradient, and whose first vec4 has a different index in the binding of v than
- * in the binding of dx. */
+/* Counts the dispatches that apply the relu's gradient with to_slope other than 0. Then the data of the relu's output
+ * begin at another vec4 of their binding than the data of dx. */
 static uint32_t shifted(const vkt_program *p)
 {
     uint32_t n = 0;

@@ -379,7 +379,7 @@ static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;
     static const char *const names[] = { "XDG_CACHE_HOME", "LOCALAPPDATA" };
-    /* Of all names of the loader, only vulkan-1.dll of Windows begins with 'v'. */
+    /* Among the names of the loader, only vulkan-1.dll of Windows begins with 'v'. */
     const char *const root = vkt_loader_names()[0][0] == 'v' ? "C:\\caches" : "/caches";
     char *kept[2], folder[512];
     for (int i = 0; i < 2; i++) {

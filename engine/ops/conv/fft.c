@@ -38,7 +38,7 @@ typedef struct tiling {
 typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
-    uint32_t t;           /* points of a transform */
+    uint32_t t;           /* points of a transform along one axis: a tile has t * t points */
     uint32_t frequencies; /* number of frequencies in the half plane: see fft_columns.comp */
     tiling tiling[2];     /* H, W */
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
