@@ -15,6 +15,24 @@
 static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
+enum { POISON = 0x7fc5a5a5 }; /* a NaN */
+
+/* Makes a program whose values have guard words behind them. All its memory begins as NaN. */
+static void make_guarded(vkt_graph *g, vkt_store *store, const vkt_program_params *params, vkt_program **p)
+{
+    OK(vkt_program_create_guarded(ctx, g, store, params, p));
+    OK(vkt_program_poison(*p, POISON));
+}
+
+/* Checks the guard words, and destroys the program. */
+static void free_guarded(vkt_program **p)
+{
+    bool intact;
+    const char *bad;
+    OK(vkt_program_check_guards(*p, POISON, &intact, &bad));
+    if (!intact) fail_msg("words behind %s were written to", bad);
+    vkt_program_destroy(p);
+}
 
 /* ---- ties and NaN ---- */
 
@@ -40,7 +58,7 @@ static void the_first_maximum_wins(void **state)
         const vkt_tensor index = vkt_argmax(g, in), count = vkt_count_correct(g, in, t);
         vkt_keep(g, index);
         vkt_keep(g, count);
-        OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+        make_guarded(g, NULL, NULL, &p);
         OK(vkt_program_write(p, in, z, sizeof z));
         OK(vkt_program_write(p, t, labels, sizeof labels));
         OK(vkt_program_run(p, NULL, NULL));
@@ -48,7 +66,7 @@ static void the_first_maximum_wins(void **state)
         harness_read_f32(p, g, count, &correct);
         for (uint32_t b = 0; b < B; b++) assert_int_equal(got[b], b);
         assert_true(correct == B / 2); /* rows 1, 3, .. are right */
-        vkt_program_destroy(&p);
+        free_guarded(&p);
         vkt_graph_destroy(&g);
     }
 }
@@ -70,7 +88,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_gradients(g, &y, &dy, 1, &x, 1, &dx));
     vkt_keep(g, y);
     vkt_keep(g, dx);
-    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    make_guarded(g, NULL, NULL, &p);
     float in[N * H * W], seed[N * P * Q], out[N * P * Q], grad[N * H * W];
     for (size_t i = 0; i < VKT_COUNT(in); i++) in[i] = 1;
     for (size_t i = 0; i < VKT_COUNT(seed); i++) seed[i] = (float)i + 1;
@@ -91,7 +109,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     harness_read_f32(p, g, dx, grad); /* relu passes the gradient of a NaN, and the pooling gives it to the NaN in x */
     assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
     assert_true(grad[(1 * H + 2) * W + 4] == 0);
-    vkt_program_destroy(&p);
+    free_guarded(&p);
     vkt_graph_destroy(&g);
 }
 
@@ -114,7 +132,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
     OK(vkt_gradients(g, &y, &dy, 1, wrt, 2, dx));
     assert_int_equal(dx[1].id, 0);
     vkt_keep(g, dx[0]);
-    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    make_guarded(g, NULL, NULL, &p);
     float in[N], seed[N], got[N];
     double want[N];
     for (int i = 0; i < N; i++) {
@@ -127,7 +145,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, dx[0], got);
     assert_true(harness_close("2 x + 1", got, want, N, 1e-6, 1e-6));
-    vkt_program_destroy(&p);
+    free_guarded(&p);
     vkt_graph_destroy(&g);
 }
 
@@ -153,7 +171,7 @@ static void drop_make(drop *d, float prob, bool planes)
         vkt_keep(d->g, d->y[i]);
     }
     OK(vkt_store_create(ctx, d->g, &d->store));
-    OK(vkt_program_create_guarded(ctx, d->g, d->store, NULL, &d->p));
+    make_guarded(d->g, d->store, NULL, &d->p);
     static float ones[DROPPED];
     for (int i = 0; i < DROPPED; i++) ones[i] = 1;
     OK(vkt_program_write(d->p, d->x, ones, sizeof ones));
@@ -169,7 +187,7 @@ static void drop_run(drop *d, uint64_t t, uint64_t seed, float *a, float *b)
 
 static void drop_free(drop *d)
 {
-    vkt_program_destroy(&d->p);
+    free_guarded(&d->p);
     vkt_store_destroy(&d->store);
     vkt_graph_destroy(&d->g);
 }
@@ -287,7 +305,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     vkt_keep(g, t);
     const vkt_binding bindings[] = { { rows, array[0] }, { indices, array[1] }, { classes, array[2] } };
     const vkt_program_params with_arrays = { .arrays = bindings, .n_arrays = 3 };
-    OK(vkt_program_create_guarded(ctx, g, NULL, &with_arrays, &p));
+    make_guarded(g, NULL, &with_arrays, &p);
     for (uint32_t first = 0; first < ROWS; first += BATCH) {
         const vkt_run run = { .first = first, .rows = VKT_MIN((uint32_t)BATCH, ROWS - first) };
         float got[BATCH * F];
@@ -304,7 +322,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
             }
         }
     }
-    vkt_program_destroy(&p);
+    free_guarded(&p);
     vkt_graph_destroy(&g);
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
@@ -324,7 +342,7 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     const vkt_tensor indices = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
     const vkt_tensor x = vkt_gather_rows(g, rows, indices, BATCH, vkt_shape1(F), NULL, NULL);
     vkt_keep(g, x);
-    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    make_guarded(g, NULL, NULL, &p);
     OK(vkt_program_write(p, rows, table, sizeof table));
     OK(vkt_program_write(p, indices, order, sizeof order));
     OK(vkt_program_run(p, NULL, NULL));
@@ -333,7 +351,7 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
         assert_true(got[k] == table[4 * F + k] && got[3 * F + k] == table[k]);
         assert_true(got[F + k] == 0 && got[2 * F + k] == 0);
     }
-    vkt_program_destroy(&p);
+    free_guarded(&p);
     vkt_graph_destroy(&g);
 }
 
@@ -367,7 +385,7 @@ static void reductions_over_every_set_of_axes(void **state)
             vkt_keep(g, y[k]);
             vkt_keep(g, grad[k]);
         }
-        OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+        make_guarded(g, NULL, NULL, &p);
         OK(vkt_program_write(p, in, x, sizeof x));
         OK(vkt_program_run(p, NULL, NULL));
         double sum[N] = { 0 }, mean[N], squares[N] = { 0 }, dvar[N];
@@ -397,7 +415,7 @@ static void reductions_over_every_set_of_axes(void **state)
         assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
         assert_true(harness_close("dvar", dx[2], dvar, N, 0, 1e-3));
         for (int i = 0; i < N; i++) assert_true(dx[0][i] == 1 && dx[1][i] == (float)(1.0 / n));
-        vkt_program_destroy(&p);
+        free_guarded(&p);
         vkt_graph_destroy(&g);
     }
 }
@@ -424,7 +442,7 @@ static void softmax_of_infinities(void **state)
             const vkt_tensor out = vkt_softmax(g, in, -1), log = vkt_log_softmax(g, in, -1);
             vkt_keep(g, out);
             vkt_keep(g, log);
-            OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+            make_guarded(g, NULL, NULL, &p);
             OK(vkt_program_write(p, in, x, B * K * sizeof *x));
             OK(vkt_program_run(p, NULL, NULL));
             harness_read_f32(p, g, out, y);
@@ -435,7 +453,7 @@ static void softmax_of_infinities(void **state)
                 assert_true(nan ? isnan(y[i]) : fabsf(y[i] - want) <= 2e-7f * want);
                 assert_true(nan ? isnan(logs[i]) : i == 4 ? logs[i] == -INFINITY : fabsf(logs[i] + logf(n)) <= 1e-6f);
             }
-            vkt_program_destroy(&p);
+            free_guarded(&p);
             vkt_graph_destroy(&g);
         }
 }
@@ -470,7 +488,7 @@ static void frequent_rows(uint32_t D, bool channels)
     OK(vkt_gradients(g, &out, &seed, 1, &t, 1, &dt));
     vkt_keep(g, out);
     vkt_keep(g, dt);
-    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    make_guarded(g, NULL, NULL, &p);
     OK(vkt_program_write(p, t, table, V * D * sizeof *table));
     OK(vkt_program_write(p, at, ids, sizeof ids));
     OK(vkt_program_write(p, seed, dy, (uint64_t)N * D * sizeof *dy));
@@ -482,7 +500,7 @@ static void frequent_rows(uint32_t D, bool channels)
             assert_true(y[channels ? (i / L * D + d) * L + i % L : i * D + d] ==
                         (ids[i] < V ? table[ids[i] * D + d] : 0));
     for (uint32_t i = 0; i < V * D; i++) assert_true(got[i] == want[i]);
-    vkt_program_destroy(&p);
+    free_guarded(&p);
     vkt_graph_destroy(&g);
 }
 
@@ -516,7 +534,7 @@ static void ids_outside_the_table_are_zeros(void **state)
             const vkt_tensor indices = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
             const vkt_tensor x = vkt_gather_ids(g, rows, indices, BATCH, length, packed);
             vkt_keep(g, x);
-            OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+            make_guarded(g, NULL, NULL, &p);
             OK(vkt_program_write(p, rows, table, ROWS * words * 4));
             OK(vkt_program_write(p, indices, order, sizeof order));
             OK(vkt_program_run(p, NULL, NULL));
@@ -527,7 +545,7 @@ static void ids_outside_the_table_are_zeros(void **state)
                     const uint32_t want = packed ? w >> 16 * (k % 2) & 0xffff : w;
                     assert_int_equal(got[b * length + k], order[b] < ROWS ? want : 0);
                 }
-            vkt_program_destroy(&p);
+            free_guarded(&p);
             vkt_graph_destroy(&g);
         }
 }
