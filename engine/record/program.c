@@ -14,6 +14,8 @@ static vkt_result match_store(vkt_program *p)
 {
     const vkt_host *h = &p->ctx->host;
     vkt_graph *g = p->g;
+    bool in_arenas = false;
+    for (int i = 0; i < VKT_ARENAS; i++) in_arenas |= g->arena[i].id != 0;
     if (g->n_params && !p->store) return vkt_fail(h, VKT_E_ARG, "program: the graph has parameters; want a store");
     if (p->store && p->store->ctx != p->ctx) return vkt_fail(h, VKT_E_ARG, "program: the store is of another context");
     for (size_t i = 0; i < g->n_params; i++) {
@@ -27,7 +29,7 @@ static vkt_result match_store(vkt_program *p)
         if (!e || !vkt_shape_equal(e->shape, v->shape))
             return vkt_fail(h, VKT_E_NOT_FOUND, "program: the store has %s for parameter '%s' of shape %s",
                             e ? vkt_shape_text(e->shape, have) : "nothing", v->name, vkt_shape_text(v->shape, want));
-        if (g->arena[0].id && e->offset_bytes != v->arena_offset_bytes)
+        if (in_arenas && e->offset_bytes != v->arena_offset_bytes)
             return vkt_fail(h, VKT_E_STATE,
                             "program: the store was laid out for another graph: parameter '%s' is elsewhere", v->name);
         v->arena_offset_bytes = e->offset_bytes;

@@ -118,6 +118,41 @@ static void a_store_is_laid_out_by_its_own_graph(void **state)
     vkt_graph_destroy(&big);
 }
 
+/* Declares the parameters "a" and "b" of 64 numbers, "b" first if `swapped`, with gradients if `backward`. */
+static vkt_graph *two_params(bool swapped, bool backward)
+{
+    vkt_graph *g = graph();
+    const vkt_tensor first = vkt_param(g, swapped ? "b" : "a", vkt_shape1(64));
+    const vkt_tensor loss = vkt_sum(g, vkt_mul(g, first, vkt_param(g, swapped ? "a" : "b", vkt_shape1(64))));
+    if (backward)
+        OK(vkt_backward(g, loss));
+    else
+        vkt_keep(g, loss);
+    return g;
+}
+
+/* A graph with gradients writes them to the arena at offsets of its own, also without an update. So it must declare the
+ * parameters in the store's order. A graph without gradients need not. */
+static void gradients_need_the_order_of_the_store(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_graph *same = two_params(false, true), *other = two_params(true, true), *plain = two_params(true, false);
+    vkt_store *store;
+    vkt_program *p;
+    OK(vkt_store_create(harness_ctx, same, &store));
+    REFUSED(vkt_program_create(harness_ctx, other, store, NULL, &p), VKT_E_STATE, "laid out for another graph");
+    assert_null(p);
+    OK(vkt_program_create(harness_ctx, plain, store, NULL, &p));
+    vkt_program_destroy(&p);
+    OK(vkt_program_create(harness_ctx, same, store, NULL, &p));
+    vkt_program_destroy(&p);
+    vkt_store_destroy(&store);
+    vkt_graph_destroy(&plain);
+    vkt_graph_destroy(&other);
+    vkt_graph_destroy(&same);
+}
+
 static void rows_are_those_of_the_batch(void **state)
 {
     (void)state;
@@ -300,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_graph_with_a_program_does_not_change),
         cmocka_unit_test(stores_and_arrays_of_another_context_are_refused),
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
+        cmocka_unit_test(gradients_need_the_order_of_the_store),
         cmocka_unit_test(rows_are_those_of_the_batch),
         cmocka_unit_test(a_program_may_be_made_again_after_a_failed_allocation),
         cmocka_unit_test(a_text_outlives_its_context),
