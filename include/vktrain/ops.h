@@ -1,6 +1,6 @@
 /* vktrain/ops.h - the ops: the formula of each, its input and output shapes, its gradient.
  *
- * An op appends a node to the graph and returns its value. Errors are sticky, as graph.h says.
+ * An op appends a node to the graph and returns the node's value. Errors are sticky, as graph.h says.
  *
  * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of the device's limits,
  * vkt_program_create returns VKT_E_UNSUPPORTED, and the message has the numbers.
@@ -168,9 +168,9 @@ typedef struct vkt_pool2d_params {
  *   - The convolution's input and the maxima have at most 128 MiB each.
  * The first layers of many networks meet these conditions. Fusion saves two or three dispatches. Nothing is fused if
  * vkt_gradients has already computed a gradient of the maximum. The bits are the same as without fusion, except in a
- * program with 16 bits: a fused node does not round the values between the fused ops. If rounding would make two
- * elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment switches fusion
- * off for a graph that is created afterwards.
+ * program that stores values in 16 bits: a fused node does not round the values between the fused ops. If rounding
+ * would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment
+ * switches fusion off for a graph that is created afterwards.
  *
  * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the rows of x that one window spans.
  * If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold only
@@ -726,8 +726,8 @@ VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tens
 VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,
                                                       uint32_t outputs, vkt_tensor labels,
                                                       const vkt_linear_cross_entropy_params *p);
-/* Computes vkt_cross_entropy from log-probabilities y instead of logits. p must not have label_smoothing:
- *   loss = -sum_b w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
+/* Computes vkt_cross_entropy from log-probabilities y instead of logits. p must not have label_smoothing. c = t[b]:
+ *   loss = -sum_b w[c] y[b,c] / norm,  dy[b,k] = -dloss w[k] (k == c) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
 
 /* Compute losses of y and a target of the same shape (B, ..), element by element; d = y - target:
@@ -803,8 +803,8 @@ VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor ord
                                   bool packed);
 
 /* Copies the scalars `loss` and `correct` (null: 0) to the program's metrics ring: see vkt_program_metrics. Call it
- * after vkt_update. Otherwise grad_norm is 0 in the metrics. Also, a step that this run skips (vkt_loss_scale) counts as
- * completed in `t`, and does not count in `skipped`. */
+ * after vkt_update. Otherwise grad_norm is 0 in the metrics. Also, if a run skips its step (vkt_loss_scale), `t` counts
+ * this step as completed, and `skipped` does not count it. */
 VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* Converts a tensor of f16, for instance an array of an application (vkt_external), to f32, exactly. (A device that
@@ -819,8 +819,8 @@ VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
  * `external`, or a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external` was
  * not made by vkt_external. */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
-/* Copies rows into an array, for instance new keys into a cache. `first`, the index of the first row that is written, is
- * a number on the device:
+/* Copies rows into an array, for instance new keys into a cache. `first`, the index of the first row to write, is a
+ * number on the device:
  *   x (..,T,D) f32, cache (..,C,D) f32 made by vkt_external, first u32 (1)
  *   cache[..,first + t,:] = x[..,t,:]. Rows from C on are left out. All other rows stay as they are
  * D is a multiple of 4, and T is at most C. Returns the cache with the new rows. Later ops of the graph may read this
