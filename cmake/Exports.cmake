@@ -1,10 +1,10 @@
-# VKT_EXPORTS is a list of public functions. The shared library exports only these. The linker leaves out the code that
-# they do not use.
+# VKT_EXPORTS is a list of public functions. The shared library exports only these functions. The linker leaves out the
+# code that these functions do not use.
 set(VKT_EXPORTS "" CACHE STRING "a list of public functions ('*': any text): the shared library has only these. Empty: all functions")
 
-# With VKT_KERNELS or VKT_EXPORTS, every function is in a separate section, so that --gc-sections makes a linker leave
+# With VKT_KERNELS or VKT_EXPORTS, every function is in a separate section. So the linker option --gc-sections can leave
 # out unused functions. vkt_limit_exports sets this option for the shared library. A program that links the static
-# library must set it.
+# library must set the option itself.
 set(VKT_SECTIONS)
 if(VKT_KERNELS OR VKT_EXPORTS)
   set(VKT_SECTIONS -ffunction-sections -fdata-sections)

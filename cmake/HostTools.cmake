@@ -2,7 +2,8 @@
 # these programs must depend on VKT_HOST_FILES.
 #
 # A cross build cannot run what it builds. So it builds these two programs with the compiler of this machine, in the
-# separate build <build>/host. If VKT_HOST_TOOLS is set, it uses the programs of that folder instead.
+# separate build <build>/host. If VKT_HOST_TOOLS names a folder, the cross build does not build the programs, and uses
+# those in this folder.
 set(VKT_HOST_TOOLS "" CACHE PATH "cross build: a folder with vkt-embed and vkt-bfloat for the machine that builds")
 set(VKT_HOST_FILES)
 if(NOT CMAKE_CROSSCOMPILING)

@@ -1,6 +1,6 @@
 # Lists what `cmake --install` installs: the library, its headers, a CMake package, a pkg-config file, the licence, the documents
-# and three minimal programs. If libvktrain_mpi is built, it is installed too. samples/CMakeLists.txt installs the program vkt-info.
-# tests/package tests the installation.
+# and the sources of three small programs. If libvktrain_mpi is built, it is installed too. samples/CMakeLists.txt installs the
+# program vkt-info. tests/package tests the installation.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -20,8 +20,8 @@ vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
 vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16 need these in addition
 
-# Sets of ops. The set of an op also has the kernels of its gradient. The set `linear` needs no kernels of convolutions:
-# in a library without convolutions, vkt_linear converts its input to the layout VKT_ROWS.
+# Sets of ops. The set of an op also has the kernels of its gradient. In the layout batch last, vkt_linear uses kernels of
+# convolutions. The set `linear` has none of these, because in a library without them vkt_linear converts its input to rows.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*

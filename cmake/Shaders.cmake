@@ -111,9 +111,9 @@ add_custom_command(OUTPUT ${VKT_COOP_STAMP}
           ${VKT_SHADER_DEPENDS}
   COMMENT "shaders/coop" VERBATIM)
 
-# vkt_module(name file defines coop bfloat): appends the file of a module to `modules`. Appends to `needs` the file on
-# which a command must depend that reads the module. The global property VKT_COOP_FRESH lists the modules of cooperative
-# matrices that this build compiles.
+# vkt_module(name file defines coop bfloat): appends the file of a module to `modules`. A command that reads the module must
+# depend on the file that this function appends to `needs`. The global property VKT_COOP_FRESH lists the modules of
+# cooperative matrices that this build, or the build of VKT_SPIRV, compiles.
 function(vkt_module name file defines coop bfloat)
   set(compiler ${GLSLANG})
   set(validator ${SPIRV_VAL})
@@ -175,8 +175,8 @@ function(vkt_embed_shaders target list header)
 endfunction()
 
 # vkt_coop_targets(): adds the target coop_modules, which writes shaders/coop. Sets VKT_COOP_CHECK to the command that compares
-# shaders/coop with freshly compiled modules, or to nothing if this build compiles no such modules. Call this function
-# after the last vkt_embed_shaders.
+# shaders/coop with the modules of VKT_COOP_FRESH, or to nothing if there are none. Call this function after the last
+# vkt_embed_shaders.
 function(vkt_coop_targets)
   get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
   set(VKT_COOP_CHECK PARENT_SCOPE)

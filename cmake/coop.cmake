@@ -34,7 +34,7 @@ set(faults)  # one text per file that is wrong
 set(wanted)  # all files that there should be
 set(skipped) # ids of the modules that another version of the compiler made
 
-# Returns the text of a module: a head of comments, then the words.
+# Sets `out` to the text of a module's .hex file: a head of comments, and then the words of the SPIR-V.
 function(describe id file defines hash out)
   execute_process(COMMAND ${EMBED} -x ${SPV}/${id}.spv OUTPUT_VARIABLE words RESULT_VARIABLE failed)
   if(failed)
@@ -50,7 +50,7 @@ function(describe id file defines hash out)
 ${words}" PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to TRUE if the words of a module's text have the hash that its head names.
+# Sets `out` to TRUE if the words in the text of a .hex file have the hash in its line "# words".
 function(is_whole text out)
   string(REGEX MATCH "\n# words: ([0-9a-f]+)\n" line "${text}")
   set(wanted "${CMAKE_MATCH_1}")

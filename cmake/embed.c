@@ -8,8 +8,8 @@
  *
  * Names are left out, because they are an eighth of a module and no driver needs them. Only the name of the push
  * constant block is kept, and the names of the block's members, because tests/unit/test_abi.c compares them with
- * shaders/abi/. If several modules have a push block of one name, only the first module keeps the names of the members.
- * (-x keeps these names in each module.)
+ * shaders/abi/. If several modules have a push block of the same name, only the first of them keeps the names of the
+ * members. (-x keeps these names in each module.)
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`, or `static const uint8_t vkt_spv_A[]` if it is compressed. The
  * constant vkt_spv_A_bytes is the size before the compression. Dots in a name become '_'. An argument "A=" or
@@ -53,7 +53,7 @@ static size_t length(const module *m, size_t at)
     return m->words[at] >> 16;
 }
 
-/* Reads words in hexadecimal digits, up to the end of the file or a fault. */
+/* Reads the words of a .hex file. If the text in a line is no hexadecimal number, ignores the rest of this line. */
 static void read_hex(module *m, FILE *in)
 {
     char line[256];
@@ -100,8 +100,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out: instructions about the source, and names that the head of this file does
- * not keep. No driver needs them. */
+/* Returns whether an instruction is left out, because no driver needs it: an instruction about the source, or a name,
+ * except the names for tests/unit/test_abi.c (see the head of this file). */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;
@@ -123,7 +123,8 @@ static void strip(module *m)
     m->n = n;
 }
 
-/* Compresses the words. Returns the number of bytes in out[0 .. max). Returns 0 if they do not fit, or without zlib. */
+/* Compresses the words to `out`, which has space for `max` bytes. Returns the number of compressed bytes. Returns 0 if
+ * they do not fit, or if this program has no zlib. */
 static size_t deflate_words(const module *m, unsigned char *out, size_t max)
 {
 #if EMBED_ZLIB

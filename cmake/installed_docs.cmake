@@ -8,8 +8,8 @@
 # A link to a header leads to the installed header. A link to a file that is not installed becomes plain text.
 cmake_minimum_required(VERSION 3.25)
 
-# Sets `out` to the target of a link in the installation, or to "" if the target is not installed. `folder` is the
-# folder of the page, "" or "docs/".
+# Sets `out` to the target that an installed page has for the link to `target`, or to "" if `target` is not installed.
+# `folder` is the folder of the page, "" or "docs/".
 function(installed_target folder target out)
   string(REGEX REPLACE "#.*" "" path "${target}")
   set(${out} "${target}" PARENT_SCOPE)

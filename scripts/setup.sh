@@ -18,8 +18,8 @@ quietly() {
     return 1
 }
 
-# show_errors COMMAND...: prints the lines of $log that report errors. If there are none, prints the last 40 lines. Then
-# prints that COMMAND failed.
+# show_errors COMMAND...: prints the lines of $log that report errors. If there are none, prints the last 40 lines. At the
+# end, always prints that COMMAND failed.
 show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     message "failed: $* (whole output: $log)"

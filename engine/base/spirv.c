@@ -80,7 +80,7 @@ typedef struct reader {
     definition *definitions; /* a hash table with open addressing; id 0: a free slot */
     size_t n_definitions, slots;
     uint32_t entry;            /* id of the entry point; 0: not found */
-    const uint32_t *interface; /* ids of the entry point's variables; NULL: the version of the module lists only some */
+    const uint32_t *interface; /* ids of the entry point's variables; NULL: the module is older than 1.4 */
     uint32_t n_interface;
     uint32_t local_ids[3]; /* ids of the constants in LocalSizeId or in the built-in WorkgroupSize; 0: none */
     vkt_spirv out;

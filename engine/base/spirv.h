@@ -69,7 +69,7 @@ typedef struct vkt_spirv {
 vkt_result vkt_spirv_read(const vkt_host *h, const char *what, const uint32_t *words, size_t bytes, const char *entry,
                           vkt_spirv *out);
 
-/* A shader of an application, which a dispatch runs instead of a kernel of vktrain. */
+/* A shader of an application. A dispatch runs this shader instead of a kernel of vktrain. */
 typedef struct vkt_shader {
     char name[48];
     const uint32_t *words; /* the module */

@@ -18,9 +18,9 @@ uint64_t vkt_cpu_cache_bytes(void);
 int64_t vkt_process_id(void);
 /* Writes the name of this machine, at most 64 bytes; "localhost" if the system has none. */
 void vkt_host_name(char name[65]);
-/* Writes the folder in which programs of this user keep their caches. POSIX: $XDG_CACHE_HOME, else ~/.cache. Windows:
- * %LOCALAPPDATA%. Returns the length of the path, without the NUL; 0: none of these variables has an absolute path, or
- * the path has more than room - 1 bytes. */
+/* Writes the folder in which programs of this user keep their caches. POSIX: $XDG_CACHE_HOME, else $HOME/.cache.
+ * Windows: %LOCALAPPDATA%. Returns the length of the path, without the NUL; 0: none of these variables has an absolute
+ * path, or the path has more than room - 1 bytes. */
 size_t vkt_user_cache(char *folder, size_t room);
 /* Sets a variable of the environment. If `value` is NULL, removes the variable. Returns false if the system reports an
  * error. */
@@ -41,14 +41,14 @@ void vkt_time_text(int64_t seconds, char text[32]);
 
 /* Initializes a condition variable for vkt_cond_wait_until. The caller destroys it with pthread_cond_destroy. */
 void vkt_cond_init(pthread_cond_t *cond);
-/* Waits like pthread_cond_wait, but at most until vkt_now_ns() is `ns`. Returns false if this time has come. */
+/* Waits like pthread_cond_wait, but at most until vkt_now_ns() is `ns`. Returns false after a timeout. */
 bool vkt_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns);
 
 /* ---- shared libraries ---- */
 
 /* Loads a shared library by its file name or path. NULL: it does not exist, or cannot be loaded. */
 void *vkt_library_open(const char *name);
-/* Returns the address of a function of the library; NULL: it has none of this name. */
+/* Returns the address of a function of the library; NULL: the library has no function of this name. */
 void *vkt_library_symbol(void *library, const char *name);
 /* Unloads a library; NULL is allowed. */
 void vkt_library_close(void *library);

@@ -100,7 +100,7 @@ static bool is_power_of_two(double x)
     return ((uint64_t)x & ((uint64_t)x - 1)) == 0;
 }
 
-/* Returns true if trait i may have the value x. Writes a description of all values that trait i may have to `want`. */
+/* Returns true if the value x is allowed for trait i. Describes all allowed values in `want`. */
 static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 {
     const kind k = rows[i].kind;

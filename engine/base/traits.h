@@ -3,8 +3,8 @@
  * should do.
  *
  * Only traits.def has the names of the traits and their values for each class of devices. gpu/traits.c finds the class
- * of a device and fills in its traits. Tests use the traits of a class. Ops read single traits; no op asks for the
- * class of a device.
+ * of a device and fills in its traits. Tests also run with the traits of other classes. Ops read single traits; no op
+ * asks for the class of a device.
  *
  * $VKT_TRAITS sets single traits for experiments: "lanes_move=128,largest_loop=0". "@FILE" reads such a text from a
  * file. A newline may replace a comma, and # begins a comment. */
@@ -67,8 +67,8 @@ double vkt_trait_value(const vkt_traits *t, uint32_t i);
 /* Sets the traits that `text` names, and marks these traits in *set. `set` may be NULL. The text has items "name=value"
  * with commas or newlines between them. Blanks around names and values are skipped, and so are comments from # to the
  * end of the line. Messages begin with `from`, the name of the variable or of the file. A trait of the kind LANES is 0
- * or a power of two, at most `most_lanes` and at most the `most` of its entry. VKT_E_ARG: a name is unknown, or a value
- * is not allowed. VKT_E_NOMEM. After an error *t and *set have not changed. */
+ * or a power of two, at most `most_lanes` and at most the `most` of its entry in traits.def. VKT_E_ARG: a name is
+ * unknown, or a value is not allowed. VKT_E_NOMEM. After an error *t and *set have not changed. */
 vkt_result vkt_traits_parse(const vkt_host *h, const char *from, const char *text, uint32_t most_lanes, vkt_traits *t,
                             vkt_traits_set *set);
 

@@ -3,7 +3,7 @@
 
 #include "data/gz.h"
 
-/* At most this many bytes behind the array are counted for the message. */
+/* If bytes follow the array, at most about this many of them are read, to report the size of the file. */
 #define MAX_SURPLUS (1u << 20)
 
 static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, const char *qualifier)

@@ -44,8 +44,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  *
  *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
- * Alpha is dropped. CMYK is read as inverted, because Adobe writes it so. Gamma and profiles are ignored. 16 bits are
- * rounded to 8.
+ * Alpha is dropped. CMYK values are read as inverted, because Adobe's programs write inverted values. Gamma and
+ * profiles are ignored. 16 bits are rounded to 8.
  *
  * VKT_E_FORMAT unless the data are one whole image that vkt_image_check_size allows. Examples of the error: data that
  * end early, wrong codes or checksums, features of a format that the decoders do not support. The error's message
@@ -59,9 +59,9 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
-/* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, an image of
- * n bytes may have 2^24 + 64 * n pixels, but at most 2^27. In this case a side may have at most 65535 pixels, which is
- * JPEG's own limit. */
+/* Returns VKT_E_FORMAT for an image without pixels, or with more than max_pixels. If max_pixels is 0, an image from a
+ * file of n bytes may have 2^24 + 64 * n pixels, but at most 2^27. In this case a side may have at most 65535 pixels,
+ * which is JPEG's own limit. */
 vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 

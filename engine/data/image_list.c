@@ -250,8 +250,8 @@ static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
                     vkt_error_text(error, text));
 }
 
-/* Finds out whether the entry `name` of `folder` is a folder. A broken link is not a folder. Any other error makes the
- * function fail, because the entry may be the folder of a class. */
+/* Finds out whether the entry `name` of `folder` is a folder. A broken link (ENOENT, ENOTDIR) is not a folder. After
+ * any other error of the system, this function fails, because the entry may be the folder of a class. */
 static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
 {
     path->len = 0;

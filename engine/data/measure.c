@@ -1,8 +1,8 @@
 /* data/measure.c - computes mean and standard deviation per channel (vktrain/data.h).
  *
- * Uses Welford's update by groups (Chan, Golub & LeVeque 1979). A group is the elements of one channel of one sample.
- * The mean and the sum of squared deviations of each group are merged into the mean and the sum of all samples before.
- * So there is no cancellation, even for many samples. */
+ * Uses Welford's update by groups (Chan, Golub & LeVeque 1979). A group is the elements of one channel of one sample,
+ * or a piece of them. `merge` adds the elements of one group to the elements that were read before: it combines their
+ * counts, means and sums of squared deviations. So there is no cancellation, even for many samples. */
 #include "data/dataset.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static moments floats_moments(const float *p, size_t n)
     return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
 }
 
-enum { PIECE = 1 << 16 }; /* elements of u8; the sum of their squares is below 2^32 */
+enum { PIECE = 1 << 16 }; /* number of u8 that bytes_moments sums at once; the sum of their squares is below 2^32 */
 
 /* Computes the moments of u8. The sums are integers, because compilers vectorize sums of integers. */
 static moments bytes_moments(const uint8_t *p, size_t n)

@@ -7,8 +7,8 @@
 #include "data/unicode_tables.h"
 
 /* These character classes equal the classes of the library `tokenizers`. PCRE2's \s also has U+180E, so SPACES lists
- * the spaces. PCRE2's Unicode version may be older, so data/unicode_tables.h adds newer characters to \p{L} and \p{N}.
- */
+ * the spaces. The Unicode version of PCRE2 may be older than the version of `tokenizers`. So data/unicode_tables.h adds
+ * newer characters to \p{L} and \p{N}. */
 #define SPACES "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define LETTERS "\\p{L}" VKT_LETTERS_16
 #define NUMBERS "\\p{N}" VKT_NUMBERS_16
@@ -146,8 +146,8 @@ vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t
 {
     const uint32_t options = PCRE2_NO_UTF_CHECK; /* no PCRE2_ANCHORED: s->code has it; here it would switch off JIT */
     const int found = pcre2_match(run->s->code, (PCRE2_SPTR)text, n, at, options, run->match, run->s->limits);
-    /* For any character, one of the alternatives matches. So PCRE2 fails only after an error. For these expressions,
-     * the only possible error is missing memory. */
+    /* For any character, one of the alternatives matches. So `found` is below 1 only after an error. For these
+     * expressions, the only possible error is missing memory. */
     if (found < 1)
         return vkt_fail(&run->s->host, VKT_E_NOMEM, "pre-tokenizer \"%s\": PCRE2 gives error %d at byte %zu",
                         run->s->pre->name, found, at);

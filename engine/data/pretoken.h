@@ -13,14 +13,16 @@ typedef struct vkt_pre_rules {
     bool whole_pieces; /* a piece whose text is a token becomes this token, without merges */
 } vkt_pre_rules;
 
-/* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, or the library was built without PCRE2. VKT_E_NOMEM. */
+/* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, the library was built without PCRE2, or PCRE2 rejects the
+ * expression. VKT_E_NOMEM. */
 vkt_result vkt_splitter_create(const vkt_host *h, const char *name, vkt_splitter **out, vkt_pre_rules *rules);
 void vkt_splitter_destroy(vkt_splitter **s);
 
 /* Makes the memory that splitting needs. VKT_E_NOMEM. */
 vkt_result vkt_split_run_create(const vkt_splitter *s, vkt_split_run **out);
 void vkt_split_run_destroy(vkt_split_run **run);
-/* Returns in *end the end of the piece that begins at `at`, which is below n. `text` is UTF-8. VKT_E_NOMEM. */
+/* Returns in *end the end of the piece that begins at `at`. Both are byte offsets in `text`, and `at` is below n. `text`
+ * is UTF-8. VKT_E_NOMEM. */
 vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end);
 
 #endif

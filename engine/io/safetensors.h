@@ -10,8 +10,8 @@
  * The reader checks the whole header. After a successful open, every tensor is inside the file. The tensor's size is
  * the one that shape and dtype imply, except if the dtype is UNKNOWN. For a malformed file, the open logs the reason
  * and returns VKT_E_FORMAT. The data are read on demand (pread). An open reader uses a few times the memory of the
- * header, from the host's allocator. jansson parses one key or value at a time, so the memory of jansson is that of one
- * key or value. A file in which the description of a tensor has more than 64 KiB is malformed. */
+ * header, from the host's allocator. jansson uses malloc, but parses only one key or value at a time. A file in which
+ * the description of a tensor has more than 64 KiB is malformed. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -105,7 +105,7 @@ vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* The two halves of vkt_safetensors_write, for a caller that changes the header before the file is written. The header
+/* The two halves of vkt_safetensors_write, for a caller that changes the header before it writes the file. The header
  * is everything before the data, including the length word. The caller owns *header (vkt_free). After an error, *header
  * is NULL. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,

@@ -18,7 +18,7 @@ typedef struct listed {
 struct vkt_shards {
     vkt_host host;
     char *path;
-    char *text; /* the text of the index, which has the names of tensors and shards; NULL: there is no index */
+    char *text; /* the index. The names of tensors and shards are strings in this text. NULL: there is no index */
     size_t text_bytes;
     listed *entries; /* sorted by name */
     size_t n, cap;
@@ -38,8 +38,7 @@ static vkt_result malformed(const vkt_shards *s, const char *fmt, ...)
     return vkt_fail(&s->host, VKT_E_FORMAT, "\"%s\" is not a sound index of safetensors files: %s", s->path, why);
 }
 
-/* The largest number of files that an index may name. All of them are open at once, and the usual limit of a process is
- * lower. */
+/* The largest number of files that an index may name. All files of a set are open at once. */
 enum { MOST_FILES = 10000 };
 
 /* ---- the index ---- */

@@ -22,8 +22,9 @@ typedef struct vkt_shard_entry {
 
 /* Opens an index if the path ends in ".json", else a single safetensors file. The set of an index has the tensors that
  * the index lists. Each tensor must be in the file that the index names for it. Errors: those of vkt_safetensors_open.
- * VKT_E_FORMAT, also if the name of a shard has a slash. VKT_E_NOT_FOUND, also if the file of a shard is missing. After
- * an error, *out is NULL. `h` is copied. The caller owns *out. Any number of threads may read at once. */
+ * VKT_E_FORMAT is also the error of a bad index, for instance if the name of a shard has a slash. VKT_E_NOT_FOUND is
+ * also the error if the file of a shard is missing. After an error, *out is NULL. `h` is copied. The caller owns *out.
+ * Any number of threads may read at once. */
 vkt_result vkt_shards_open(const vkt_host *h, const char *path, vkt_shards **out);
 void vkt_shards_close(vkt_shards **s);
 

@@ -1,4 +1,4 @@
-/* ir/attrs.h - the attributes of nodes, with all defaults filled in. Both ops/ and reference/ use these structs. */
+/* ir/attrs.h - the attributes of nodes, with defaults filled in. Both ops/ and reference/ use these structs. */
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
 
@@ -70,7 +70,8 @@ typedef struct vkt_batch_norm_attr {
     uint32_t given; /* 1: in the gradient of batch_norm_given, where mean and variance are constants; 0: elsewhere */
 } vkt_batch_norm_attr;
 
-/* x, stored by rows, has the shape (samples, groups, channels, inner). A row is one group of a sample. */
+/* The elements of x, in VKT_ROWS, count as (samples, groups, channels, inner). Each group of each sample is normalised
+ * alone. */
 typedef struct vkt_row_norm_attr {
     uint32_t groups, channels, inner;
     uint32_t rms; /* 1: the mean is not subtracted */
@@ -78,8 +79,9 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* the new statistics of a channel are over batch * positions numbers, or fewer if some
-                                * rows of the batch are not real */
+    uint32_t batch, positions; /* samples of the batch; numbers of a channel in one sample. The new statistics of a
+                                * channel are those of batch * positions numbers, or of fewer if some samples of the
+                                * batch are not real (vkt_run.rows) */
     uint32_t unbiased;         /* 1: the new variance is the unbiased one */
     float momentum;            /* weight of the new statistics */
 } vkt_running_stats_attr;
@@ -91,7 +93,7 @@ typedef struct vkt_publish_attr {
 /* A range of the parameter arena that has only states (vkt_state). */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* input 1 has a copy of this range: offset of the copy in bytes */
+    uint64_t copy_bytes;          /* offset in bytes of a copy of this range, in input 1 */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */
@@ -114,12 +116,12 @@ typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
     float beta;    /* smooth_l1, huber: largest |y - t| of the quadratic part; relative_l2: epsilon; other losses: 1 */
-    uint32_t kind; /* pair_loss_dx: the loss that it differentiates (LOSS_MSE .. of abi/loss.abi.h); other ops: 0 */
+    uint32_t kind; /* pair_loss_dx: the loss that the op differentiates (LOSS_MSE .. of abi/loss.abi.h); other ops: 0 */
 } vkt_pair_loss_attr;
 
 typedef struct vkt_cross_entropy_attr {
     uint32_t ignore; /* rows with this label do not count */
-    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: it is their mean, unless `each` is 1 */
+    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: the mean over the rows, unless `each` is 1 */
     uint32_t group;  /* number of rows of z for each sample of the batch, for instance the tokens of a text */
     float smoothing;
     uint32_t each; /* 1: one loss for each row of z, neither added nor divided */
@@ -169,19 +171,19 @@ typedef struct vkt_upsample2d_attr {
 typedef struct vkt_softmax_attr {
     uint32_t axis;
     uint32_t log;    /* 1: the logarithm of the softmax */
-    uint32_t causal; /* 1: x is (.., T, S), and row t of (T, S) uses columns 0 .. t only; then `log` must be 0 */
+    uint32_t causal; /* 1: x is (.., T, S), and row t of (T, S) uses columns 0 .. t only. In this case `log` is 0 */
     float scale;
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* if one tensor (B,T,(heads + 2 * heads / group) * D) has q, k and v: number of heads of q; else
-                      * 1 */
+    uint32_t heads;  /* q, k and v in one tensor (B,T,(heads + 2 * heads / group) * D): number of heads of q.
+                      * q, k and v in three tensors: 1 */
     uint32_t group;  /* number of heads of q that read the same head of k and v; at least 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
 } vkt_attention_attr;
 
-/* q (..,H,T,D), k and v (..,H / group,C,D). Query t uses keys 0 .. past + t, where `past` is input 3. */
+/* q (..,H,T,D), k and v (..,H / group,C,D). Query t uses keys 0 .. past + t. The number `past` is the op's input 3. */
 typedef struct vkt_attention_cached_attr {
     uint32_t group;
     float scale;
@@ -204,8 +206,8 @@ typedef struct vkt_quantized_attr {
 typedef struct vkt_linear_xent_attr {
     uint32_t format; /* vkt_quant; 0: f32 */
     uint32_t rows, columns;
-    uint32_t ignore; /* labels of this value do not count */
-    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: it is their mean */
+    uint32_t ignore; /* rows with this label do not count */
+    uint32_t sum;    /* 1: the loss is the sum over the rows; 0: the mean over the rows */
     uint32_t group;  /* number of labels of each sample of the batch */
     uint32_t grads;  /* the gradients that linear_cross_entropy_dx computes. 1: dx, 2: dw, 3: both. 0 in the op
                       * linear_cross_entropy */
@@ -224,24 +226,26 @@ typedef struct vkt_frequency_attr {
 /* x and y are (..,T,D) if `heads` is 0. Else x_split and y_split select their shapes. */
 typedef struct vkt_rope_attr {
     uint32_t heads;
-    uint32_t x_split, y_split; /* with heads: the shape of x, and that of y. 0: (B,T,heads * D). 1: (B,heads,T,D) */
-    uint32_t rotated;          /* with heads: this number of heads is rotated, and the others are copied */
-    uint32_t halves;           /* 1: element i is paired with i + pairs; 0: element 2i with 2i + 1 */
-    uint32_t position;         /* position of token 0. If there is an input 2, it is added to the position */
+    uint32_t x_split, y_split; /* if heads > 0: shape of x; shape of y. 0: (B,T,heads * D). 1: (B,heads,T,D) */
+    uint32_t rotated;          /* if heads > 0: the first `rotated` heads are rotated, and the others are copied */
+    uint32_t halves;           /* input 1 has frequencies for P pairs. 1: pair i is the elements i and i + P of a head;
+                                * 0: the elements 2i and 2i + 1 */
+    uint32_t position;         /* position of token 0. The optional input 2 is added to the position */
     uint32_t inverse;          /* 1: rotates back */
 } vkt_rope_attr;
 
 typedef struct vkt_latent_grid_attr {
     uint32_t tile[2]; /* rows and columns of texels in the tile */
     uint32_t scale;   /* texels of a cell along an axis */
-    uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: it gets their weighted mean */
+    uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: the mean of these features,
+                       * weighted by distance */
 } vkt_latent_grid_attr;
 
 typedef struct vkt_quantize_attr {
     uint32_t bits;  /* 2^bits levels */
     uint32_t noise; /* 1: adds noise instead of rounding */
-    uint32_t salt;  /* element e uses word e % 4 of philox((e / 4, t, salt, VKT_STREAM_QUANTIZE), seed). t is the word
-                     * STEP_DRAW of the step state */
+    uint32_t salt;  /* the noise of element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_QUANTIZE), seed).
+                     * t is the word STEP_DRAW of the step state */
 } vkt_quantize_attr;
 
 #define VKT_GATHER_CHANNELS 16

@@ -7,8 +7,9 @@
 
 /* A tensor on the device. */
 typedef struct vkt_lm_tensor {
-    /* A vector: f32 (columns). A matrix of f32: f32 (rows,columns). Another matrix: u32 (N), the bytes of the file. The
-     * copies of the array in other contexts (vkt_array_copy) belong to the model, too. */
+    /* The array of a vector is f32 (columns). The array of a matrix with format 0 is f32 (rows,columns). The array of
+     * any other matrix is u32 (N): the matrix in the format of the file. The model also owns the copies of the array in
+     * other contexts (vkt_array_copy). */
     vkt_array *array;
     vkt_quant format; /* 0: f32 */
     uint32_t rows;    /* 0: a vector */
@@ -31,11 +32,13 @@ struct vkt_lm {
     vkt_lm_block *blocks;                  /* model.blocks of them */
     float *rope_factors;                   /* model.rope_width / 2 divisors of the frequencies; NULL: none */
     float attention_scale;                 /* factor of the scores */
-    uint64_t bytes;                        /* of all arrays of a context */
+    uint64_t bytes;                        /* of all arrays in one context */
 };
 
-/* Returns the row of a GGUF file's query or key tensor that is row `row` of the same tensor in transformers. With the
- * architecture llama, rows i and i + rope_width / 2 of a head of transformers are rows 2 i and 2 i + 1 in the file. */
+/* A GGUF file may store the rows of a query or key matrix in another order than the library transformers. This function
+ * converts the index `row` in transformers to the index of the same row in the file. With the architecture llama, row i
+ * of a head in transformers is row 2 i of the head in the file, and row i + rope_width / 2 is row 2 i + 1, for
+ * i < rope_width / 2. */
 uint32_t vkt_lm_source_row(const vkt_gguf_model *m, uint32_t row);
 /* Computes m->rope_factors and m->attention_scale. */
 vkt_result vkt_lm_rope(vkt_lm *m, const vkt_gguf *g, const vkt_gguf_model *model);

@@ -172,7 +172,8 @@ static bool store_row(vkt_gguf_type type, const float *x, uint64_t n, void *out)
     return true;
 }
 
-/* Adds row `i` of scale * B A to m->row, which has row `i` of W. `values` is from read_permuted. */
+/* Adds row `i` of scale * B A to m->row, which contains row `i` of the model's matrix. `values` is from
+ * read_permuted. */
 static void add_product(const merge *m, const vkt_adapter *a, const float *values, uint32_t i)
 {
     const float *b = values + (uint64_t)a->rank * a->in + (uint64_t)i * a->rank;

@@ -76,7 +76,7 @@ static vkt_result check_shapes(source *f, const entry *e)
                     MOST_RANK, e->a->name, (unsigned long long)rank);
 }
 
-/* Lists the adapters. Each tensor of the file must be the A or B of an adapter, and the model must have its layer. */
+/* Lists the adapters. Each tensor of the file must be matrix A or B of an adapter of a layer that the model has. */
 static vkt_result list_adapters(source *f)
 {
     const size_t n = vkt_gguf_n_tensors(f->g);

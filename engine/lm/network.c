@@ -1,5 +1,5 @@
 /* lm/network.c - the network of a language model: embedding, transformer blocks, the last norm, and the output layer.
- * The form is that of transformers' LlamaModel, Qwen2Model and Qwen3Model. */
+ * It computes what LlamaModel, Qwen2Model and Qwen3Model of the library transformers compute. */
 #include <stdio.h>
 
 #include "lm/lm.h"
@@ -76,7 +76,7 @@ static vkt_tensor swap(const net *n, vkt_tensor x)
     return vkt_reshape(n->g, x, vkt_shape4(s.dim[0], s.dim[2], s.dim[1], s.dim[3]));
 }
 
-/* Puts the new rows x of block `number` into the cache. Returns all rows of the cache. */
+/* Writes x, the keys or values of the new tokens, to the cache of block `number`. Returns all rows of this cache. */
 static vkt_tensor cached(const net *n, const char *name, vkt_array *const *arrays, uint32_t number, vkt_tensor x)
 {
     char full[2 * VKT_NAME_MAX];

@@ -1,4 +1,4 @@
-/* lm/peft.h - what the files about folders of PEFT share. */
+/* lm/peft.h - what peft.c and peft_config.c share: names in folders of PEFT, and the file adapter_config.json. */
 #ifndef VKT_LM_PEFT_H
 #define VKT_LM_PEFT_H
 
@@ -13,7 +13,7 @@ char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name);
 /* Parses the n bytes of an adapter_config.json, as vkt_peft_config_open does. Messages name the file `path`. */
 vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char *text, size_t n,
                                  vkt_peft_config **out);
-/* Writes adapter_config.json to `path`. VKT_E_IO, VKT_E_ARG (a name is not UTF-8). */
+/* Writes adapter_config.json to `path`. VKT_E_ARG: a name is not UTF-8, or jansson has no memory. VKT_E_IO. */
 vkt_result vkt_peft_config_write(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
                                  uint32_t n);
 

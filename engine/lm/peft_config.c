@@ -17,7 +17,7 @@ static const char *const used[] = {
     "peft_type",      "task_type",  "r",    "lora_alpha",        "lora_dropout",
     "target_modules", "use_rslora", "bias", "init_lora_weights", "base_model_name_or_path"
 };
-/* The layers of a transformer block, which "all-linear" means. */
+/* The text "all-linear" selects the layers with these names in each transformer block. */
 static const char *const all_linear[] = { "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj" };
 
 static bool is_in(const char *key, const char *const *list, size_t n)

@@ -1,5 +1,6 @@
-/* lm/sampler.c - see sampler.h. "The order" of the tokens is by falling logit. A choice mostly needs few tokens of the
- * order. A heap finds these tokens without sorting the rest (Williams, Heapsort, 1964; Floyd, Treesort 3, 1964). */
+/* lm/sampler.c - see sampler.h. "The order" lists the tokens by falling logit. Most choices need only the first tokens
+ * of the order. A heap finds these tokens without sorting the rest (Williams, Heapsort, 1964; Floyd, Treesort 3,
+ * 1964). */
 #include "lm/sampler.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ vkt_result vkt_sampler_choose(vkt_sampler *s, const float *logits, uint32_t draw
     const double u = (double)(((uint64_t)w.w[0] << 32 | w.w[1]) >> 11) * 0x1p-53;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t token = at_order(&c, i);
-        /* Rounding may keep `sum` at or below u * total. The last token with a weight is then chosen. */
+        /* Rounding may keep `sum` at or below u * total. In this case the loop chooses the last token with a weight. */
         if (s->weight[token] <= 0) break;
         *id = token;
         sum += s->weight[token];

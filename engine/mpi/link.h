@@ -59,9 +59,9 @@ struct vkt_mpi {
     bool failed;
     bool stuck; /* MPI may still use memory of a failed exchange */
 
-    vkt_mpi_phase phase; /* phase, peer and start time of the call in which this rank is now */
-    uint32_t peer;
-    uint64_t since_ns;
+    vkt_mpi_phase phase; /* of the call in which this rank is now */
+    uint32_t peer;       /* the other rank of this call */
+    uint64_t since_ns;   /* time of the last vkt_mpi_begin; a call begins a wait for each phase and each data message */
     vkt_mpi_header out, in;
     MPI_Request request[VKT_MPI_REQUESTS];
 
@@ -81,8 +81,8 @@ struct vkt_mpi {
 
 /* Begins a wait for another rank. */
 void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
-/* Receives control messages and answers inquiries. Begins an inquiry after the timeout. Ends it when all answers have
- * arrived or grace_ns is over. Returns VKT_E_PEER once any rank has failed. Never waits. */
+/* Receives control messages and answers inquiries. Begins an inquiry after the timeout. Ends the inquiry when all
+ * answers have arrived or grace_ns is over. Returns VKT_E_PEER once any rank has failed. Never waits. */
 vkt_result vkt_mpi_poll(vkt_mpi *m);
 /* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
  * VKT_E_PEER. */

@@ -1,4 +1,4 @@
-/* nn/activations.c - activations under torch's names, and functions of two layers. */
+/* nn/activations.c - activations, which the summary lists under torch's names, and layers with two inputs. */
 #include "nn/builder.h"
 
 #include <stdio.h>

@@ -85,7 +85,7 @@ void vkt_nn_pop(vkt_builder *b)
     b->scope[n] = 0;
 }
 
-/* Stores the initial distribution of `t`, which was just declared. */
+/* Stores the initial distribution of `t`, a new parameter or state. */
 static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_t fan_in, uint32_t fan_out)
 {
     if (!t.id) return t;

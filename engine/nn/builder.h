@@ -38,9 +38,9 @@ struct vkt_builder {
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
-    uint64_t counted; /* numbers of parameters in the summary's rows so far */
-    /* array_*: numbers and bytes of all frozen arrays so far. counted_*: numbers and bytes of the frozen arrays in the
-     * summary's rows so far. */
+    uint64_t counted; /* how many numbers the parameters in the summary's rows have so far */
+    /* array_*: how many numbers and bytes all frozen arrays have so far. counted_*: how many of these numbers and bytes
+     * the summary's rows contain so far. */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
     vkt_lora lora;
 };
@@ -49,7 +49,8 @@ struct vkt_builder {
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
 /* Counts a frozen array for the next row of the summary. */
 void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);
-/* If the layer's name matches a target, returns y plus the output of an adapter of x; else returns y. */
+/* Returns y, the output of a layer with the input x. If the layer's name matches a target, first adds an adapter to the
+ * layer: the result is y plus the adapter's output for x. */
 vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vkt_tensor y);
 /* Returns whether the layer gets an adapter. */
 bool vkt_builder_adapts(const vkt_builder *b, const char *layer);
@@ -62,8 +63,8 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Computes the initial values of the parameter b->inits[i], row-major. `out` has the size of the parameter. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Checks the name of a layer or scope. Returns true if it is not empty and the graph has no error. If it is NULL or
- * empty, sets the graph's status to VKT_E_ARG. */
+/* Checks the name of a layer or scope. Returns true if the name is not empty and the graph has no error. A name that is
+ * NULL or empty sets the graph's status to VKT_E_ARG. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

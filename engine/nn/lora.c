@@ -1,8 +1,8 @@
 /* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes.
  *
- * Each row of x is an input of the layer. The adapter adds (alpha / r) * x A^T B^T to the output. It computes two
- * products: z = A x^T, and then z^T B^T. The factor alpha / r is applied to z, because z has few numbers: r for each
- * row of x.
+ * Each row of x is an input of the layer, and r is the rank of the adapter. The adapter adds (alpha / r) * x A^T B^T to
+ * the output. It computes two products: first z = A x^T, and then z^T B^T. The factor alpha / r is applied to z, because
+ * z has few numbers: r for each row of x.
  *
  * A tile of a product may have few rows, but never few columns (ops/product/gemm.c). So the order of the operands is
  * such that the results with a dimension r have r rows: z, the gradient of z, and the gradients of A and B^T. For this
@@ -104,7 +104,7 @@ bool vkt_builder_adapts(const vkt_builder *b, const char *layer)
     return false;
 }
 
-/* Makes the parameter of one factor: lora_A or lora_B. */
+/* Makes the parameter of one matrix of an adapter. `part` is "lora_A" or "lora_B". */
 static vkt_tensor make_part(vkt_builder *b, const char *layer, const char *part, uint32_t rows, uint32_t columns,
                             vkt_init init)
 {

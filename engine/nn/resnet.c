@@ -6,7 +6,7 @@
 
 #include "nn/builder.h"
 
-/* The numbers that depend on the depth of a network. */
+/* What the depth of a network determines. */
 typedef struct form {
     uint32_t blocks[4]; /* blocks of each stage; 0: the network does not have this stage */
     bool bottleneck;    /* the blocks are bottlenecks */

@@ -80,7 +80,7 @@ VKT_API const char *vkt_build_text(void);
     X(VKT_E_CHECKPOINT, "a checkpoint could not be written")              \
     X(VKT_E_PEER, "another rank failed or does not answer")
 
-/* The result of a call: VKT_OK, or why it did not do what was asked. */
+/* The result of a call: VKT_OK, or the kind of failure. */
 typedef enum vkt_result {
 #define VKT_RESULT_ENUM(name, text) name,
     VKT_RESULTS(VKT_RESULT_ENUM)
@@ -119,15 +119,16 @@ typedef enum vkt_log_level {
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc does. If p is NULL, `resize` allocates. If bytes is 0,
- * `resize` frees p and returns NULL. Blocks are aligned for any object. Any thread of the library may call `resize`. */
+ * `resize` frees p and returns NULL. Its blocks must be aligned for any object. Any thread of the library may call
+ * `resize`. */
 typedef struct vkt_allocator {
     void *(*resize)(void *user, void *p, size_t bytes); /* returns NULL if there is no memory */
     void *user;                                         /* passed to `resize` */
 } vkt_allocator;
 
-/* The services of the host application. If all members are zero, or NULL replaces the struct, the library uses malloc
- * and free, and warnings and errors go to stderr. Every function copies the struct. What `user` and `log_user` point to
- * must outlive all objects that are made with the struct. */
+/* The services of the host application. If all members are zero, or NULL replaces the struct, the library uses realloc
+ * and free, and writes warnings and errors to stderr. Every function copies the struct. What `user` and `log_user`
+ * point to must outlive all objects that are made with the struct. */
 typedef struct vkt_host {
     vkt_allocator alloc;     /* resize NULL: the C library's realloc and free */
     vkt_log_fn log;          /* NULL: stderr */
@@ -141,11 +142,11 @@ VKT_API void vkt_text_release(char **text);
 
 /* ---- writing files ----------------------------------------------------------------------------------------------- */
 
-/* Writes a whole file. A reader finds the old file or the new file, never a part of the new file: the bytes go to a
- * temporary file in the same folder, which is flushed and then renamed. The new file has the permissions of the old
- * file. If `path` is a symbolic link, the target of the link is replaced, and the link stays. A device, a FIFO and
- * /dev/stdout are written to and never replaced. VKT_E_IO (the message has the path and the reason), VKT_E_NOMEM;
- * VKT_E_ARG: `path` is NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
+/* Writes a whole file. A reader finds the old file or the new file, never a part of the new file: the function writes a
+ * temporary file in the same folder, flushes it, and then renames it. Except on Windows, the new file gets the
+ * permissions of the old file. If `path` is a symbolic link, the target of the link is replaced, and the link stays. A
+ * device, a FIFO and /dev/stdout are written to and never replaced. VKT_E_IO (the message has the path and the reason),
+ * VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
 /* Checks whether vkt_write_file could begin to write to `path` now. Call this function before a long computation. It
  * returns VKT_OK or the error that vkt_write_file would return. It does not detect a full disk. It changes nothing at
@@ -195,30 +196,33 @@ typedef struct vkt_ctx vkt_ctx;
 /* The choice of a device, and how it is used. */
 typedef struct vkt_ctx_params {
     /* Which device to open. A number is an index of vkt_list_devices. Any other text is a part of the device's name, in
-     * small letters or capitals. If this member is NULL or "", the text of $VKT_DEVICE is used; if that is empty too,
-     * every device matches. Of the usable devices that match, the best one is opened. GPUs are best (discrete, then
-     * integrated, then virtual), then CPUs, then other devices. Of devices of one kind, the first one in the loader's
-     * list is best. VKT_E_NO_DEVICE: no device matches. VKT_E_FEATURE: no device that matches is usable. */
+     * small letters or capitals. If this member is NULL or "", the text of $VKT_DEVICE is used. If this variable is
+     * empty or not set, every device matches. Of the usable devices that match, the best one is opened. GPUs are best
+     * (discrete, then integrated, then virtual), then CPUs, then other devices. Of devices of one kind, the first one
+     * in the loader's list is best. VKT_E_NO_DEVICE: no device matches. VKT_E_FEATURE: no device that matches is
+     * usable. */
     const char *device;
     uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0 means 80 % of the memory that is free
                                 * at creation, or 80 % of the heap if the driver does not report free memory */
     /* The longest time that a submission of a program may take on the device. The limit exists because the system's
      * watchdog may end a longer submission. A program is split into submissions by the times of its kernels in its
-     * second run. A kernel that takes longer than the limit is a submission of its own. 0 means 100 ms. UINT64_MAX, or
-     * a device without timestamps: each run is one submission. */
+     * second run. A kernel that takes longer than the limit is a submission of its own. 0 means 100 ms. UINT64_MAX
+     * means no limit. On a device without timestamps there is no limit either. */
     uint64_t max_submission_ns;
-    /* The largest size of a block. The context allocates memory in blocks, which buffers share. A new block is as large
-     * as all existing blocks of its memory type together, but at most block_bytes, at most a sixteenth of the heap, and
-     * at least 1 MiB. A buffer larger than half of such a block gets a block of its own size. A block_bytes of 0 means
-     * 64 MiB for device-local memory, and 16 MiB for other memory. */
+    /* The largest size of a block of memory that buffers share. The context allocates such blocks. A new block is as
+     * large as all existing blocks of its memory type together, but at most block_bytes, at most a sixteenth of the
+     * heap, and at least 1 MiB. A buffer larger than half of such a block gets a block of its own size. A block_bytes
+     * of 0 means 64 MiB for device-local memory, and 16 MiB for other memory. */
     uint64_t block_bytes;
     /* The largest size of the ring through which data are uploaded. 0 means 8 MiB. Other sizes are rounded down to a
      * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. Each ring is
-     * made at the first transfer. If there is memory, the upload ring grows to four times the largest upload, and the
-     * ring for reading back grows to twice the largest readback. */
+     * made at the first transfer. If there is memory, the upload ring grows to at least four times the largest upload,
+     * and the ring for reading back grows to at least twice the largest readback. Neither ring exceeds its largest
+     * size. */
     uint64_t staging_bytes;
     /* Neither read nor write the files of compiled pipelines and of tuning. These files are in $XDG_CACHE_HOME/vktrain,
-     * or in ~/.cache/vktrain if XDG_CACHE_HOME is not an absolute path. */
+     * or in ~/.cache/vktrain if XDG_CACHE_HOME is not an absolute path. On Windows they are in the folder vktrain of
+     * $LOCALAPPDATA. */
     bool no_pipeline_cache;
     bool debug_names; /* name Vulkan objects and label dispatches, as VKT_DEBUG=1 does; needs VK_EXT_debug_utils */
     bool validation;  /* enable the layer VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if the layer is not installed */
@@ -226,8 +230,8 @@ typedef struct vkt_ctx_params {
 
 /* Opens a device. Returns VKT_OK and sets *out; else returns VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE,
  * VKT_E_DRIVER, VKT_E_NOMEM or VKT_E_DEVICE_MEMORY, and *out = NULL. If VKT_TRAITS in the environment is wrong
- * (docs/kernels.md), the result is VKT_E_ARG or the error of reading its file. params and host may be NULL. Owner: the
- * caller.
+ * (docs/kernels.md), the result is VKT_E_ARG, or the error of reading the file that VKT_TRAITS names. params and host
+ * may be NULL. Owner: the caller.
  *
  * Threads: calls on one context must not overlap; different contexts are independent. Processes: only the process that
  * made a context may use it. In a forked child, calls that would reach the device return VKT_E_STATE. In such a child,
@@ -262,18 +266,20 @@ VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 /* The capabilities of the chosen device that the library uses. */
 typedef struct vkt_device_limits {
     uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores). If the
-                                    * driver does not report the number, it is assumed from the device class */
+                                    * driver does not report the number: for a CPU, the number of the machine's CPUs;
+                                    * for a GPU, a number that is usual for the vendor's devices */
     uint32_t subgroup_size;        /* lanes of a subgroup in kernels that do not ask for a size of their own */
-    uint32_t max_workgroup_lanes;  /* most lanes of a work group */
-    uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
+    uint32_t max_workgroup_lanes;  /* largest number of lanes of a work group */
+    uint32_t max_workgroups;       /* largest number of work groups of a dispatch along an axis */
     uint64_t shared_bytes;         /* shared memory of a work group */
-    uint64_t max_binding_bytes;    /* most bytes of a tensor that one binding of a kernel covers; nearly all ops
-                                    * split larger tensors into ranges */
-    uint64_t max_texel_elements;   /* most elements of a texel buffer; 0: kernels use no texel buffers, as on GPUs */
-    uint64_t max_allocation_bytes; /* most bytes of a buffer, for instance of an array or of a block of activations */
+    uint64_t max_binding_bytes;    /* size of the largest range of a tensor that one binding covers; nearly all ops
+                                    * split larger tensors into several ranges */
+    uint64_t max_texel_elements;   /* largest size of a texel buffer, in elements; 0: kernels use no texel buffers,
+                                    * as on GPUs */
+    uint64_t max_allocation_bytes; /* size of the largest buffer, for instance an array or a block of activations */
     double timestamp_ns;           /* duration of one tick of a timestamp; 0: the device has no timestamps, so programs
                                     * are neither measured nor split into submissions */
-    bool transfer_queue;           /* uploads use a queue of their own, in parallel with computing */
+    bool transfer_queue;           /* uploads and readbacks use a queue of their own, not that of the kernels */
     bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
     bool host_import;              /* buffers that device and host share are in the host's memory
                                     * (VK_EXT_external_memory_host) */
@@ -308,13 +314,14 @@ typedef enum vkt_mem_class {
 /* Device memory of one context. */
 typedef struct vkt_memory_stats {
     uint64_t used_bytes[VKT_MEM_CLASS_COUNT]; /* in use now */
-    uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most in use at once, per class */
+    uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* the largest used_bytes so far, per class */
     uint64_t used_total_bytes;                /* in use now, all classes */
-    uint64_t peak_total_bytes;                /* most in use at once, all classes together: not the sum of the peaks */
-    uint64_t reserved_bytes;                  /* bytes of all allocated blocks, used or not; never above cap_bytes */
+    uint64_t peak_total_bytes;                /* the largest used_total_bytes so far: not the sum of peak_bytes */
+    uint64_t reserved_bytes;                  /* bytes of all allocated blocks, used or not, and of imported host
+                                               * memory; never above cap_bytes */
     uint64_t reserved_peak_bytes;             /* the largest reserved_bytes so far */
     uint64_t cap_bytes;                       /* see vkt_ctx_params.max_device_bytes */
-    uint64_t heap_budget_bytes; /* part of the largest device-local heap that this process may use, as the driver says
+    uint64_t heap_budget_bytes; /* what this process may use of the largest device-local heap, as the driver says
                                  * (VK_EXT_memory_budget); 0: not known */
 } vkt_memory_stats;
 
@@ -322,7 +329,7 @@ typedef struct vkt_memory_stats {
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
 /* Returns the host services of the context, with the defaults filled in: no function is NULL. These services are valid
- * as long as the context, and so are the objects that are made with the services. */
+ * as long as the context. Objects that are made with these services must be destroyed before the context. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 /* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);

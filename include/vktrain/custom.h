@@ -25,27 +25,28 @@
 extern "C" {
 #endif
 
-#define VKT_CUSTOM_INPUTS 10      /* most inputs of an op */
-#define VKT_CUSTOM_OUTPUTS 8      /* most outputs */
-#define VKT_CUSTOM_BINDINGS 12    /* most bindings of a shader: numbers 0 to 11, descriptor set 0 */
-#define VKT_CUSTOM_PUSH_BYTES 128 /* most bytes of push constants; the library needs none of them */
+#define VKT_CUSTOM_INPUTS 10      /* largest number of inputs of an op */
+#define VKT_CUSTOM_OUTPUTS 8      /* largest number of outputs of an op */
+#define VKT_CUSTOM_BINDINGS 12    /* largest number of bindings of a shader: 0 to 11 of descriptor set 0 */
+#define VKT_CUSTOM_PUSH_BYTES 128 /* largest size of the push constants; the shader may use all of it */
 
-/* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. X, DY and
- * STEP are read, and their blocks are `readonly`. DX is written. The forward shader writes Y, and must have a binding
- * for every output. In the gradient shader, Y is `readonly`. */
+/* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. The blocks
+ * of X, DY and STEP must be `readonly`. DX is written. The forward shader writes Y, and must have a binding for every
+ * output. In the gradient shader, the block of Y must be `readonly`. */
 #define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
 #define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
 #define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
 #define VKT_CUSTOM_DX(i) (0x400u + (i)) /* gradient shader: gradient of input i, f32. All elements are overwritten */
-#define VKT_CUSTOM_STEP 0x500u          /* the step state: an array of VKT_STEP_WORDS uint */
+#define VKT_CUSTOM_STEP 0x500u          /* the step state, which is an array of VKT_STEP_WORDS uint */
 
 /* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
- * they are recorded once. In a graph without an op that gathers, the number of real rows may be larger than the batch.
- * So a shader must use the smaller one of this number and the batch. */
-#define VKT_STEP_ROWS 2  /* real rows of the batch; 0xFFFFFFFF: all rows are real */
-#define VKT_STEP_FIRST 3 /* vkt_run.first */
-#define VKT_STEP_KEY0 4  /* low word of the seed of random numbers: vkt_store_set_clock */
-#define VKT_STEP_KEY1 5  /* high word */
+ * they are recorded once. The real rows of a batch are the rows that have a sample; the last batch of an epoch may have
+ * fewer of them. If no vkt_gather op makes the batch, VKT_STEP_ROWS may be larger than the batch. So a shader must use
+ * the smaller one of VKT_STEP_ROWS and the batch. */
+#define VKT_STEP_ROWS 2  /* number of real rows of the batch; 0xFFFFFFFF: all rows are real */
+#define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
+#define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
+#define VKT_STEP_KEY1 5  /* high word of the seed */
 #define VKT_STEP_DRAW 18 /* counter of random numbers: it differs from step to step if the graph has an update */
 #define VKT_STEP_WORDS 68
 
@@ -69,25 +70,25 @@ typedef struct vkt_custom_output {
  * default, if the comment gives one. */
 typedef struct vkt_custom_shader {
     const uint32_t *spirv;              /* a module of SPIR-V 1.0 to 1.6. It must be valid: see spirv-val */
-    size_t spirv_bytes;                 /* its size */
-    const char *entry;                  /* name of its compute entry point; NULL: "main" */
+    size_t spirv_bytes;                 /* size of the module */
+    const char *entry;                  /* name of the module's entry point; NULL: "main" */
     uint32_t bind[VKT_CUSTOM_BINDINGS]; /* entry b: what binding b holds, VKT_CUSTOM_X(0) for instance */
     const void *push;                   /* push constants, the same in each run */
     size_t push_bytes;                  /* their size, a multiple of 4 */
-    uint32_t groups[3];                 /* number of work groups along x, y, z; 0 counts as 1 if `groups[0]` is given */
+    uint32_t groups[3];                 /* work groups along x, y, z. If groups[0] is not 0, a 0 counts as 1 */
     uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
                         * work group may have invocations beyond the last element */
-    bool loops; /* the shader loops over the elements; the stride is the number of all invocations. Then the library may
-                 * run fewer work groups than `elements` need. Without `loops`, a number of work groups that the device
-                 * cannot run gives VKT_E_UNSUPPORTED */
+    bool loops; /* the shader loops over the elements; the stride is the number of all invocations. So an invocation
+                 * may compute several elements, and the library may run fewer work groups. Without `loops`, a number
+                 * of work groups that the device cannot run gives VKT_E_UNSUPPORTED */
 } vkt_custom_shader;
 
 /* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */
 typedef struct vkt_custom_params {
     const char *name;                 /* for messages, prints and labels; copied, and truncated to 31 bytes */
-    const vkt_custom_input *inputs;   /* n_inputs of them */
-    uint32_t n_inputs;                /* up to VKT_CUSTOM_INPUTS; 0: the op has none */
-    const vkt_custom_output *outputs; /* n_outputs of them */
+    const vkt_custom_input *inputs;   /* array of n_inputs */
+    uint32_t n_inputs;                /* 0 to VKT_CUSTOM_INPUTS */
+    const vkt_custom_output *outputs; /* array of n_outputs */
     uint32_t n_outputs;               /* 1 to VKT_CUSTOM_OUTPUTS */
     vkt_custom_shader forward;        /* computes the outputs */
     vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
@@ -107,12 +108,12 @@ typedef struct vkt_custom_params {
  * Checks. vkt_custom reads the module and compares it with the declaration, which is *p. VKT_E_FORMAT: the module is no
  * SPIR-V. VKT_E_NOT_FOUND: the module has no such entry point. VKT_E_UNSUPPORTED: the module is newer than SPIR-V 1.6.
  * VKT_E_ARG: the module and the declaration differ (bindings, `readonly`, size of the push constants), or the
- * declaration is wrong; the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32.
- * VKT_E_SHAPE: an output's shape is illegal.
+ * declaration is wrong; the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32,
+ * or a u32 value has a DX or DY. VKT_E_SHAPE: an output's shape or layout is illegal.
  *
  * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
- * work groups, shared memory or bindings that are too large. Nothing checks what a shader does: an index out of bounds
- * is undefined, as in every shader.
+ * work groups, shared memory or bindings that are too large. These two functions do not check what a shader does: an
+ * index out of bounds is undefined, as in every shader.
  *
  * The size of a binding is rounded up to a multiple of 16 bytes, so length() may be too large: pass numbers of elements
  * as push constants. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay

@@ -2,9 +2,9 @@
  * from files or from a source, and shuffle their rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
- * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. The table then
- * has the shape (N,W), and a network gets a batch of B rows as (B,W), as vkt_nn_linear wants it. u8 stays u8 until the
- * device reads it. A network sees, per channel c,
+ * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. A table of
+ * vectors has the shape (N,W), and a network gets a batch of B rows as (B,W), as vkt_nn_linear wants it. u8 stays u8
+ * until the device reads it. A network sees, per channel c,
  *     (x / 255 - mean[c]) / std[c]  for u8          (x - mean[c]) / std[c]  for f32.
  * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1). A network sees a batch of such rows as u32
  * (B,L), with the same numbers.
@@ -43,22 +43,22 @@ typedef struct vkt_dataset_params {
     uint32_t channels, height, width; /* C, H, W; 0 counts as 1. A vector of F numbers is { .width = F } */
     vkt_row_type type;                /* type of the features */
     const uint32_t *labels;           /* N class numbers; NULL: the rows have no labels */
-    uint32_t classes;                 /* every label is below this; 0: the largest label + 1 */
-    const char *const *class_names;   /* one text for each class, copied; `classes` is then required. NULL: no names */
-    const float *targets;             /* (N,K) numbers to predict; NULL: the rows have none */
+    uint32_t classes;                 /* every label is below this number; 0: the largest label + 1 */
+    const char *const *class_names;   /* one text for each class, copied; needs `classes`. NULL: no names */
+    const float *targets;             /* (N,K) numbers to predict; NULL: the rows have no targets */
     uint32_t target_width;            /* K; 0 counts as 1 */
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
-    const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL:
-                            * 1 each. Needed if the loss of a batch is a mean over terms, and rows have
-                            * different numbers of terms, for instance of labels that count. A trainer weights
-                            * batches, micro-batches and shards by their terms. The sum is below 2^32 */
+    const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL: 1 each.
+                            * Needed if the loss of a batch is a mean over terms, and rows have different numbers of
+                            * terms, for instance sequences of which some labels do not count. A trainer weights
+                            * batches, micro-batches and shards by their terms. The sum of all N is below 2^32 */
     bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies. The arrays must exist,
                   * and not change, until the data set and all its slices are destroyed */
 } vkt_dataset_params;
 
 /* Every constructor returns VKT_OK and sets *out, which the caller owns. After an error *out = NULL. All constructors
- * can return VKT_E_ARG (the message names the field) and VKT_E_NOMEM. `host` may be NULL. It is copied; its callbacks
- * are used as long as the data set exists. */
+ * can return VKT_E_ARG (the message names the field) and VKT_E_NOMEM. `host` may be NULL. *host is copied; its
+ * callbacks are used as long as the data set exists. */
 
 /* Makes a data set from memory: `features` holds N*C*H*W elements. VKT_E_ARG also for a label that is not below
  * `classes`. */
@@ -72,8 +72,9 @@ typedef struct vkt_pass {
 } vkt_pass;
 
 /* A source that makes or decodes rows on demand. `fetch` writes row number `row` (below N) to `dst`, which has
- * vkt_dataset_row_bytes bytes. It writes nothing else, writes in ascending order, and does not read `dst`. A row
- * depends on row number and pass alone. `fetch` logs nothing.
+ * vkt_dataset_row_bytes bytes. `fetch` must write nothing else, must write the bytes in ascending order, and must not
+ * read `dst`, because `dst` may be write-combined memory. The content of a row must depend on row number and pass
+ * alone. `fetch` must not log.
  *
  * `fetch` may run on several threads at once. Calls with the same `worker` (below VKT_DATA_MAX_WORKERS) do not overlap,
  * so a source can keep scratch memory per worker. There is one exception: see vkt_dataset_select.
@@ -114,9 +115,10 @@ typedef enum vkt_split {
 
 /* Reads a folder with the layout of MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte. For VKT_SPLIT_TEST, the
  * names begin with t10k- or test- instead of train-. A name may also have idx4 (colour images) instead of idx3, a dot
- * before "idx", and the ending .gz. If there is a file classes.txt, it has the name of one class per line. `classes`
- * must then be 0 or the number of these names (else VKT_E_FORMAT). VKT_E_NOT_FOUND: the folder has no pair of images
- * and labels. Other results are those of vkt_dataset_from_idx. Mean and std are 0 and 1 until vkt_dataset_normalize. */
+ * instead of the hyphen before "idx", and the ending .gz. A file classes.txt, if there is one, has the name of one
+ * class per line. In this case `classes` must be 0 or the number of these names (else VKT_E_FORMAT). VKT_E_NOT_FOUND:
+ * the folder has no pair of images and labels. Other results are those of vkt_dataset_from_idx. Mean and std are 0 and
+ * 1 until vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
@@ -127,9 +129,9 @@ typedef struct vkt_image_params {
     uint32_t height, width; /* size of a row (3,H,W): red, green, blue; with `gray` (1,H,W) */
     bool gray;              /* one channel: 0.299 R + 0.587 G + 0.114 B */
     /* Resizing is bilinear with antialiasing. It gives the same bytes as Pillow's Image.resize(size, BILINEAR). */
-    uint32_t resize; /* 0: the image is stretched to height x width. Else the shorter side of the image gets this length
-                      * (at least height and width), and the middle height x width pixels are the row, as after Resize
-                      * and CenterCrop of torchvision */
+    uint32_t resize; /* 0: the image is stretched to height x width. Else: the new length of the shorter side of the
+                      * image, at least height and width. The middle height x width pixels of the resized image are the
+                      * row, as after Resize and CenterCrop of torchvision */
     /* Augmentation. Each row gets new random numbers in each epoch of training. In evaluation, a row is the middle of
      * the image, not mirrored. A data set with augmentation is streamed. In brackets: the name in torchvision. */
     bool random_crop;      /* the row is at a random position of the image instead of the middle (RandomCrop) */
@@ -142,10 +144,10 @@ typedef struct vkt_image_params {
                                              * found */
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out. Without skip_broken, a call that finds such a file
-                           * fails. But the call may not check whole files: see vkt_dataset_from_image_table */
+                           * fails, but some files are checked only in part: see vkt_dataset_from_image_table */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
-    uint64_t max_pixels;  /* an image with more pixels is broken; 0: the limit is 2^24 pixels plus 64 for each byte of
-                           * the file, but at most 2^27 pixels, and 65535 pixels along a side */
+    uint64_t max_pixels;  /* an image with more pixels counts as broken; 0: the limit is 2^24 pixels plus 64 for each
+                           * byte of the file, but at most 2^27 pixels, and 65535 pixels along a side */
     uint64_t cache_bytes; /* memory for decoded and resized images. If all images fit, they are kept; else each fetch
                            * decodes its image. 0 means 1 GiB; 1 means that no image is kept */
     uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
@@ -205,7 +207,7 @@ VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
  * data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data sets at the
  * same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
-/* Splits the N rows of `ds` at random. *test gets ceil(test_share N) rows, and *train gets the other rows. Both are
+/* Splits the N rows of `ds` at random. *test gets ceil(test_share * N) rows, and *train gets the other rows. Both are
  * made as by vkt_dataset_select. Each part must have at least one row (else VKT_E_ARG). Which rows a part has depends
  * on (N, test_share, seed) alone. */
 VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t seed, vkt_dataset **train,

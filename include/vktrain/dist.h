@@ -5,7 +5,7 @@
  * shards are added by one fixed binary tree, and every rank applies the same sum. So the result does not depend on the
  * number of ranks: 1, 2, 4 .. V ranks end with the same bits.
  *
- * Ranks exchange data through a transport. There are three: for threads of one process (below), for MPI
+ * Ranks exchange data through a transport. The library has three: for threads of one process (below), for MPI
  * (vktrain/mpi.h), and for an emulated cluster (below). An application can bring a transport of its own.
  *
  * Threads: one thread at a time per rank. Different ranks of a process run in different threads. */
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define VKT_MAX_SHARDS 4096 /* most shards of a batch, and so most ranks */
+#define VKT_MAX_SHARDS 4096 /* largest number of shards of a batch, and of ranks */
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ typedef struct vkt_transport {
     void (*fault)(void *user, const char *reason);
 } vkt_transport;
 
-/* The form of a number in a message. All sums are f32. */
+/* The form of a number in a message. All additions are in f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
     VKT_WIRE_BF16 /* 2 bytes: both summands of each addition in the tree are rounded to bfloat16, and so is the final
@@ -56,8 +56,8 @@ typedef enum vkt_wire {
  *
  * A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So the result does not
  * depend on whether hosts and devices flush denormal numbers. `scratch` has space for n / 2 numbers, rounded up; it may
- * be NULL if there is only one rank. VKT_E_ARG. If `exchange` fails, the call returns the same result, and the contents
- * of `data` are undefined. */
+ * be NULL if there is only one rank. VKT_E_ARG: a transport, argument or number of ranks is wrong. If `exchange` fails,
+ * the call returns the result of `exchange`, and the contents of `data` are undefined. */
 VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
 /* Collects one record of `bytes` bytes from each rank, on all ranks. `records` is an array with one record for each
  * rank. Before the call, rank r fills in record r of its array. After the call, the array of every rank has all
@@ -67,9 +67,9 @@ VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t 
 /* The ranks of one process, each a thread. */
 typedef struct vkt_thread_group vkt_thread_group;
 /* Makes the connections of `ranks` ranks (a power of two). A rank that keeps another rank waiting for longer than
- * timeout_seconds counts as failed; 0 means 60 seconds. After a failure the group logs one message, and all calls of
- * all ranks return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. Destroy the group after the last call of its
- * transports. */
+ * timeout_seconds counts as failed. A timeout_seconds of 0 means 60 seconds. After a failure the group logs one
+ * message, and all calls of all ranks return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. Destroy the group
+ * after the last call of its transports. */
 VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
                                            vkt_thread_group **out);
 VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
@@ -101,16 +101,17 @@ typedef struct vkt_dist_params {
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
                                      * a checkpoint states V */
-    uint64_t bucket_bytes;          /* least size of a bucket; only the bucket with the first parameters may be smaller.
-                                     * 0 means 4 MiB */
-    vkt_wire wire;                  /* the form of gradients in messages. The result depends on it */
+    uint64_t bucket_bytes;          /* smallest size of a bucket, which is a range of gradients that the ranks exchange
+                                     * at once. Only the bucket with the first parameters may be smaller. 0 means
+                                     * 4 MiB */
+    vkt_wire wire;                  /* the form of gradients in messages. The result depends on this form */
     uint32_t check_every;           /* number of steps after which the ranks compare a hash of their weights; 0 means
                                      * 100 */
 } vkt_dist_params;
 
-#define VKT_DIST_BUCKETS 64 /* most buckets whose sizes and times are in vkt_dist_stats */
-/* The exchange of gradients so far. The model of a step's time in docs/scaling.md needs bucket_bytes, and ready_ms
- * divided by `steps`. */
+#define VKT_DIST_BUCKETS 64 /* largest number of buckets in the arrays of vkt_dist_stats */
+/* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. The inputs of this model are
+ * bucket_bytes, and ready_ms divided by `steps`. */
 typedef struct vkt_dist_stats {
     uint64_t steps;     /* number of steps that ready_ms covers: all but the first step, which has no previous step */
     uint64_t bytes;     /* bytes that this rank has sent */
@@ -119,9 +120,10 @@ typedef struct vkt_dist_stats {
                          * the time that all exchanges add to the steps */
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
-    uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which the buckets are complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the last exchange of the
-                                        * previous step until the bucket is complete, added up over `steps` steps */
+    uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which they become complete */
+    double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the end of the last exchange
+                                        * of the previous step until the bucket is complete, added up over `steps`
+                                        * steps */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

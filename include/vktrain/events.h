@@ -24,9 +24,9 @@ extern "C" {
 typedef struct vkt_events vkt_events;
 
 /* Makes a new file in `folder`, which must exist: events.out.tfevents.<seconds>.<host>.<process>.<number>. first_step
- * is 0 for a new run. A run that is resumed passes the step at which it continues. TensorBoard then drops the values of
- * this step and of all later steps from the earlier files in the folder. VKT_E_ARG, VKT_E_IO or VKT_E_NOMEM. After an
- * error *out = NULL. Owner: the caller. `host` may be NULL. */
+ * is 0 for a new run. For a resumed run, first_step is the step at which the run continues. In this case TensorBoard
+ * drops the values of this step and of all later steps from the earlier files in the folder. VKT_E_ARG, VKT_E_IO or
+ * VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_events_create(const vkt_host *host, const char *folder, uint64_t first_step, vkt_events **out);
 /* Flushes and closes the file. A failed flush is logged. */
 VKT_API void vkt_events_destroy(vkt_events **e);

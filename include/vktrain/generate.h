@@ -7,8 +7,8 @@
  *     vkt_generator_destroy(&g);
  *
  * The ids are those of vktrain/tokenizer.h. When the generator is made, two programs are recorded: one for `chunk`
- * tokens and one for a single token. The number of tokens in the cache is an input of both programs, so no program is
- * ever recorded again.
+ * tokens and one for a single token. The number of tokens in the cache is an input of both programs, so these two
+ * programs serve texts of every length.
  *
  * The next token is chosen in four steps. The filters and their order are those of Hugging Face's transformers
  * (temperature, then top-k, then top-p). All numbers are double. The tokens are sorted by falling logit, and tokens
@@ -17,19 +17,21 @@
  *      the first token of the order is chosen, and steps 2 to 4 do not apply.
  *   2. top_k: the first top_k tokens of the order remain. (In transformers, later tokens also remain if their logit
  *      equals the logit of the last of these tokens.)
- *   3. top_p: let S be the sum of the weights of the tokens that remain after step 2. One of these tokens remains if
- *      the weights of all tokens before it in the order add up to less than top_p S. So the first token always remains,
- *      and the weights of the tokens that remain add up to at least top_p S.
+ *   3. top_p, if it is neither 0 nor 1: let S be the sum of the weights of the tokens that remain after step 2. Such a
+ *      token remains after step 3, too, if the weights of all tokens before this token in the order add up to less than
+ *      top_p * S. So the first token always remains, and the remaining weights add up to at least top_p * S.
  *   4. Let T be the sum of the weights of the tokens that remain after step 3. These weights are added up in the order,
- *      until the sum exceeds u T. The token whose weight was added last is chosen. u is uniform in [0,1): the top 53
- *      bits of words 0 and 1 of Philox4x32-10, word 0 first. The key is `seed`. The counter is (n, 0, 0, 9). n is the
- *      number of tokens that vkt_generator_next has returned since the generator was made or reset.
+ *      until the sum exceeds u * T. The token whose weight was added last is chosen. u is uniform in [0,1): the top 53
+ *      bits of a 64-bit number, divided by 2^53. The high half of this number is word 0 of Philox4x32-10, and the low
+ *      half is word 1. The key is `seed`. The counter is (n, 0, 0, 9). n is the number of tokens that
+ *      vkt_generator_next has returned since the generator was made or reset.
  * So the ids depend on the parameters, the prompt, the model, the adapters and the device's rounding errors alone.
  *
- * Precision: everything on the device is float32, except the weights. With a cache, sums are added up in another order
- * than by vkt_lm_hidden without a cache. docs/finetune.md says how far the logits differ.
+ * Precision: everything on the device is float32, except the weights. With a cache, the terms of sums are added in
+ * another order than in vkt_lm_hidden without a cache. docs/finetune.md says how far the logits differ.
  *
- * Threads: one thread at a time per generator, and the rules of its context. Several generators may use one vkt_lm. */
+ * Threads: calls on one generator must not overlap, and calls on one context must not overlap. Several generators may
+ * use one vkt_lm. */
 #ifndef VKTRAIN_GENERATE_H
 #define VKTRAIN_GENERATE_H
 
@@ -48,9 +50,9 @@ typedef struct vkt_generator_params {
                        * the current adapters. NULL: no adapters */
     const vkt_lora_params *lora; /* describes the adapters in the store; dropout is not used. NULL: no adapters. The
                                   * struct is copied */
-    uint32_t context;  /* C, the most tokens of prompt and answer together, at most the context of the model. 0: the
-                        * context of the model, but at most 2048. The cache has 8 C kv_heads head_width bytes for each
-                        * block of the model */
+    uint32_t context;  /* C, the largest number of tokens of prompt and answer together, at most the context of the
+                        * model. 0: the context of the model, but at most 2048. For each block of the model, the cache
+                        * has 8 * C * kv_heads * head_width bytes (vkt_gguf_model) */
     uint32_t chunk;    /* tokens of a prompt that are computed at once, at most C; a larger number means C. 0: 64 */
     float temperature; /* divides the logits; 0: the most probable token is always chosen */
     uint32_t top_k;    /* only the k most probable tokens may be chosen; 0: all tokens */
@@ -67,7 +69,8 @@ typedef struct vkt_generator_params {
 VKT_API vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generator_params *params,
                                         vkt_generator **out);
 VKT_API void vkt_generator_destroy(vkt_generator **g);
-/* Empties the cache, and starts the random numbers and the counts again. Then the same calls give the same ids. */
+/* Empties the cache, and starts the random numbers and the counts again. After a reset, the same calls give the same
+ * ids. */
 VKT_API vkt_result vkt_generator_reset(vkt_generator *g);
 /* Appends n tokens to the text so far, for instance a prompt, or the next message of a chat. VKT_E_ARG: a NULL, n is 0,
  * or an id is not below the model's vocabulary. VKT_E_SHAPE: the text would have more than C tokens. After these
@@ -75,11 +78,12 @@ VKT_API vkt_result vkt_generator_reset(vkt_generator *g);
 VKT_API vkt_result vkt_generator_feed(vkt_generator *g, const uint32_t *ids, size_t n);
 /* Chooses the next token and appends it to the text. VKT_E_STATE: the text is empty. VKT_E_SHAPE: the text has C tokens
  * already. VKT_E_NAN: a logit is NaN or +infinity, or all logits are -infinity. If the last token of the text is from
- * this function, the call runs a program. After an error of vkt_program_run, reset the generator. */
+ * this function and is not in the cache yet, the call runs a program. After an error of vkt_program_run, reset the
+ * generator. */
 VKT_API vkt_result vkt_generator_next(vkt_generator *g, uint32_t *id);
-/* Copies the logits of the next token; n is the model's vocabulary. VKT_E_STATE: the text is empty. VKT_E_ARG. If the
- * last token of the text is from vkt_generator_next, the call runs a program. After an error of vkt_program_run, reset
- * the generator. */
+/* Copies the logits of the next token. VKT_E_STATE: the text is empty. VKT_E_ARG: a NULL, or n is not the size of the
+ * model's vocabulary. If the last token of the text is from vkt_generator_next and is not in the cache yet, the call
+ * runs a program. After an error of vkt_program_run, reset the generator. */
 VKT_API vkt_result vkt_generator_logits(vkt_generator *g, float *logits, size_t n);
 VKT_API uint32_t vkt_generator_length(const vkt_generator *g);  /* tokens of the text; 0 if g is NULL */
 VKT_API uint32_t vkt_generator_context(const vkt_generator *g); /* C; 0 if g is NULL */
@@ -89,9 +93,10 @@ VKT_API uint64_t vkt_generator_bytes(const vkt_generator *g);   /* bytes of the 
 typedef struct vkt_generator_stats {
     uint64_t fed;                      /* tokens that vkt_generator_feed got */
     uint64_t made;                     /* tokens that vkt_generator_next returned */
-    double feed_seconds, make_seconds; /* time in vkt_generator_feed and in vkt_generator_next. The token that
-                                        * vkt_generator_next returns is computed by the next call that needs it, so
-                                        * the time counts for that call */
+    double feed_seconds, make_seconds; /* feed_seconds: time in vkt_generator_feed. make_seconds: time in
+                                        * vkt_generator_next. A later call puts the token of this call into the cache,
+                                        * and the time of this work counts for the later call. Time in
+                                        * vkt_generator_logits counts for neither member */
 } vkt_generator_stats;
 VKT_API vkt_generator_stats vkt_generator_get_stats(const vkt_generator *g); /* zeros if g is NULL */
 

@@ -94,7 +94,7 @@ typedef struct vkt_gguf_meta {
     const void *values; /* `count` elements of the C type that vkt_gguf_kind names, aligned for this type */
 } vkt_gguf_meta;
 
-/* The most dimensions of a tensor. */
+/* The largest number of dimensions of a tensor. */
 #define VKT_GGUF_MAX_RANK 4
 
 /* A tensor, read or to be written. */
@@ -106,9 +106,9 @@ typedef struct vkt_gguf_tensor {
                                        * multiple of the type's block. In a tensor from a file, dims beyond the rank
                                        * are 1 */
     const void *data;                 /* `bytes` bytes, in the form of the file; NULL if `bytes` is 0 */
-    uint64_t elements, bytes;         /* size of the whole tensor. vkt_gguf_write ignores both members, and
-                                       * computes the size */
-    uint64_t offset;                  /* offset of `data` in the file, in bytes. vkt_gguf_write ignores it */
+    uint64_t elements, bytes;         /* number of elements, and size in bytes, of the whole tensor. vkt_gguf_write
+                                       * ignores both members, and computes them itself */
+    uint64_t offset;                  /* offset of `data` in the file, in bytes. vkt_gguf_write ignores this member */
 } vkt_gguf_tensor;
 
 /* ---- reading ---- */
@@ -143,7 +143,7 @@ VKT_API size_t vkt_gguf_n_tensors(const vkt_gguf *g);
 VKT_API const vkt_gguf_tensor *vkt_gguf_tensor_at(const vkt_gguf *g, size_t i);
 VKT_API const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const char *name);
 
-/* Stands for the index of a value that is no array. */
+/* The index `at` for a value that is no array. */
 #define VKT_GGUF_ONE SIZE_MAX
 
 /* Get the value of a key. `at` is the index in an array, or VKT_GGUF_ONE. A conversion never changes a value. Each

@@ -34,10 +34,10 @@ typedef struct vkt_gguf_model {
     uint32_t width;                     /* length of a token's embedding */
     uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
     uint32_t heads;                     /* heads of queries */
-    uint32_t kv_heads;                  /* heads of keys and values; divides `heads` */
+    uint32_t kv_heads;                  /* heads of keys and values; divides `heads`; default: `heads` */
     uint32_t head_width;                /* length of a head's query, key and value vectors; default: width / heads */
     uint32_t vocabulary;                /* number of tokens */
-    double rms_epsilon;                 /* of all RMS norms */
+    double rms_epsilon;                 /* the epsilon of all RMS norms */
     double rope_base;                   /* default: 10000 */
     uint32_t rope_width; /* the first rope_width numbers of a head are rotated; even. Default: head_width */
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers

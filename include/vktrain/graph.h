@@ -24,14 +24,14 @@ typedef enum vkt_dtype {
     VKT_U32,        /* labels, ids, conditions */
     VKT_U8,         /* data tables that a gather converts */
     VKT_F16,        /* IEEE 754 binary16, in arrays and inputs. vkt_to_f32 and vkt_gather_rows convert f16 to f32,
-                     * vkt_write converts f32 to f16. A tensor of f16 has a multiple of 4 elements */
+                     * vkt_write converts f32 to f16. The number of elements of an f16 tensor is a multiple of 4 */
     VKT_DTYPE_COUNT /* number of types */
 } vkt_dtype;
 
 /* A shape. rank 0 is a scalar. Dimensions are at least 1. */
 typedef struct vkt_shape {
     uint32_t rank;              /* number of dimensions */
-    uint32_t dim[VKT_MAX_RANK]; /* the slowest first; entries from rank on are ignored */
+    uint32_t dim[VKT_MAX_RANK]; /* the slowest first; dim[rank] and later entries are ignored */
 } vkt_shape;
 
 /* The order of a tensor's elements in device memory. Reads and writes from the host always use logical row-major order;
@@ -94,10 +94,10 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Makes an empty graph. Owner: the caller. One thread at a time per graph. Messages about ops go to the log of `host`,
- * which may be NULL. vkt_ctx_host returns the host of a context. */
+/* Makes an empty graph. Owner: the caller. One thread at a time per graph. Messages about ops go to the log of `host`.
+ * To use the log of a context, pass the result of vkt_ctx_host. `host` may be NULL: see vkt_host. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
-VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after its programs and builders are destroyed */
+VKT_API void vkt_graph_destroy(vkt_graph **g); /* call it after the graph's programs and builders are destroyed */
 /* Returns the first error of the graph. VKT_OK: there is none. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
@@ -132,21 +132,23 @@ VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
- * and vkt_gradients compute the nodes of a block a second time, just before the gradients of the block. So between the
- * forward and the backward pass, a block keeps only the values that nodes outside the block read. In a chain of blocks,
- * these are the inputs of the blocks. The second computation takes about as long as the forward pass of the block.
- * Losses, gradients and parameters have the same bits as without blocks, with one exception in 16-bit precisions: the
- * last op before a block is not fused with the first op of the block. So the value between these two ops is rounded
- * once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ * and vkt_gradients append nodes that compute the block a second time, just before the gradients of the block. So
+ * between the forward and the backward pass, a program need not keep all values of a block. It keeps only those that
+ * nodes outside the block read. In a chain of blocks, these are the inputs of the blocks. The second computation takes
+ * about as long as the forward pass of the block. Losses, gradients and parameters have the same bits as without
+ * blocks, with one exception in 16-bit precisions: the last op before a block is not fused with the first op of the
+ * block. So the value between these two ops is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep
+ * Nets with Sublinear Memory Cost", 2016.)
  *
- * Two kinds of nodes are not computed again: nodes that no gradient needs, and nodes with side effects (running
- * statistics, vkt_write, vkt_report). A shader of an application (custom.h) in a block runs twice, and must write the
- * same numbers both times. A block has no effect in a graph without gradients. Blocks do not depend on
- * vkt_program_params.recompute, which lets the library choose single cheap nodes. Both may be used together.
+ * Three kinds of nodes are not computed again: nodes that no gradient needs, nodes whose outputs are all kept
+ * (vkt_keep), and nodes with side effects (running statistics, vkt_write, vkt_report). A shader of an application
+ * (custom.h) in a block runs twice, and must write the same numbers both times. A block has no effect in a graph
+ * without gradients. vkt_program_params.recompute may be used together with blocks. It lets the library compute single
+ * cheap nodes again, in blocks and outside of them.
  *
- * Blocks cannot be nested. Mark them before vkt_backward or vkt_gradients. Four mistakes set the status of the graph to
- * VKT_E_STATE: vkt_recompute_begin while a block is open; vkt_recompute_end while no block is open; making gradients or
- * a program while a block is open; a node of a block that reads a vkt_state which a later node changes. */
+ * Blocks cannot be nested. Mark blocks before vkt_backward or vkt_gradients. These mistakes set the status of the graph
+ * to VKT_E_STATE: vkt_recompute_begin while a block is open; vkt_recompute_end while no block is open; making gradients
+ * or a program while a block is open; a node of a block that reads a vkt_state which a later node changes. */
 VKT_API void vkt_recompute_begin(vkt_graph *g);
 VKT_API void vkt_recompute_end(vkt_graph *g);
 
@@ -157,11 +159,12 @@ VKT_API void vkt_recompute_end(vkt_graph *g);
  * the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does not
  * influence the loss; the message names the parameter. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
-/* Appends the gradients of the sum over i of the inner products <outs[i], seeds[i]>. grads[j] becomes the gradient with
- * respect to the value wrt[j], or null if wrt[j] has no influence. seeds[i] is f32, and has the shape and layout of
- * outs[i] (vkt_tensor_layout; vkt_to_layout). grads[j] has the shape and layout of wrt[j]. vkt_backward fuses some
- * chains of ops into one node: see vkt_mse and vkt_max_pool2d. A value within such a chain has no gradient afterwards,
- * so call vkt_gradients before vkt_backward. */
+/* Appends the gradients of the scalar sum_i <outs[i], seeds[i]>, a sum of inner products. grads[j] becomes the gradient
+ * with respect to the value wrt[j], or the null tensor if wrt[j] has no influence. seeds[i] is f32, and has the shape
+ * and layout of outs[i]. (vkt_tensor_layout returns the layout of a value. vkt_to_layout copies a value to another
+ * layout.) grads[j] has the shape and layout of wrt[j]. vkt_backward fuses some chains of ops into one node: see
+ * vkt_mse and vkt_max_pool2d. After vkt_backward, a value within such a chain has no gradient, so call vkt_gradients
+ * before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 
@@ -178,7 +181,7 @@ typedef struct vkt_array_params {
 /* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
  * VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
-VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use it are destroyed */
+VKT_API void vkt_array_destroy(vkt_array **a); /* call it after the programs that use the array are destroyed */
 /* Replaces `bytes` bytes at `offset` (both multiples of 4). The write comes after all work that the context has
  * submitted before this call, and before all work that it submits later. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
@@ -187,9 +190,9 @@ VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *da
  * several devices (vkt_trainer_params.more_devices). Later writes to `a` or to a copy do not change the other arrays.
  * The bytes go through host memory, 1 MiB at a time. Waits for all submitted work of a's context. `a` and its copies
  * may be destroyed in any order. While this function or vkt_array_destroy works on `a` or on a copy, no other thread
- * may use any of these arrays, or make a program of a graph that names one of them. VKT_E_ARG: a NULL, or the context
- * has `a` or a copy of it already. VKT_E_STATE: `a` is an adopted buffer without the usage TRANSFER_SRC (vulkan.h).
- * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+ * may use any of these arrays, or make a program of a graph that names one of them. VKT_E_ARG: an argument is NULL, or
+ * `ctx` has `a` or a copy of `a` already. VKT_E_STATE: `a` is an adopted buffer without the usage TRANSFER_SRC
+ * (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
 /* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
@@ -199,22 +202,23 @@ VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Makes a store for the parameters and states of `g`. All numbers are zero, except that Adagrad's moment starts as
- * vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), so has the store. If `g` has an update
- * (vkt_update), the store has the moments and the sum of gradients that the update needs. If `g` has a vkt_publish, the
- * store has a published part. If `g` has an error, returns that error. VKT_E_ARG: `g` has neither parameters nor
- * states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
+/* Makes a store for the parameters and states of `g`. All numbers of all parts (vkt_store_part) are zero, except that
+ * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), so has the store.
+ * If `g` has an update (vkt_update), the store has the moments and the sum of gradients that the update needs. If `g`
+ * has a vkt_publish, the store has a published part. If `g` has an error, returns that error. VKT_E_ARG: `g` has
+ * neither parameters nor states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner:
+ * the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
-VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use it are destroyed; the graph may be
-                                                * destroyed earlier */
+VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use the store are destroyed; the graph
+                                                * may be destroyed earlier */
 /* Returns the number of parameters and states. They are numbered in the order in which the graph declared them. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
-/* Return name and shape of parameter or state i. If there is no number i, they are "?" and a shape of rank 0. The name
- * is valid as long as the store. */
+/* Return name and shape of parameter or state i. If i is not below vkt_store_count, they return "?" and a shape of rank
+ * 0. The name is valid as long as the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
-/* Finds a parameter or state by its whole name, and sets *i to its number. Returns false if there is none; *i does not
- * change then. `i` may be NULL. */
+/* Finds a parameter or state by its whole name, sets *i to its number and returns true. If no parameter or state has
+ * this name, returns false and does not change *i. `i` may be NULL. */
 VKT_API bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* number of elements of all parameters and states, without
                                                           * padding */
@@ -228,14 +232,14 @@ typedef enum vkt_store_part {
     VKT_PART_MOMENT2,      /* the second moment: v of Adam, AdamW and NAdam, buf of RMSprop */
     VKT_PART_MOMENT3,      /* the third moment: w of amsgrad, a of RMSprop */
     VKT_PART_GRADIENT_SUM, /* the sum of the gradients of a step's micro-batches so far. Each gradient is multiplied by
-                            * the number of rows of its micro-batch (see vkt_accumulation.rows) */
+                            * the weight of its micro-batch, for instance the number of rows (see vkt_run) */
     VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
 /* Returns whether the store has a part. */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
 /* Read and write the part of one parameter or state as a whole, in row-major order, f32. Reading waits for submitted
- * work. Writing VKT_PART_VALUE also writes VKT_PART_PUBLISHED, if the store has it. VKT_E_ARG: there is no number i.
- * VKT_E_STATE: the store does not have this part. */
+ * work. Writing VKT_PART_VALUE also writes VKT_PART_PUBLISHED, if the store has it. VKT_E_ARG: i is not below
+ * vkt_store_count. VKT_E_STATE: the store does not have this part. */
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
 /* Set and get the optimizer's clock: the number t of completed steps, and the seed of the random numbers of ops (for
@@ -247,7 +251,7 @@ VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed
  * starts with a gradient of `scale` instead of 1, and the update divides all gradients by `scale` (VKT_PART_GRADIENT
  * has scaled gradients). If some gradient is not finite, the device skips the step, without the host: parameters,
  * moments and t stay as they are, and the scale is halved. After 2000 steps in a row without a skip the scale is
- * doubled. (torch.amp.GradScaler with its defaults.) */
+ * doubled. (torch.amp.GradScaler has the same rule and numbers by default.) */
 typedef struct vkt_loss_scale {
     float scale;         /* a power of two from 2^-126 to 2^126; 0 means 65536 */
     uint32_t good_steps; /* steps since the scale changed or a step was skipped; below 2000 */
@@ -260,11 +264,11 @@ VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
 
 /* The progress within a step that consists of several micro-batches (vkt_optimizer.micro_batches). It is part of the
  * training state, together with VKT_PART_GRADIENT_SUM. vkt_store_set_clock sets both members to zero. If a store does
- * not have VKT_PART_GRADIENT_SUM, members that are not zero are VKT_E_STATE. */
+ * not have VKT_PART_GRADIENT_SUM, vkt_store_set_accumulation returns VKT_E_STATE for members that are not zero. */
 typedef struct vkt_accumulation {
-    uint32_t batches; /* micro-batches that the sum of gradients contains */
-    uint32_t rows;    /* sum of their numbers of terms (vkt_run.terms) or of rows. A micro-batch counts as 1 if
-                       * vkt_run.rows is 0 and the size of the batch is not known */
+    uint32_t batches; /* number of micro-batches in the sum of gradients */
+    uint32_t rows;    /* sum of the weights of these micro-batches: in most cases, the number of their rows (see
+                       * vkt_run) */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
@@ -277,7 +281,7 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
  * writes another one. The value that it reads has `array` = X and `other` = Y. The value that it writes has `array` = Y
  * and `other` = X. */
 typedef struct vkt_binding {
-    vkt_tensor tensor; /* made by vkt_external */
+    vkt_tensor tensor; /* made by vkt_external or vkt_external_array */
     vkt_array *array;  /* an array of the program's context, of the tensor's type and not smaller than the tensor.
                         * vkt_program_read and vkt_program_buffer always use this array */
     vkt_array *other;  /* the array in runs with vkt_run.swap. It has the same requirements as `array`. NULL: these runs
@@ -288,18 +292,20 @@ typedef struct vkt_binding {
  * always stored as f32. So is every value that some op cannot read or write in 16 bits. vkt_program_print shows how
  * each value is stored. All arithmetic is f32, with three exceptions.
  *
- * The exceptions concern products on devices with cooperative matrices: convolutions, linear layers, matrix products,
- * and the gradients of all these. In VKT_PRECISION_F16 they also concern attentions, networks in one node (vkt_mlp),
- * and the gradients of these. vkt_program_print marks the nodes concerned with "by coop" or "by coop2". VKT_NO_COOP=1
- * and VKT_NO_COOP2=1 in the environment together switch all three exceptions off.
+ * The exceptions are about products on devices with cooperative matrices: the products of convolutions, linear layers,
+ * vkt_matmul, and of the gradients of these three. In VKT_PRECISION_F16, the exception also applies to the products of
+ * attentions, of networks in one node (vkt_mlp), and of the gradients of these two. If the library uses cooperative
+ * matrices for a node, vkt_program_print prints "by coop" or "by coop2" behind this node. VKT_NO_COOP=1 and
+ * VKT_NO_COOP2=1 in the environment together switch all three exceptions off.
  *
  * In VKT_PRECISION_F16, both operands are rounded to f16 before they are multiplied, even if they are stored as f32.
  * They are rounded to nearest; magnitudes from 65520 on become infinity, and magnitudes up to 2^-25 become zero. Only
  * the sums are f32, as under torch.autocast. The weights of an attention's softmax and the hidden layers of a network
  * in one node are in no tensor. They are operands, too, so they are also rounded to f16.
  *
- * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16.
- * No device has run these kernels yet, so programs use them only if the user or the tuning file asks for them.
+ * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16,
+ * and if the user or the tuning file asks for it. This is not the default, because no device has run the kernels for it
+ * yet.
  *
  * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. Its error is at
  * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
@@ -320,11 +326,12 @@ typedef enum vkt_precision {
  * the struct when the run begins, however the run is submitted or recorded. The results have the same bits as with the
  * same numbers in a vkt_run. With run_values, the members lr, rows, first and terms of vkt_run are not used.
  *
- * If `rows` is larger than the batch, the run uses the whole batch. If `rows` is 0, no row is real. (In a vkt_run, 0
- * means all rows.) Then gradients are 0, and the learning rate counts as 0. The moments and t advance, as after a
- * gradient of 0, and a loss that is a mean is NaN. Parameters stay as they are, with one exception: SGD and RMSprop
- * with vkt_optimizer.keras and a momentum still subtract the momentum of earlier steps. If this matters, keep `rows` at
- * 1 or more, or do not run the step. */
+ * If `rows` is larger than the batch, the run uses the whole batch.
+ *
+ * If `rows` is 0, no row is real. (In a vkt_run, 0 means all rows.) Gradients are 0, and the learning rate counts as 0.
+ * The moments and t advance, as after a gradient of 0, and a loss that is a mean is NaN. Parameters stay as they are,
+ * with one exception: SGD and RMSprop with vkt_optimizer.keras and a momentum still subtract the momentum of earlier
+ * steps. If this matters, keep `rows` at 1 or more, or do not run the step. */
 typedef struct vkt_run_values {
     float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
@@ -335,7 +342,7 @@ typedef struct vkt_run_values {
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph; vkt_external_array needs none */
-    uint32_t n_arrays;         /* number of arrays */
+    uint32_t n_arrays;         /* number of entries of `arrays` */
     uint64_t max_bytes;        /* largest size of the plan; 0: no limit. The cap of the context holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory. The results have the same
                      * bits, but a run takes longer */
@@ -405,11 +412,11 @@ typedef struct vkt_sizes {
  * largest context with the wanted batch. It only plans, and makes nothing on the device: each probe is one
  * vkt_program_needs of the graph that `build` makes. A size fits if the step, its store, the graph's arrays and
  * other_bytes fit into a context with block_bytes = 1048576 and this limit. The results are sizes that were planned and
- * fit. The next larger size of the search does not fit. (Plans grow with the sizes, apart from rounding. If a plan were
- * smaller for a larger size, a still larger size might fit, too.) A size that the device cannot run (VKT_E_UNSUPPORTED,
- * VKT_E_DEVICE_MEMORY, VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of the plan ends the search and is
- * returned. If the wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is
- * NULL, or `batch` or `context` is 0 or above its largest value. */
+ * fit. The next larger size of the search does not fit. (The search assumes that a larger size needs no less memory.
+ * This is true apart from rounding.) A size that the device cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY,
+ * VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of the plan ends the search and is returned. If the
+ * wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is NULL, or `batch`
+ * or `context` is 0 or above its largest value. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
@@ -427,14 +434,13 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 
 /* The values that change from run to run. */
 typedef struct vkt_run {
-    float lr;       /* learning rate of the update, if the graph has one */
+    float lr;       /* learning rate, for a graph with a vkt_update */
     uint32_t rows;  /* number of real rows of this batch; 0: all rows. See below */
     uint32_t first; /* index of the batch's first row in the order of a gather. Rows past the end of the order are
                      * zeros, with the label 0 */
-    bool swap;      /* use vkt_binding.other where a value has it */
-    uint32_t terms; /* number of terms of which the loss of this run is the mean; 0: `rows`. It weights the gradients in
-                     * a step of several runs: see vkt_update. All runs of a step have terms, or none has. Their sum is
-                     * below 2^32 */
+    bool swap;      /* use vkt_binding.other, if it is not NULL, instead of vkt_binding.array */
+    uint32_t terms; /* number of terms of which the loss of this run is the mean. 0: the loss is a mean over the real
+                     * rows. `terms` must be above 0 in all runs of a step, or in none of them. See below */
 } vkt_run;
 /* A row of a batch is one sample. The first `rows` rows are real. Some ops use only the real rows: losses, their
  * gradients, counts of correct rows, and the statistics of batch norms. A mean of such an op is a mean over the real
@@ -444,7 +450,12 @@ typedef struct vkt_run {
  *
  * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of the ops that use
  * only real rows and of the values with layout BATCH_LAST. `rows` above this size is VKT_E_ARG, in every function with
- * a vkt_run. If a graph has no gather, no such op and no such value, `rows` may be any number. */
+ * a vkt_run. If a graph has no gather, no such op and no such value, the size is not known, and `rows` may be any
+ * number.
+ *
+ * The weight of a run is `terms`. If `terms` is 0, the weight is the number of real rows. If `rows` is 0, too, and the
+ * size of the batch is not known, the weight is 1. If a step consists of several runs, the gradients of each run are
+ * multiplied by its weight: see vkt_update. The sum of the weights of a step must be below 2^32. */
 
 /* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
  *
@@ -461,14 +472,14 @@ VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t 
 typedef struct vkt_metrics {
     float loss;       /* `loss` of vkt_report, for instance a mean over the real rows */
     float correct;    /* `correct` of vkt_report, a count of rows; 0 if it was null */
-    uint32_t rows;    /* real rows. 0: all rows (the graph has no gather, and the run did not pass `rows`), or no row is
-                       * real (vkt_run_values.rows is 0) */
+    uint32_t rows;    /* number of real rows. It is 0 in two cases. All rows are real, because the graph has no gather
+                       * and vkt_run.rows is 0. Or no row is real, because vkt_run_values.rows is 0 */
     uint32_t t;       /* number of steps that the optimizer has completed after the run */
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
     uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */
     float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm, and for runs that do
                        * not update */
-    uint32_t terms;   /* vkt_run.terms; if that is 0, the number of rows, or 1 if the size of the batch is not known */
+    uint32_t terms;   /* weight of the run, for instance vkt_run.terms: see the comment below vkt_run */
 } vkt_metrics;
 /* Waits for run `run_index`, and returns its metrics. VKT_E_ARG: the run is none of the last VKT_RUN_RING runs.
  * VKT_E_STATE: the graph has no vkt_report. */

@@ -35,11 +35,11 @@ typedef struct vkt_lm vkt_lm;
  * VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 /* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. A program uses the
- * copy in its own context. The functions below serve all contexts. The bytes come from the context of vkt_lm_create, so
- * the file is not needed. If the context of a program was not added, vkt_program_create returns VKT_E_ARG. VKT_E_ARG: a
- * NULL, or the context has the weights already. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the
- * message has the bytes that they need. VKT_E_NOMEM. After an error, m is as before. During the call no other thread
- * may use m, or a program with weights of m. */
+ * copy in its own context, so a graph of the functions below is not tied to one context. The bytes come from the
+ * context of vkt_lm_create, so the file is not needed. If the context of a program was not added, vkt_program_create
+ * returns VKT_E_ARG. VKT_E_ARG: an argument is NULL, or the context has the weights already. VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all weights need. VKT_E_NOMEM. After an
+ * error, m is as before. During the call no other thread may use m, or a program with weights of m. */
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
@@ -52,7 +52,7 @@ VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* bytes of all weights; each co
  * computed. */
 typedef struct vkt_lm_cache {
     /* One array for each transformer block (vkt_gguf_model.blocks), f32 (B,kv_heads,context,head_width). A run writes
-     * the keys of its tokens to the rows past .. past + T - 1 of each head. */
+     * the keys of its T tokens to T rows of each head, from row `past` on. */
     vkt_array *const *keys;
     vkt_array *const *values; /* the values: as many arrays, with the same shape and the same rows as `keys` */
     uint32_t context;         /* rows of a head in these arrays, at most the model's context */
@@ -62,8 +62,8 @@ typedef struct vkt_lm_cache {
 typedef struct vkt_lm_params {
     bool recompute; /* keep only the input of each transformer block, and compute the block again for its gradients */
     const vkt_lm_cache
-        *cache; /* the ids follow the tokens in this cache. Token t of the ids has the position past + t, and sees
-                 * the tokens up to itself. No gradient passes through such a network. NULL: no cache */
+        *cache; /* the ids follow the tokens in this cache. Token t of the ids has the position cache->past + t, and
+                 * sees the tokens up to itself. No gradient passes through such a network. NULL: no cache */
 } vkt_lm_params;
 /* Computes the network up to and including its last norm: ids (B,T) u32 -> (B,T,D), ROWS. Without a cache, token t of a
  * sample has the position t, and sees the tokens 0 .. t of the same sample. p may be NULL. The arrays of m become

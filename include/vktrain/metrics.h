@@ -35,15 +35,15 @@ typedef struct vkt_class_score {
 
 /* The means over all classes. */
 typedef struct vkt_class_means {
-    double accuracy;          /* fraction of the samples whose class is predicted; NaN if there is no sample */
+    double accuracy;          /* fraction of the samples that are predicted as their class; NaN: there is no sample */
     vkt_class_score macro;    /* plain mean: all classes have the same weight */
     vkt_class_score weighted; /* weighted mean: the weight of a class is its support */
 } vkt_class_means;
 
 /* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be
- * NULL. A score whose divisor is 0 is `zero_division`: 0, 1 or NaN, as in scikit-learn. (A class that is never
- * predicted has no precision. A class without samples has no recall.) VKT_E_ARG: counts is NULL, classes is 0, or
- * zero_division is another number. */
+ * NULL. A score whose divisor is 0 is `zero_division`, which is 0, 1 or NaN. (The divisor of the precision is 0 if the
+ * class is never predicted. The divisor of the recall is 0 if the class has no samples.) If one summand of a mean is
+ * NaN, the mean is NaN. VKT_E_ARG: counts is NULL, classes is 0, or zero_division is another number. */
 VKT_API vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                     double zero_division, vkt_class_score *each, vkt_class_means *means);
 
@@ -83,7 +83,7 @@ struct vkt_scores {
  * vkt_trainer_predict. After an error *out = NULL. Owner: the caller; `data` must outlive the scores. */
 VKT_API vkt_result vkt_trainer_scores(vkt_trainer *t, const vkt_dataset *data, vkt_scores **out);
 VKT_API void vkt_scores_destroy(vkt_scores **s);
-/* Writes the scores as a JSON object, as docs/scores.schema.json describes it, but without its member "set". The matrix
+/* Writes the scores as a JSON object, as docs/scores.schema.json describes it, but without the member "set". The matrix
  * is null for more than 1000 classes. vkt_text_release frees *json. VKT_E_UNSUPPORTED: a build without jansson.
  * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_scores_json(const vkt_scores *s, char **json);

@@ -27,9 +27,9 @@ typedef struct vkt_resnet_params {
  * changes, the shortcut is downsample.0, a 1x1 convolution, and downsample.1, a norm.
  *
  * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3, mean over the pixels, linear. layer1,
- * layer2 and layer3 have n blocks each, as in depth 18, with 16, 32 and 64 channels. If the shape changes, the shortcut
- * has no weights ("option A"): it reads every second row and column, and adds equal numbers of zero channels before and
- * after the channels of x.
+ * layer2 and layer3 have n blocks each, where the depth is 6 n + 2. The blocks are those of depth 18, with 16, 32 and
+ * 64 channels. If the shape changes, the shortcut has no weights ("option A"): it reads every second row and column,
+ * and adds equal numbers of zero channels before and after the channels of x.
  *
  * Convolutions have no bias. Their initial weights are normal, with mean 0 and variance 2 / fan_out. Norms start with
  * weights of 1 and biases of 0 (torchvision). The last layer starts like a vkt_nn_linear of the builder's preset.
@@ -40,7 +40,7 @@ VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_par
  * 2019). */
 typedef struct vkt_gpt_params {
     uint32_t vocabulary;   /* V */
-    uint32_t context;      /* largest T, the number of tokens of a sample */
+    uint32_t context;      /* the largest number of tokens that a sample may have */
     uint32_t layers;       /* number of transformer blocks */
     uint32_t heads;        /* attention heads; divides width */
     uint32_t width;        /* D */
@@ -59,8 +59,8 @@ typedef struct vkt_gpt_params {
  *   transformer.ln_f
  *   lm_head, without bias, with a matrix of its own (like minGPT; GPT-2 uses the matrix of wte)
  * Initial weights are normal, with mean 0. Their standard deviation is 0.02 / sqrt(2 * layers) in the c_proj of attn
- * and of mlp, else 0.02. Biases start as 0, and norms with weights of 1. Biases and norms ("*.bias", "*.ln_*.weight")
- * usually have no weight decay: see vkt_set_group. */
+ * and of mlp, else 0.02. Biases start as 0, and norms with weights of 1. Biases and the weights of norms ("*.bias",
+ * "*.ln_*.weight") are usually trained without weight decay: see vkt_set_group. */
 VKT_API vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p);
 
 #ifdef __cplusplus

@@ -22,20 +22,21 @@ extern "C" {
 /* This process as a rank of MPI_COMM_WORLD. */
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: a rank that keeps
- * another rank waiting for longer counts as failed; 0 means 60 seconds. While a rank waits, it sleeps between two
- * checks for messages, because the device may compute on the same core.
+ * another rank waiting for more than this time counts as failed; 0 means 60 seconds. While a rank waits for another
+ * rank, it sleeps between two checks for messages, because the device may compute on the same core.
  *
- * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" It then follows
- * the chain of the answers. If the rank at the end of the chain does not answer within a quarter of the timeout (but at
- * least 2 and at most 5 seconds), the run has failed. A message on each rank then names the rank that did not answer.
- * The run has also failed if ranks wait for each other in a circle, and none of them transfers data: their calls do not
- * match.
+ * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" The answers form a
+ * chain of ranks: each rank waits for the next one. If the last rank that has answered in this chain has waited for the
+ * timeout, too, the run has failed in two cases:
+ *   - The rank at the end of the chain does not answer. It has a quarter of the timeout to answer, but at least 2 and
+ *     at most 5 seconds. A message on each rank names the rank that did not answer.
+ *   - The chain is a circle, and none of its ranks transfers data: the calls of the ranks do not match.
  *
- * VKT_E_ARG: the number of ranks is not a power of two, or is above VKT_MAX_SHARDS (the message says which numbers
- * would work); or the timeout is negative or above 1e9 seconds. VKT_E_STATE: MPI supports less than
+ * VKT_E_ARG: `out` is NULL; the timeout is negative or above 1e9 seconds; or the number of ranks is not a power of two,
+ * or is above VKT_MAX_SHARDS (the message says which numbers would work). VKT_E_STATE: MPI supports less than
  * MPI_THREAD_SERIALIZED, cannot be initialized or is finalized. VKT_E_PEER: not all processes call this function in
- * time, or MPI does not connect them. VKT_E_NOMEM: MPI stays initialized, because MPI_Finalize might wait for the other
- * ranks. Owner: the caller. */
+ * time, or MPI does not connect them. VKT_E_NOMEM. After VKT_E_PEER and VKT_E_NOMEM, MPI stays initialized, because
+ * MPI_Finalize might wait for the other ranks. Owner: the caller. */
 VKT_API vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **out);
 /* Changes the timeout of this rank's later calls, for instance before a part of the program in which the ranks take
  * more time than usual. All ranks call this function at the same point of the program. 0 means 60 seconds. VKT_E_ARG:

@@ -1,8 +1,8 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
  * A model is a function that builds its layers with a builder. A trainer calls this function once for the training
- * graph and once for each graph that evaluates. A layer that computes something else in training (dropout) asks the
- * builder whether it builds a training graph.
+ * graph and once for each graph that evaluates. Some layers differ between the two, for instance dropout. Such a layer
+ * asks the builder whether it builds a training graph.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -37,9 +37,9 @@ typedef enum vkt_init_kind {
     VKT_INIT_XAVIER_NORMAL,    /* normal, mean 0, variance 2 / (fan_in + fan_out), not truncated (torch) */
     VKT_INIT_KAIMING_UNIFORM,  /* uniform in +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
     VKT_INIT_KAIMING_NORMAL,   /* normal, mean 0, variance 2 / fan_in */
-    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but numbers more than 2 b away from a are replaced by new random numbers
-                                * (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
-    VKT_INIT_GLOROT_NORMAL,    /* as TRUNCATED_NORMAL, with a = 0. b is such that the variance is
+    VKT_INIT_TRUNCATED_NORMAL, /* as VKT_INIT_NORMAL, but numbers more than 2 b away from a are replaced by new random
+                                * numbers (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
+    VKT_INIT_GLOROT_NORMAL,    /* as VKT_INIT_TRUNCATED_NORMAL, with a = 0. b is such that the variance is
                                 * 2 / (fan_in + fan_out) after the truncation (Keras) */
     VKT_INIT_ORTHOGONAL        /* gain a (0 means 1) times a random matrix with orthonormal rows, or orthonormal columns
                                 * if there are fewer columns than rows. Dimension 0 counts the rows, all other
@@ -55,16 +55,17 @@ typedef struct vkt_init {
 /* A model: builds the layers for a batch x and returns the output. A trainer passes vkt_model.user as `user`. */
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
-/* Makes a builder over g, which must outlive the builder. Owner: the caller. `training`: dropout is active, and batch
- * norms use the statistics of the batch. */
+/* Makes a builder over g. g must outlive the builder. Owner: the caller. `training`: dropout is active, and batch norms
+ * use the statistics of the batch. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
 VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
-/* Sets the library whose defaults replace members of params that are 0, in the layers that are made from now on. A new
- * builder uses torch. The Keras presets have the defaults of keras.layers, which are listed here. The two Keras presets
- * differ only in the running variance: see VKT_PRESET_TF_KERAS.
+/* Sets the preset for the layers that are made from now on. In these layers, a member of params that is 0 gets the
+ * default of the preset's library. A new builder has the preset of torch. The Keras presets have the defaults of
+ * keras.layers, which are listed here. The two Keras presets differ only in the running variance: see
+ * VKT_PRESET_TF_KERAS.
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
  *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
@@ -96,7 +97,7 @@ typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
     uint32_t stride[2], dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H */
-    uint32_t pad[2];                 /* along W: 0 means the same as along H if kernel[1] is 0 too, else no padding */
+    uint32_t pad[2];                 /* along H, W. If kernel[1] is 0, a pad[1] of 0 means pad[0]; else no padding */
     uint32_t groups;                 /* 0 means 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
@@ -120,7 +121,8 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* along W: 0 means the same as along H if stride[1] is 0 too, else no padding */
+    uint32_t output_pad[2];          /* along H, W. If stride[1] is 0, an output_pad[1] of 0 means output_pad[0]; else
+                                      * no padding */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv_transpose2d_params;
@@ -160,7 +162,7 @@ typedef struct vkt_nn_linear_quantized_params {
                             * of the array in that context (vkt_array_copy) */
     vkt_quant format;      /* 0: f32 */
     uint32_t out_features; /* number of rows of the weight */
-    vkt_array *bias;       /* f32 (out); as `weight`, it must outlive the programs. NULL: no bias */
+    vkt_array *bias;       /* f32 (out). It must outlive the programs. NULL: no bias */
 } vkt_nn_linear_quantized_params;
 /* Applies a linear layer with frozen weights: see vkt_linear_quantized. x (..,in). The arrays become external values
  * "<scopes>.<name>.weight" and "<scopes>.<name>.bias" (vkt_external_array). They are not in the store. The summary
@@ -190,9 +192,9 @@ typedef struct vkt_lora_params {
  * layers from now on have no adapters. p is copied. VKT_E_ARG: there is no target, or alpha or dropout is out of
  * range. */
 VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
-/* Returns VKT_OK, the error of the graph, or VKT_E_NOT_FOUND if a target of the last vkt_builder_set_lora matches no
- * layer so far; the message names the target. Call it when the model is built. Trainers, predictors and vkt_nn_init
- * call it, too. */
+/* Checks the graph and the targets. Returns VKT_OK or the error of the graph. VKT_E_NOT_FOUND: a target of the last
+ * vkt_builder_set_lora matches no layer so far; the message names the target. Call this function when the model is
+ * built. Trainers, predictors, generators and vkt_nn_init call it, too. */
 VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
 /* vkt_lora_merge adds the adapters of a store to its weights: <name>.weight += alpha / r * lora_B lora_A, for all
  * layers whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer
@@ -200,8 +202,8 @@ VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
  * call rounds each weight once. So after both calls a weight may differ from its first value by one unit in the last
  * place. (This unit is that of the merged or the unmerged weight, whichever is larger.)
  *     p  the params of vkt_builder_set_lora; `targets` is not used
- * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter has another rank; nothing has changed then.
- * VKT_E_ARG, VKT_E_NOMEM. */
+ * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter has another rank. After these two errors, no weight
+ * has changed. VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_lora_merge(vkt_store *s, const vkt_lora_params *p);
 VKT_API vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p);
 
@@ -209,8 +211,8 @@ VKT_API vkt_result vkt_lora_unmerge(vkt_store *s, const vkt_lora_params *p);
 
 /* The options of a batch norm. A member that is 0 selects the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* momentum: weight of the new statistics. 0: the preset's default (torch: eps 1e-5, momentum
-                          * 0.1); VKT_ZERO: 0 */
+    float eps, momentum; /* eps is added to the variance. momentum is the weight of the new statistics. For both, 0
+                          * means the preset's default (torch: eps 1e-5, momentum 0.1), and VKT_ZERO means 0 */
     bool no_affine;      /* no weight and no bias */
     bool biased;         /* the running variance is biased (ONNX). With Keras' presets it is always biased, except for
                           * (N,C,H,W) with VKT_PRESET_TF_KERAS */
@@ -244,7 +246,8 @@ typedef struct vkt_nn_pool2d_params {
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
     uint32_t dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
-    bool exclude_pad;     /* average pooling: divide by the real elements only (torch: count_include_pad = False) */
+    bool exclude_pad;     /* average pooling: divide by the number of elements in the image (torch: count_include_pad =
+                           * False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
@@ -260,6 +263,7 @@ VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 /* Adds x and y by vkt_add, for instance around a block of a residual network, with a line in the summary. */
 VKT_API vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y);
+/* Add the ops of the same names (ops.h), with a line each in the summary. */
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
 VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
@@ -271,12 +275,12 @@ VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
-/* Adds parameter <name>.weight (1), or with per_channel (C) for x (N,C,..). The weight starts as 0.25 (He et al. 2015)
- * with torch's preset, and as 0 with a preset of Keras. */
+/* Adds parameter <name>.weight. Its shape is (1), or (C) if per_channel is true and x is (N,C,..). The weight starts as
+ * 0.25 (He et al. 2015) with torch's preset, and as 0 with a preset of Keras. */
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* identity outside training */
-/* Add the ops of the same names. */
+/* Add the ops of the same names (ops.h), with a line each in the summary. */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
@@ -328,8 +332,9 @@ VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name,
                                                const vkt_nn_multi_head_attention_params *p);
 
 /* Initialises every parameter and state that was made with the builder. Random numbers come from Philox. The values of
- * a parameter depend on the seed and on the number, shape and distribution of this parameter, not on other parameters.
- * VKT_E_NOT_FOUND: the store lacks one of these parameters or states, or has it with another shape. */
+ * a parameter depend only on the seed, on the parameter's shape and distribution, and on how many parameters and states
+ * were made before it. VKT_E_NOT_FOUND: the store lacks one of these parameters or states, or has it with another
+ * shape. The errors of vkt_builder_check. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
 /* Prints the table of layers: name, output shape, parameters, and memory of parameters and output together. Below the

@@ -1,15 +1,15 @@
 /* vktrain/ops.h - the ops: the formula of each, its input and output shapes, its gradient.
  *
- * An op appends a node to the graph and returns its value. Errors are sticky, as graph.h says.
+ * An op appends a node to the graph and returns the node's value. Errors are sticky, as graph.h says.
  *
- * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of these two, vkt_program_create
- * returns VKT_E_UNSUPPORTED, and the message has the numbers.
+ * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of the device's limits,
+ * vkt_program_create returns VKT_E_UNSUPPORTED, and the message has the numbers.
  *   Bindings. A binding holds at least 128 MiB on every device, and up to 4 GiB on some. Kernels read larger tensors
- *   range by range. Ranges start at multiples of 256 bytes. So a binding has to hold:
+ *   range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest range:
  *     convolutions, batch norms, upsampling   one channel with all samples
- *     softmax, losses of labels               one row, or up to 64 rows if rows do not start at such multiples
- *     sums, maxima, broadcasting              one slice of the slowest dimension, or up to 64 slices if slices do not
- *                                             start at such multiples
+ *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
+ *     sums, maxima, broadcasting              one slice of the slowest dimension, or up to 64 slices if a slice's size
+ *                                             is no multiple of 256 bytes
  *     layer, group, RMS norm, layouts         up to four samples
  *     products                                a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
@@ -19,8 +19,8 @@
  *   state their limit. Other devices have no such limit.
  *
  * The letters of shapes: B or N is the batch, C channels, H x W height and width, O output channels, R x S the kernel,
- * P x Q the output's height and width, and M, N, K are the sizes of a matrix product. dx is the gradient of the loss
- * with respect to x. VKT_ZERO (core.h) stands for the number 0 where a floating-point 0 selects a default. */
+ * P x Q the output's height and width. A matrix product has the sizes M, N and K. dx is the gradient of the loss with
+ * respect to x. VKT_ZERO (core.h) stands for the number 0 where a floating-point 0 selects a default. */
 #ifndef VKTRAIN_OPS_H
 #define VKTRAIN_OPS_H
 
@@ -42,15 +42,15 @@ extern "C" {
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
- *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout (in ROWS, if the library has no convolutions)
+ *   x (B,I), w (O,I), bias (O) or null  ->  (B,O), in x's layout (ROWS in a library built without convolutions)
  *   x (..,I) of more than two dimensions counts as a matrix with rows of I numbers -> (..,O), ROWS (a BATCH_LAST x is
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
-/* Formats of quantized weights. A row is a list of blocks, and each block has its own scale. These are formats of GGUF
- * files, and the numbers of the enum are those of ggml_type. In the formulas of a weight below, d and m are f16 numbers
- * of the block, q is the integer of the weight, and s and t are integers that several weights share. (The page "GGUF"
- * of ggml's documentation, and ggml-quants.c of llama.cpp.) */
+/* Formats of quantized weights in GGUF files. The numbers of the enum are those of ggml_type. If a format has blocks, a
+ * row is a list of blocks, and each block has its own scale. In the formulas of a weight below, d and m are f16 numbers
+ * of the block, q is the integer of the weight, and s and t are integers that several weights share. (Sources: the page
+ * "GGUF" of ggml's documentation; ggml-quants.c of llama.cpp.) */
 typedef enum vkt_quant {
     VKT_QUANT_F16 = 1,   /* no blocks: f16 */
     VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
@@ -61,16 +61,17 @@ typedef enum vkt_quant {
     VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; 16 numbers share s */
     VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
 } vkt_quant;
-/* Returns the bytes of weights (rows,columns). 0: the format is unknown, or a row does not consist of whole blocks. */
+/* Returns the size in bytes of weights (rows,columns). 0: the format is unknown, or a row is no whole number of
+ * blocks. */
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
 /* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
- * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is
- * vkt_quantized_bytes / 4, rounded up, or more. `outputs` is O. I is a multiple of the numbers of a block, and of 4.
- * dx = dy w. The weights have no gradient. With up to 8 rows of x, the kernel reads the quantized weights, unless y is
- * stored in 16 bits (vkt_precision). Otherwise, and for dx, the library chooses one of two ways. Either the product
- * unpacks the weights as it reads them, or a dispatch before the product unpacks them to f32 in memory. All such layers
- * of a program share this memory: about 4 * O * I bytes for the largest of them. */
+ * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is at
+ * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the numbers of a block.
+ * dx = dy w. The weights have no gradient. If x has up to 8 rows, and y is not stored in 16 bits (vkt_precision), one
+ * kernel reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of two
+ * ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks the
+ * weights to f32 in memory. All layers of a program share this memory: about 4 * O * I bytes for the largest layer. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -122,7 +123,7 @@ typedef struct vkt_conv_transpose2d_params {
     uint32_t dilation[2];   /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;        /* 0 means 1 */
     uint32_t output_pad[2]; /* rows and columns that are added to y at the end. A convolution with a stride maps images
-                             * of several sizes to x's size; output_pad selects one of them as y's size */
+                             * of several sizes to x's size. output_pad selects y's size among these sizes */
 } vkt_conv_transpose2d_params;
 /* Computes a transposed convolution: the gradient of vkt_conv2d with respect to its input (torch: conv_transpose2d).
  *   y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with p = i stride - pad + r dil and
@@ -159,15 +160,17 @@ typedef struct vkt_pool2d_params {
  * gets its gradient.
  *
  * Fusion: vkt_backward fuses a relu and the maximum into one node if relu's output is not kept and has no other reader.
- * It also fuses a vkt_conv2d before the relu, or before the maximum if there is no relu, under these conditions. The
- * convolution's output is not kept and has no other reader. The windows have at most 64 elements, no overlap, gap,
- * padding or dilation, and all of them end within the image. An element of the convolution's output is a sum of at most
- * 40 products. The number of channels of a group is no multiple of 4, or the kernel is 1 x 1. The convolution's input
- * and the maxima have at most 128 MiB each. The first layers of many networks meet these conditions. Fusion saves two
- * or three dispatches. Nothing is fused if vkt_gradients has already computed a gradient of the maximum. The bits are
- * the same as without fusion, except in a program with 16 bits: a fused node does not round the values between the
- * fused ops. If rounding would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1
- * in the environment switches fusion off for a graph that is created afterwards.
+ * The node also includes the vkt_conv2d before the relu (without a relu: before the maximum) under these conditions:
+ *   - The convolution's output is not kept and has no other reader.
+ *   - The windows have at most 64 elements, no overlap, gap, padding or dilation. All windows end within the image.
+ *   - An element of the convolution's output is a sum of at most 40 products.
+ *   - The number of input channels of a group is no multiple of 4, or the kernel of the convolution is 1 x 1.
+ *   - The convolution's input and the maxima have at most 128 MiB each.
+ * The first layers of many networks meet these conditions. Fusion saves two or three dispatches. Nothing is fused if
+ * vkt_gradients has already computed a gradient of the maximum. The bits are the same as without fusion, except in a
+ * program that stores values in 16 bits: a fused node does not round the values between the fused ops. If rounding
+ * would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment
+ * switches fusion off for a graph that is created afterwards.
  *
  * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the rows of x that one window spans.
  * If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold only
@@ -177,9 +180,9 @@ typedef struct vkt_pool2d_params {
  * pixel is stored in a word that must have the bits of a normal float. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
-/* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis of `in` pixels, window i of n is
- * [floor(i * in / n), ceil((i+1) * in / n)). Windows may overlap. (in + 1) * (n + 1) must be below 2^31 - 1, because
- * kernels count in 32 bits. */
+/* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis with `in` pixels and n windows, window i has
+ * the pixels from floor(i * in / n) to ceil((i+1) * in / n) - 1. Windows may overlap. (in + 1) * (n + 1) must be below
+ * 2^31 - 1, because kernels count in 32 bits. */
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
@@ -207,7 +210,7 @@ typedef enum vkt_upsample_mode {
     VKT_UPSAMPLE_NEAREST = 0, /* the nearest pixel */
     VKT_UPSAMPLE_BILINEAR     /* weighted mean of four pixels */
 } vkt_upsample_mode;
-/* The options of upsampling. Either `size` or `scale` is set, with both of its elements. */
+/* The options of upsampling. Set both elements of `size`, or both elements of `scale`. */
 typedef struct vkt_upsample2d_params {
     uint32_t size[2];       /* P, Q; 0: computed from `scale`. H, W, P and Q are at most 32767 */
     uint32_t scale[2];      /* P = scale[0] * H, Q = scale[1] * W */
@@ -236,10 +239,10 @@ VKT_API vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w);
 /* Computes x > 0 ? x : alpha (e^x - 1); dx = x > 0 ? dy : alpha e^x dy. torch's alpha: 1. Clevert et al., arXiv
  * 1511.07289. */
 VKT_API vkt_tensor vkt_elu(vkt_graph *g, vkt_tensor x, float alpha);
-/* Computes x P(x), where P is the distribution function of a standard normal variable: x (1 + erf(x / sqrt 2)) / 2. The
- * tails are accurate to all digits. vkt_gelu_tanh computes x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch:
- * approximate="tanh"). Its results differ from those of vkt_gelu by at most about 5e-4. Hendrycks & Gimpel, arXiv
- * 1606.08415. */
+/* vkt_gelu computes x P(x), where P is the distribution function of a standard normal variable:
+ * x (1 + erf(x / sqrt 2)) / 2. The relative error is small even where x is far below 0. (At x = -9, torch's f32 result
+ * is 0.) vkt_gelu_tanh computes x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch: approximate="tanh"). The
+ * results of the two functions differ by at most about 5e-4. Hendrycks & Gimpel, arXiv 1606.08415. */
 VKT_API vkt_tensor vkt_gelu(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_gelu_tanh(vkt_graph *g, vkt_tensor x);
 /* Computes x / (1 + e^-x), also called swish. */
@@ -256,9 +259,11 @@ VKT_API vkt_tensor vkt_tanh(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold);
 /* Computes e^x, accurate to one or two units in the last place. dx = y dy. */
 VKT_API vkt_tensor vkt_exp(vkt_graph *g, vkt_tensor x);
-/* Computes ln x, accurate to one or two units in the last place: -inf at 0, NaN below 0. dx = dy / x, infinite at 0. */
+/* Computes ln x, accurate to one or two units in the last place. The result is -inf at 0 and NaN below 0. dx = dy / x,
+ * which is infinite at 0. */
 VKT_API vkt_tensor vkt_log(vkt_graph *g, vkt_tensor x);
-/* Computes the square root of x, as accurately as the device's sqrt: NaN below 0. dx = dy / (2 y), infinite at 0. */
+/* Computes the square root of x, as accurately as the device's sqrt. The result is NaN below 0. dx = dy / (2 y), which
+ * is infinite at 0. */
 VKT_API vkt_tensor vkt_sqrt(vkt_graph *g, vkt_tensor x);
 /* Computes |x|; the gradient at 0 is 0. */
 VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
@@ -271,17 +276,17 @@ VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shif
  *   noise = false: y = floor(L t + 1/2) / L
  *   noise = true:  y = t + (r - 1/2) / L, with a random number r in [0,1) for each element. In training, the noise
  *                  replaces the rounding error (Balle, Laparra & Simoncelli, End-to-end Optimized Image Compression,
- *                  2017). r comes from Philox with the seed, the step (or micro-batch), the node's number and the
- *                  element's index, as in vkt_dropout
+ *                  2017). r comes from Philox with the seed, the number of the step (or micro-batch), the node's number
+ *                  and the element's index, as in vkt_dropout
  * The gradient is straight-through: dx = dy. But dx = 0 where x is outside [0,1] and a step against the gradient would
  * move x further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
  * 16. */
 VKT_API vkt_tensor vkt_quantize(vkt_graph *g, vkt_tensor x, uint32_t bits, bool noise);
-/* Keeps an element with probability 1-p and divides it by 1-p; other elements become 0. p = 0 returns x. vkt_dropout2d
- * keeps or zeroes whole (n,c) planes of (N,C,H,W), or of (N,C,..). The mask comes from Philox with the seed, the step
- * (or micro-batch), the node's number and the index of the element or plane. So the mask is the same after a resume,
- * and if a training is repeated. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of vkt_dropout2d has fewer than three
- * dimensions. Leave the op out of graphs that evaluate. */
+/* vkt_dropout keeps an element with probability 1-p and divides it by 1-p; other elements become 0. vkt_dropout2d does
+ * this with whole planes (n,c) of x (N,C,..). If p is 0, both return x. The mask comes from Philox with the seed, the
+ * number of the step (or micro-batch), the node's number and the index of the element or plane. So a training that is
+ * resumed or repeated has the same masks. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of vkt_dropout2d has fewer than
+ * three dimensions. Leave the op out of graphs that evaluate. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
@@ -339,9 +344,10 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
  * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
  * two more copies. */
 
-/* Permutes dimensions. Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] is x at index i_k along
- * dimension perm[k]. perm has an entry for each dimension of x (torch.permute). If x is BATCH_LAST and perm[0] is not
- * 0, the result is ROWS. vkt_transpose exchanges two dimensions. The gradient is permuted back. */
+/* Permutes dimensions (torch.permute). Dimension k of the result is dimension perm[k] of x: y[i_0, i_1, ..] is the
+ * element of x that has the index i_k along dimension perm[k], for every k. perm has an entry for each dimension of x.
+ * If x is BATCH_LAST and perm[0] is not 0, the result is ROWS. vkt_transpose exchanges two dimensions. The gradient is
+ * permuted back. */
 VKT_API vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm);
 VKT_API vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1);
 /* Joins 1 to 12 tensors along `axis` (torch.cat). All other dimensions must be equal. The result has the first tensor's
@@ -360,8 +366,8 @@ VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, con
 /* Reverses x along `axis`. */
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* Adds before[i] elements of `value` at the beginning of dimension i, and after[i] elements at its end. The arrays have
- * an entry for each dimension of x, in the order of the dimensions (torch.nn.functional.pad, mode "constant", starts
- * with the last one). The gradient is the part of dy that has the elements of x. For u32 `value` is a whole number. If
+ * an entry for each dimension of x, in the order of the dimensions. (torch.nn.functional.pad with mode "constant"
+ * starts with the last dimension.) The gradient is dy without the added elements. For u32 `value` is a whole number. If
  * `value` is infinite or NaN, a BATCH_LAST x whose N is no multiple of 4 is converted to ROWS and back. */
 VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
 /* Returns a copy of x (f32) that repeats to fill `shape`, in the given layout. Shapes are aligned at the right, and
@@ -383,17 +389,18 @@ VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Computes a / b; da = dy / b, db = -dy a / b^2. */
 VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* Compute the smaller or the larger operand, or NaN if an operand is NaN. The gradient of the operand that was chosen
- * is dy, and that of the other operand is 0. At a tie both are dy / 2, and at NaN both are dy. */
+/* Compute the smaller or the larger operand, or NaN if an operand is NaN. The operand that is chosen gets the gradient
+ * dy, and the other operand gets 0. At a tie each operand gets dy / 2. If an operand is NaN, each operand gets dy. */
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* Computes a^b as C's pow: NaN where a < 0 and b is not an integer, if both are finite. da = b a^(b-1) dy, but 0 where
- * b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN, because ln(a) is NaN. */
+/* Computes a^b, as pow of C does. The result is NaN where a is finite and below 0 and b is finite and no integer.
+ * da = b a^(b-1) dy, but 0 where b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN,
+ * because ln(a) is NaN. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
- * the condition, which is then true for all tokens but those with the id 0, the usual id of padding. The condition has
- * no gradient. The result has the layout of the operand of the largest rank. If ranks are equal, the layout of `a`
- * comes first, then that of `b`. */
+ * the condition: it is false only for tokens with the id 0, the usual id of padding. The condition has no gradient. The
+ * result has the layout of the operand of the largest rank. If several operands have this rank, the layout is that of
+ * `a`; if `a` is not among them, that of `b`. */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
@@ -417,7 +424,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *                       (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The effect of the mean's rounding error is subtracted. So
- *                       the relative error is 1e-6 even if the mean is a million times the standard deviation
+ *                       the relative error is about 1e-6 even if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -430,14 +437,15 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *   log_softmax        y = ln(exp(x) / sum exp(x)), dx = dy - exp(y) sum dy
  *   softmax_of_scores  softmax(scale x) over the last axis of x (.., T, S), for attention; scale is above 0. With
  *                      `causal`, query t uses keys 0 .. t only (torch's is_causal), and y is 0 for the other keys
- * A line is the elements along the axis. A line that has a NaN or +inf, or only -inf, becomes NaN, as in torch.
+ * A line is the elements of x that differ only in their index along the axis. If a line has a NaN or +inf, or only
+ * -inf, all of its results are NaN, as in torch.
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
  * the batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
- * elements alternate in memory. (With the last axis of ROWS there are no slices.) A slice is too long if its lines have
- * more than 75,000 elements each, or if the slice has more than 128 MiB. Then a BATCH_LAST x is converted to ROWS. If
- * the slices in ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has the order of axes and
- * the layout of x.
+ * elements alternate in memory. (With the last axis of ROWS there are no slices.) A slice is too long if each of its
+ * lines has more than 75,000 elements, or if the slice has more than 128 MiB. A BATCH_LAST x with such slices is
+ * converted to ROWS. If the slices in ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has
+ * the order of axes and the layout of x.
  * Limits: if a binding cannot hold all of x, it must hold one line or slice, or up to 64 of them if they do not start
  * at multiples of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
@@ -458,14 +466,14 @@ typedef struct vkt_attention_params {
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
  *   -> (..,T,E), ROWS (a BATCH_LAST operand is converted first)
  *   The scores are s = scale q k^T + mask, and the weights are w = softmax(s). Without dropout, the gradients are
- *   dv = w^T dy, ds = w (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q. dmask is the sum of ds over the
- *   dimensions in which the mask repeats
+ *   dv = w^T dy, ds = w * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q. Here * is elementwise, and the
+ *   sum is over a row of y. dmask is the sum of ds over the dimensions in which the mask repeats
  * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
  * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
  * sums over the H / K heads of q that read a head, in a fixed order. The heads of k and v are not repeated in memory.
  *
  * If D = E is a multiple of 4 up to 128, and there is neither dropout nor a mask, the weights are computed tile by
- * tile, and again for the gradients. No (..,T,S) tensor exists then: memory grows with T + S (Dao et al.,
+ * tile, and again for the gradients. In this case no (..,T,S) tensor exists, so memory grows with T + S (Dao et al.,
  * FlashAttention, 2022). Otherwise the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights
  * are stored. p may be NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q.
  * (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
@@ -473,7 +481,7 @@ typedef struct vkt_attention_params {
  * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
  * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes, the limit is about 76,000
  * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 the limit is about 640,000 keys without gradients.
- * Wider subgroups allow more. With groups of H / K heads, a gradient allows H / K times fewer queries.
+ * Wider subgroups allow more. With kv_heads = K, a gradient allows H / K times fewer queries.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
  * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has all heads of q, then all
@@ -490,11 +498,12 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
  * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
- * A q, k or v in BATCH_LAST is converted first. Of p (may be NULL), `scale` has an effect, and kv_heads is 0 or K. The
- * op is for generating text: a gradient that would pass through the op is VKT_E_UNSUPPORTED. VKT_E_SHAPE: operands that
- * do not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: p has dropout or a mask, or a
- * scale that is not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the keys of a head, or
- * does not hold the queries that read these keys; or the cache is too long for the loops of a CPU device. */
+ * A q, k or v in BATCH_LAST is converted first. p may be NULL. p->scale has an effect, p->causal has none, and
+ * p->kv_heads is 0 or K. The op is for generating text: a gradient that would pass through the op is VKT_E_UNSUPPORTED.
+ * VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: p
+ * has dropout or a mask, or a scale that is not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not
+ * hold the keys of a head, or does not hold the queries that read these keys; or the cache is too long for the loops of
+ * a CPU device. */
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
@@ -527,9 +536,9 @@ typedef struct vkt_rope_params {
  *   converted first)
  * dx is dy, rotated by the negative angle.
  *
- * With heads and without split, x may be the qkv of a vkt_attention_packed with H heads and without kv_heads: then
- * heads = 3 H and rotated = 2 H. With split, x may be the output of a linear layer for tokens. The op then also puts
- * heads before tokens, so no vkt_permute is needed.
+ * The op can rotate q and k in the qkv of vkt_attention_packed with H heads and without kv_heads: heads = 3 H,
+ * rotated = 2 H, and split is false. With split, the op also puts heads before tokens. So the output (B,T,heads D) of a
+ * linear layer needs no vkt_permute before vkt_attention.
  *
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
  * angle is the exact product, modulo 2 pi. Up to position 2^20, sine and cosine have an error of one or two units in
@@ -565,8 +574,8 @@ typedef struct vkt_hash_grid_params {
     uint32_t features;        /* F, numbers per entry: 1, 2, 4 or 8; 0 means 2 */
     uint32_t log2_table_size; /* T, 3 to 24: a level has at most 2^T entries; 0 means 19 */
     uint32_t base_resolution; /* N_min; 0 means 16 */
-    double per_level_scale;   /* b, at least 1; 0 means 2. (N_max / N_min)^(1 / (L - 1)) gives the finest resolution
-                               * N_max */
+    double per_level_scale;   /* b, at least 1; 0 means 2. With b = (N_max / N_min)^(1 / (L - 1)), the finest level has
+                               * the resolution N_max */
 } vkt_hash_grid_params;
 #define VKT_HASH_GRID_MAX_LEVELS 32 /* largest number of levels of a vkt_hash_grid */
 /* One level of a hash grid. A shader with vktrain/vktrain.glsl reads these four words as a uvec4. */
@@ -581,7 +590,7 @@ typedef struct vkt_hash_grid_level {
 VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
                                       vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
- * 2022, section 3). The conventions are those of the paper; the defaults are tiny-cuda-nn's:
+ * 2022, section 3). The conventions are those of the paper. The defaults are those of tiny-cuda-nn.
  *   x (B,D), where D is 2 or 3, table (E,F)  ->  (B, L * F), BATCH_LAST (a ROWS x is converted first). x is in [0,1]; a
  *   point outside counts as the nearest point inside. The table has the levels one after the other. The number of
  *   entries of a level is rounded up to a multiple of 8.
@@ -596,8 +605,8 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
  *   run. On CPU devices each lane adds to a table of its own, in the order of the points. On GPUs, if batch and table
  *   are not too large, lanes add 64-bit fixed-point numbers to one table by integer atomics. The order of additions
  *   does not change a sum of integers.
- *   dx[d] = sum over levels, corners and features of N * dw(c)/du_d * table[..] * dy, with the derivative inside the
- *   cell. dx[d] is 0 if x is outside along axis d.
+ *   dx[d] = sum over levels, corners and features of N * dw(c)/du_d * table[..] * dy, where dw(c)/du_d is the
+ *   derivative inside the cell floor(u). dx[d] is 0 if x is outside along axis d.
  * p may be NULL. */
 VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
 
@@ -612,11 +621,11 @@ typedef struct vkt_latent_grid_params {
  * that `origin` holds:
  *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
  *   Texel (i,j) of the tile is sample n = i * columns + j
- *   Along an axis, texel k of the image is at (k + 1/2) / s - 1/2, and cell c has its centre at c. So the edges of grid
- *   and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be the position of a
- *   texel along the height, and u its position along the width. The cells around u are floor(u) and floor(u) + 1. The
- *   nearest cell inside replaces a cell outside the grid. A tile that would reach beyond the s H x s W texels is moved
- *   inside.
+ *   Along an axis, the centre of cell c is at c, and the centre of texel k of the image is at (k + 1/2) / s - 1/2. So
+ *   the edges of grid and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be
+ *   the position of a texel along the height, and u its position along the width. The cells around u are floor(u) and
+ *   floor(u) + 1, and the cells around v are floor(v) and floor(v) + 1. The nearest cell inside replaces a cell outside
+ *   the grid. A tile that would reach beyond the s H x s W texels is moved inside.
  *   mean: y[n,f] = sum of (1 - |v - c_v|) (1 - |u - c_u|) grid[f, c_v, c_u] over the four cells (c_v, c_u)
  *   corners: y[n, 4f + 2a + b] = grid[f, floor(v) + a, floor(u) + b] with a, b = 0 or 1. A network interpolates
  *   between these four cells (Vaidyanathan et al., Random-Access Neural Compression of Material Textures, 2023,
@@ -658,7 +667,7 @@ typedef enum vkt_loss_reduction {
  * rows if z is larger than a binding and rows do not start at multiples of 256 bytes. A row of 2^25 classes fits on
  * every device. On CPU devices with subgroups of 8 lanes, there may be at most 10 million classes, because a work group
  * loops over a row. (vkt_nll_loss has no such limit, because it reads one number of each row.) A BATCH_LAST z of more
- * than 100,000 classes, or of more than 128 MiB, is converted to ROWS: two more copies. */
+ * than 100,000 classes, or of more than 128 MiB, is converted to ROWS, and dz is converted back. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
 /* By default, a label of this value does not count. Labels are u32, so the label is (uint32_t)VKT_IGNORE_INDEX. */
@@ -676,10 +685,10 @@ typedef struct vkt_cross_entropy_params {
  *   z (B,T,K), t (B,T)        several labels per sample, for instance the tokens of a text
  *   z (N,K,d..), t (N,d..)    with classes_second: a label for each pixel of an image; z is permuted
  *
- * With w = weight, s = label_smoothing, P = softmax(z), and sums over the labels b that count:
- *   loss = -sum_b ((1-s) w[t] log P[t] + s/K sum_k w[k] log P[k]) / norm
- *   norm = sum_b w[t[b]] for the mean, and 1 for the sum
- *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
+ * With w = weight, s = label_smoothing, P = softmax(z[b]), c = t[b], and sums over the labels b that count:
+ *   loss = -sum_b ((1-s) w[c] log P[c] + s/K sum_k w[k] log P[k]) / norm
+ *   norm = sum_b w[c] for the mean, and 1 for the sum
+ *   dz[b,k] = dloss ((P[k] - (k == c)) (1-s) w[c] + s/K (P[k] sum_j w[j] - w[k])) / norm
  *
  * If no label counts, the mean is NaN and its gradient is 0. A label that is neither a class nor the ignored value
  * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. The
@@ -700,14 +709,14 @@ typedef struct vkt_linear_cross_entropy_params {
  * rows do not count, and neither do ignored labels. A label that is neither a class nor ignored makes the loss NaN. If
  * no label counts, the mean is NaN and its gradient is 0.
  *
- * The logits of all rows are never stored. The rows whose labels count are computed slice by slice, and the logits of
- * all slices share about 64 MiB of memory. Slices without such rows are left out, except in the first two runs, which
- * measure all slices. After vkt_backward, dx and dw are computed with the loss, from the same logits. If the loss is
- * only a part of the graph's loss, and with vkt_gradients, the logits are computed again. For the mean loss of several
- * batches, set `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit.
- * VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row,
- * or a row of x or w; or there are more labels or classes than the loops of a CPU device can visit (see
- * vkt_softmax_cross_entropy).
+ * The logits of all rows are never in memory at once. The rows whose labels count are computed slice by slice, and the
+ * logits of all slices share about 64 MiB of memory. Slices without such rows are not computed, but the first two runs
+ * may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are computed with the
+ * loss, from the same logits. In two cases the logits are computed again for dx and dw: if the loss is only a part of
+ * the loss that vkt_backward gets, and if vkt_gradients computes dx and dw. For the mean loss of several batches, set
+ * `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE:
+ * other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row, or a row of x
+ * or w; or there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads
@@ -717,8 +726,8 @@ VKT_API vkt_tensor vkt_linear_cross_entropy(vkt_graph *g, vkt_tensor x, vkt_tens
 VKT_API vkt_tensor vkt_linear_cross_entropy_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_quant format,
                                                       uint32_t outputs, vkt_tensor labels,
                                                       const vkt_linear_cross_entropy_params *p);
-/* Computes vkt_cross_entropy from log-probabilities y instead of logits. p must not have label_smoothing:
- *   loss = -sum_b w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
+/* Computes vkt_cross_entropy from log-probabilities y instead of logits. p must not have label_smoothing. c = t[b]:
+ *   loss = -sum_b w[c] y[b,c] / norm,  dy[b,k] = -dloss w[k] (k == c) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
 
 /* Compute losses of y and a target of the same shape (B, ..), element by element; d = y - target:
@@ -727,8 +736,8 @@ VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const 
  *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2    dy = |d| < beta ? d / beta : sign(d)
  *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
  * dy is also multiplied by dloss, and divided by the divisor of the reduction. The target's gradient is -dy. beta and
- * delta are positive (torch: 1). The losses after vkt_mse in this file give their targets no gradient: if such a target
- * depends on a parameter, vkt_backward fails. */
+ * delta are positive (torch: 1). The losses from vkt_binary_cross_entropy to vkt_relative_l2_loss below give their
+ * targets no gradient: if such a target depends on a parameter, vkt_backward returns VKT_E_UNSUPPORTED. */
 VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,
@@ -736,11 +745,14 @@ VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor tar
 VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
                                   vkt_loss_reduction reduction);
 /* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients into one node under these
- * conditions. y comes from vkt_mlp, or from a chain of vkt_linear of at most 128 features, with vkt_relu between them.
- * (Of a longer chain, only the last four vkt_linear are fused.) y and the values between the fused ops are not kept and
- * have no other reader. These values and the input of the fused ops are BATCH_LAST. The target depends on no parameter.
- * The input of the fused ops and the target have at most 128 MiB each. The variable VKT_NO_FUSE=1 in the environment
- * switches the fusion off for a graph that is created afterwards. */
+ * conditions:
+ *   - The result is itself the loss that vkt_backward gets, not a part of it.
+ *   - y comes from vkt_mlp, or from a chain of vkt_linear of at most 128 features, with vkt_relu between them. (Of a
+ *     chain of more than four vkt_linear, only the last four are fused.)
+ *   - y and the values between the fused ops are BATCH_LAST, are not kept, and have no other reader.
+ *   - The input of the fused ops is BATCH_LAST. This input and the target have at most 128 MiB each.
+ *   - The target depends on no parameter.
+ * The variable VKT_NO_FUSE=1 in the environment switches the fusion off for a graph that is created afterwards. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in
  * torch. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */
@@ -748,7 +760,7 @@ VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tens
                                             vkt_loss_reduction reduction);
 /* Computes vkt_binary_cross_entropy of sigmoid(z), without overflow or loss of digits:
  *   p t log(1 + e^-z) + (1-t) log(1 + e^z),  dz = (1-t) sigmoid(z) - p t sigmoid(-z)
- * p is pos_weight (null: 1), which broadcasts to a row of z. */
+ * p is pos_weight (null: 1), which broadcasts to the shape of one sample of z. */
 VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_tensor target,
                                                         vkt_tensor pos_weight, vkt_loss_reduction reduction);
 /* Computes the Kullback-Leibler divergence of a target t from log-probabilities y: t (log t - y), where 0 log 0 is 0,
@@ -777,10 +789,10 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 /* Gather samples from a table. In the formula, `first` is vkt_run.first. `rows` is the number of real rows (graph.h):
  *   out[b] = scale[c] table[order[first + b]] + shift[c] for channel c if b < rows, else 0
  *   table (M, pitch) u8 or f16, or (M, elements) f32, order (n) u32  ->  (batch, C, H, W) or (batch, F) f32, BATCH_LAST
- *   `pitch` is the number of elements of a sample, rounded up to a multiple of 4. `sample` is (C,H,W) with at most 16
- *   channels, or (F), which counts as one channel. scale and shift have a number for each channel. A NULL scale means
- *   1, a NULL shift means 0.
- * vkt_gather_labels: table (M) u32 -> (batch) u32, 0 for b >= rows.
+ *   `elements` is the number of elements of a sample, and `pitch` is this number rounded up to a multiple of 4.
+ *   `sample` is (C,H,W) with at most 16 channels, or (F), which counts as one channel. scale and shift have a number
+ *   for each channel. A NULL scale means 1, a NULL shift means 0.
+ * vkt_gather_labels gathers one number for each sample: table (M) u32 -> (batch) u32, 0 for b >= rows.
  * vkt_gather_ids gathers whole numbers: table (M, length) u32 -> (batch, length) u32, ROWS, 0 for b >= rows. If
  * `packed`, the table is (M, length / 2 rounded up) u32. Each of its words has two numbers of 16 bits, the first one in
  * the low half. */
@@ -791,7 +803,8 @@ VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor ord
                                   bool packed);
 
 /* Copies the scalars `loss` and `correct` (null: 0) to the program's metrics ring: see vkt_program_metrics. Call it
- * after vkt_update; otherwise the metrics show the state before the step. */
+ * after vkt_update. Otherwise grad_norm is 0 in the metrics. Also, if a run skips its step (vkt_loss_scale), `t` counts
+ * this step as completed, and `skipped` does not count it. */
 VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* Converts a tensor of f16, for instance an array of an application (vkt_external), to f32, exactly. (A device that
@@ -799,14 +812,15 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 VKT_API vkt_tensor vkt_to_f32(vkt_graph *g, vkt_tensor x);
 
 /* Copies x, f32 or u32 in any layout, into an array, in row-major order. `external` is made by vkt_external with x's
- * shape. `external` has x's type, or f16 if x is f32. For f16, numbers are rounded to nearest, ties to even, and
+ * shape and x's type. If x is f32, the type may also be f16: numbers are rounded to nearest, ties to even, and
  * magnitudes from 65520 on become infinity. Every run of a program does the copy, even if no op reads x. When the run
- * is done, later submissions can read the array. The copy has no gradient. A graph writes an array once and reads it
- * nowhere, so no result depends on the order of a read and a write. Therefore it is VKT_E_STATE if another op uses
- * `external`, or if a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external`
- * was not made by vkt_external. */
+ * is done, later submissions can read the array. The copy has no gradient. A graph may write an array only once, and
+ * may not read it, so that no result depends on the order of a read and a write. VKT_E_STATE: another op uses
+ * `external`, or a program binds the same array, or overlapping memory, to another external. VKT_E_ARG: `external` was
+ * not made by vkt_external. */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
-/* Copies rows into an array at a row that the device knows, for instance new keys into a cache:
+/* Copies rows into an array, for instance new keys into a cache. `first`, the index of the first row to write, is a
+ * number on the device:
  *   x (..,T,D) f32, cache (..,C,D) f32 made by vkt_external, first u32 (1)
  *   cache[..,first + t,:] = x[..,t,:]. Rows from C on are left out. All other rows stay as they are
  * D is a multiple of 4, and T is at most C. Returns the cache with the new rows. Later ops of the graph may read this

@@ -12,28 +12,28 @@ extern "C" {
  * tests choose a random kind from VKT_ADAM to VKT_NADAM, so add a new kind at the end. */
 typedef enum vkt_optimizer_kind {
     VKT_SGD = 0,             /* optional: momentum, dampening, Nesterov's form */
-    VKT_ADAM,                /* weight decay is L2 */
-    VKT_ADAMW,               /* weight decay is decoupled */
+    VKT_ADAM,                /* weight decay is L2, unless vkt_optimizer.decoupled is set */
+    VKT_ADAMW,               /* weight decay is always decoupled */
     VKT_NADAM,               /* Adam with Nesterov's momentum */
     VKT_RMSPROP,             /* optional: centered, momentum */
-    VKT_ADAGRAD,             /* the sum of all squares, without decay */
+    VKT_ADAGRAD,             /* divides by the root of the sum of all squared gradients so far */
     VKT_OPTIMIZER_KIND_COUNT /* number of kinds */
 } vkt_optimizer_kind;
 
-/* The settings that a parameter group has instead of those of its optimizer. VKT_ZERO stands for the number 0. */
+/* Settings for the parameters of one group (vkt_set_group). VKT_ZERO stands for the number 0. */
 #define VKT_PARAM_GROUPS 8 /* maximum number of groups */
 typedef struct vkt_param_group {
-    float lr_factor;    /* multiplies the run's lr; 0 counts as 1. VKT_ZERO: only the moments change */
+    float lr_factor;    /* multiplies the run's lr; 0 means 1. VKT_ZERO: only the moments change */
     float weight_decay; /* replaces the optimizer's weight decay; 0: no decay */
 } vkt_param_group;
 
-/* An optimizer. A number of 0 selects torch's default, or with `keras` the default of Keras 3. VKT_ZERO stands for the
+/* An optimizer. A member that is 0 selects the default of torch or, with `keras`, of Keras 3. VKT_ZERO stands for the
  * number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
-    float weight_decay;        /* 0 means no decay, but for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: no decay */
+    float weight_decay;        /* 0 means no decay, or for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: no decay */
     bool decoupled;            /* true: decoupled weight decay, for any kind. false: L2 (weight decay is added to the
-                                * gradient), but AdamW is always decoupled. Keras decouples for all kinds, so
+                                * gradient), except for AdamW, which is always decoupled. Keras decouples all kinds, so
                                 * vkt_optimizer_preset sets this member for Keras */
     bool keras;                /* use the formula and the default numbers of Keras 3 */
     float momentum;            /* of SGD and RMSprop */
@@ -47,7 +47,7 @@ typedef struct vkt_optimizer {
     float lr_decay;            /* of Adagrad (torch) */
     float initial_accumulator; /* of Adagrad: initial s, set by vkt_store_create; 0 means 0 (torch) or 0.1 (keras) */
     float eps;                 /* of all kinds but SGD; 0 means 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
-    float clip_norm;           /* > 0: all gradients are scaled down if their norm, all together, is above clip_norm */
+    float clip_norm;           /* > 0: all gradients are scaled down if the norm of all together is above clip_norm */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
                                 * clip_norm */
     uint32_t micro_batches;    /* number of runs in one step; 0 counts as 1 */
@@ -57,14 +57,15 @@ typedef struct vkt_optimizer {
 /* Appends the update of all parameters that are not frozen. One dispatch changes all of them. If the parameters do not
  * fit into one binding, they are split into parts that fit, with one dispatch for each part. Call it once in a graph,
  * after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a parameter and g
- * its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor of the group.
+ * its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor of the group. b1
+ * and b2 are beta1 and beta2. The moments m, v, w, a, s and buf are kept from step to step, for each parameter.
  *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf);
  *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
  *   Adam            m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *            torch  p -= lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
  *            keras  p -= lr * sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps)
- *            amsgrad  w = max(w, v) replaces v in the formula of p; w is a third moment, 0 at first
+ *            amsgrad  w = max(w, v) replaces v in the formula of p; w is 0 at first
  *   AdamW           Adam with decoupled weight decay
  *   NAdam           m and v as in Adam;  u_t = b1 (1 - 0.96^(momentum_decay t) / 2);  P = u_1 * .. * u_t;
  *                   d = u_(t+1) * m / (1 - P * u_(t+1)) + (1 - u_t) * g / (1 - P);
@@ -83,20 +84,19 @@ typedef struct vkt_optimizer {
  * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. Such
  * a step equals the step of one batch with all these rows, except for rounding, under two conditions: the loss is a
  * mean over rows, and no op mixes rows, as a batch norm does. If the loss is a mean over other terms, for instance over
- * the labels that count in a language model, vkt_run.terms is their number in a run. It then takes the place of the
- * number of rows, also in the averages of running statistics over shards. Clipping comes after the division. In
- * VKT_PRECISION_F16 the sum of all k runs is checked for overflow. If the sum overflows, the step is skipped, and the
- * gradients of all k runs are dropped.
+ * the labels that count in a language model, set vkt_run.terms to the number of these terms in the run. This number
+ * replaces the number of rows, also in the averages of running statistics over shards. Clipping comes after the
+ * division. In VKT_PRECISION_F16 the sum of all k runs is checked for overflow. If the sum overflows, the step is
+ * skipped, and the gradients of all k runs are dropped.
  *
- * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of these
- * optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On the
- * Convergence of Adam and Beyond, 2018, for amsgrad.) */
+ * (Sources: PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad, clip_grad_norm_; Keras documentation of
+ * these optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On
+ * the Convergence of Adam and Beyond, 2018, for amsgrad.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
-/* Publishes the parameters after the update, in every run that completes a step: copies or averages them into another
- * part of the store, VKT_PART_PUBLISHED. Programs made with vkt_program_params.published read this part. In runs that
- * complete no step (other micro-batches, skipped steps), the part does not change. So inference between training runs
- * always sees a whole step.
+/* Copies or averages the parameters into another part of the store, VKT_PART_PUBLISHED, after the update. Programs made
+ * with vkt_program_params.published read this part. The part changes only in runs that complete a step, not in other
+ * micro-batches or in skipped steps. So inference between training runs always sees a whole step.
  *   published = decay published + (1 - decay) p;  after the first step, or if decay is 0: published = p
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
  * (running statistics) are copied, not averaged. This takes one dispatch, or one for each part that fits into a

@@ -7,7 +7,8 @@
  *   vkt_run_dir_destroy(&run);
  *
  *   checkpoint.ckpt       full state of the trainer, written after every epoch
- *   best.safetensors      weights of the best epoch so far, or of the last step if the run ended without a best epoch
+ *   best.safetensors      weights of the best epoch so far; weights of the last step if the run ended without a best
+ *                         epoch
  *   results.json          the text of vkt_trainer_results, written at the end (needs jansson)
  *   history.csv           the numbers of each epoch, rewritten after every epoch
  *   history.svg           a plot of loss and accuracy, written at the end (needs cairo)
@@ -40,15 +41,15 @@ typedef enum vkt_run_file {
 /* An open folder. */
 typedef struct vkt_run_dir vkt_run_dir;
 
-/* Opens a folder, and makes it and the folders above it if they are missing. Opens log.txt and locks this file, so that
- * the folder cannot be opened a second time, by any process. Then writes a line to log.txt: the time (UTC) and `title`,
- * for instance the command line. If `title` is NULL, the line has only the time. VKT_E_STATE: the folder is open
- * already. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
+/* Opens a folder. Makes the folder and the folders above it if they are missing. Opens log.txt and locks this file, so
+ * that no process can open the folder a second time. Then writes a line to log.txt: the time (UTC) and `title`, for
+ * instance the command line. If `title` is NULL, the line has only the time. VKT_E_STATE: the folder is open already.
+ * VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char *title, vkt_run_dir **out);
 VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
 /* Returns the path of a file of the folder; NULL if `file` is no vkt_run_file. The path is valid as long as `d`. */
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
-/* Returns whether the folder had a checkpoint when it was opened. If it had one, vkt_run_dir_fit continues that run. */
+/* Returns whether the folder had a checkpoint.ckpt when it was opened. If so, vkt_run_dir_fit continues that run. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
 /* Excludes `file` from the files that vkt_run_dir_fit writes. A program calls this function if it writes `file` itself.
  * The log and the checkpoint are always written. To write the checkpoint to another path, set
@@ -57,18 +58,18 @@ VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 /* Appends `text` to log.txt, unchanged. If the write fails, vkt_run_dir_fit returns an error at its end. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
-/* Calls vkt_trainer_fit and writes the files. If the folder had a checkpoint when it was opened, and the trainer has
- * not trained and was not resumed, the trainer is first resumed from vkt_fit_params.checkpoint (if NULL, from the
- * folder's checkpoint.ckpt). `options` is the JSON text for options.json. NULL: the text of
- * vkt_trainer_settings (without jansson, options.json is then not written). `params` may be NULL, which means one
- * epoch. The callbacks of `params` are called as in vkt_trainer_fit.
+/* Calls vkt_trainer_fit and writes the files. If vkt_fit_params.checkpoint is NULL, the checkpoint is the folder's
+ * checkpoint.ckpt. If the folder had this file when the folder was opened, and the trainer has not trained and was not
+ * resumed, the trainer is first resumed from the checkpoint. `options` is the JSON text for options.json. If `options`
+ * is NULL, options.json gets the text of vkt_trainer_settings, or is not written in a library without jansson. If
+ * `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in vkt_trainer_fit.
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If a file cannot be written later, the failure is logged at
- * once, and the training continues. Then the result is VKT_E_CHECKPOINT, unless the fit has another error. history.csv
- * is rewritten after each epoch, so only a failure of its last write counts. If a fit fails before the trainer's first
+ * once, the training continues, and the result is VKT_E_CHECKPOINT, unless the fit has another error. history.csv is
+ * rewritten after each epoch, so only a failure of its last write counts. If a fit fails before the trainer's first
  * step, the files of earlier starts do not change, except options.json, log.txt and the event files. If there is a best
- * epoch, best.safetensors has its weights also after an error or a stop. */
+ * epoch, best.safetensors has the weights of this epoch also after an error or a stop. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* vktrain/schedule.h - learning rates over time: pure functions of the number of a step or an epoch, and one function
+/* vktrain/schedule.h - learning rates over time: pure functions of the number of a batch or an epoch, and one function
  * that follows a measured value. A training step reads the rate from a word that the host writes. So a new rate does
  * not need newly recorded commands.
  *
@@ -26,7 +26,8 @@ typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_PLATEAU,      /* ReduceLROnPlateau: see vkt_plateau */
     /* Warm-up, then cosine. While t < warmup, the rate is lr (warmup_from + (1 - warmup_from) t / warmup). While
      * warmup <= t < total, it is min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2. After that,
-     * it is min_lr. With warmup_from = min_lr = 0, this is get_cosine_schedule_with_warmup of Transformers. */
+     * it is min_lr. With warmup_from = min_lr = 0, the rates up to t = total are those of
+     * get_cosine_schedule_with_warmup (Transformers). */
     VKT_SCHEDULE_WARMUP_COSINE,
     VKT_SCHEDULE_KIND_COUNT /* number of kinds */
 } vkt_schedule_kind;
@@ -52,7 +53,8 @@ typedef struct vkt_plateau {
     uint32_t patience;     /* number of epochs; 0 means 10, VKT_PATIENCE_NONE means 0 */
     double threshold;      /* 0 means 1e-4; VKT_ZERO: any improvement counts */
     bool absolute;         /* torch: true is threshold_mode "abs", false is "rel". Not used for Keras */
-    uint32_t cooldown;     /* epochs after a reduction that do not count as bad */
+    uint32_t cooldown;     /* number of epochs after a reduction. torch: none of these epochs counts as bad. keras: only
+                            * the last one may count as bad */
     double min_lr;         /* lower bound of the rate */
     double eps;            /* torch: the rate changes only by more than eps; 0 means 1e-8 */
 } vkt_plateau;

@@ -8,7 +8,7 @@
  *     vkt_dataset_from_texts(texts, vocab, &(vkt_sequence_params){ .maxlen = 300 }, &train);
  *
  * Definitions are those of Keras' Tokenizer, pad_sequences and text data sets (keras.preprocessing, keras.datasets).
- * Texts are UTF-8. Vocabularies keep other bytes as they are; alphabets refuse them.
+ * Texts are UTF-8. A vocabulary keeps bytes that are not UTF-8; an alphabet refuses them.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -106,7 +106,7 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
 /* Save a vocabulary to a file, in the form of vkt_vocab_to_text, and load it. Saving writes the whole file or nothing;
- * VKT_E_IO, VKT_E_NOMEM. Loading reads plain or gzip; VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+ * VKT_E_IO, VKT_E_NOMEM. Loading reads a plain or gzip file; VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
 VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
 VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
 
@@ -115,8 +115,8 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 /* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
 typedef struct vkt_alphabet vkt_alphabet;
 
-/* Finds the different characters of a text of n bytes. A text of all characters of an alphabet makes an equal alphabet.
- * VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has the offset of the byte). */
+/* Finds the different characters of a text of n bytes. To make an equal alphabet later, keep a text that has each
+ * character once. VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has the offset of the byte). */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
 VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */
@@ -149,7 +149,7 @@ VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids,
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);
 /* Makes a data set with a row of `maxlen` ids for each text, and with the table's labels and class names. Ids are u16
- * if V <= 65536 and params->value < 65536, else u32. `params` may be NULL. */
+ * if vkt_vocab_size(v) <= 65536 and params->value < 65536, else u32. `params` may be NULL. */
 VKT_API vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,
                                           vkt_dataset **out);
 

@@ -46,9 +46,9 @@ typedef enum vkt_token_kind {
 
 /* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
-    const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. A normal token has one character for each byte,
-                                    * one of the 256 that GPT-2 uses: "Ġthe" is " the". Control tokens, user-defined
-                                    * tokens, and tokens with any other character, stand for their own bytes */
+    const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. A normal token is written in the 256 characters
+                                    * of GPT-2, one for each byte: "Ġthe" is " the". Control tokens, user-defined
+                                    * tokens, and tokens with another character stand for their own bytes */
     uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
     const vkt_gguf_string *merges; /* (n_merges): two tokens with a blank between them, by rising rank */
@@ -71,16 +71,17 @@ typedef struct vkt_tokenizer vkt_tokenizer;
  * PCRE2. VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenizer_params *params, vkt_tokenizer **out);
 /* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token,
- * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: a key is missing.
- * VKT_E_FORMAT: a value has the wrong type, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is
- * not "gpt2". Also the errors of vkt_tokenizer_create. */
+ * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: one of the keys model,
+ * pre, tokens, token_type and merges (each after "tokenizer.ggml.") is missing. VKT_E_FORMAT: a value has the wrong
+ * type, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not "gpt2". Also the errors of
+ * vkt_tokenizer_create. */
 VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
 /* Returns the number of ids. */
 VKT_API uint32_t vkt_tokenizer_size(const vkt_tokenizer *t);
 /* Returns the largest number of bytes that one token stands for. */
 VKT_API size_t vkt_tokenizer_longest(const vkt_tokenizer *t);
-/* Return the ids of these tokens (vkt_tokenizer_params); VKT_NO_TOKEN if the model has no such token. */
+/* Return the ids of bos, eos, unk and pad (vkt_tokenizer_params); VKT_NO_TOKEN if the model has no such token. */
 VKT_API uint32_t vkt_tokenizer_bos(const vkt_tokenizer *t);
 VKT_API uint32_t vkt_tokenizer_eos(const vkt_tokenizer *t);
 VKT_API uint32_t vkt_tokenizer_unk(const vkt_tokenizer *t);
@@ -112,9 +113,10 @@ enum {
                              * ordinary text. Do not set the flag for untrusted texts */
     VKT_TOKENS_BOS = 2      /* the ids begin with bos, if the tokenizer has add_bos */
 };
-/* Appends the ids of a text of `bytes` bytes, fewer than 2^31. If several special tokens begin at the same byte, the
- * longest one is used. A byte for which the vocabulary has no token is left out; vkt_tokenizer_covers returns false if
- * there is such a byte. Time O(n log n), whatever the text. VKT_E_ARG: a NULL, or 2^31 bytes or more. VKT_E_NOMEM. */
+/* Appends the ids of a text of `bytes` bytes. If several special tokens begin at the same byte, the longest one is
+ * used. A byte for which the vocabulary has no token is left out; vkt_tokenizer_covers returns false if there is such a
+ * byte. For any text of n bytes, the time is O(n log n). VKT_E_ARG: a NULL, or a text of 2^31 bytes or more, before or
+ * after normalization. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_encode(const vkt_tokenizer *t, const char *text, size_t bytes, uint32_t flags,
                                         vkt_tokens *list);
 /* Returns whether the vocabulary has a token for each of the 256 bytes. If so, decoding the ids of a text gives the
@@ -141,7 +143,7 @@ typedef struct vkt_token_stream {
  * id is too large. */
 VKT_API vkt_result vkt_tokenizer_stream(const vkt_tokenizer *t, vkt_token_stream *stream, uint32_t id, char *out,
                                         size_t room);
-/* Writes the bytes that are held back and a NUL to `out` (at least 4 bytes). The stream is then at its start. */
+/* Writes the bytes that are held back and a NUL to `out` (at least 4 bytes). Afterwards the stream is at its start. */
 VKT_API void vkt_token_stream_end(vkt_token_stream *stream, char *out);
 
 /* ---- chats ---- */
@@ -161,8 +163,8 @@ typedef enum vkt_chat_template {
     VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>; later answers
                           * keep their block. If a later answer ends the chat, it always has a block */
     VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
-                          * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Blanks around the content
-                          * are removed. (Llama 3.1 and 3.2 also have a system message with dates.) */
+                          * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Whitespace around the
+                          * content is removed. (Llama 3.1 and 3.2 also have a system message with dates.) */
 } vkt_chat_template;
 
 /* Returns the template of a name: "chatml", "smollm2", "qwen2", "qwen2.5", "qwen3", "llama3"; 0 for another name. */
@@ -178,14 +180,14 @@ enum {
 };
 /* Appends the ids of a chat of n messages. list->marks is 1 for each id with a byte of an assistant's answer, or of the
  * token that ends the answer (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK, VKT_CHAT_NO_THINK and VKT_TOKENS_SPECIAL.
- * Without VKT_TOKENS_SPECIAL, control tokens and user-defined tokens of the form <|name|> in the contents are ordinary
- * text. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL, another role or template than those
- * above, or no message. VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
+ * Without VKT_TOKENS_SPECIAL, some special tokens in the contents are ordinary text: all control tokens, and the
+ * user-defined tokens of the form <|name|>. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL,
+ * another role or template than those above, no message, or a text of 2 GiB or more. VKT_E_NOT_FOUND: the vocabulary
+ * lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
 /* Writes to *text the text that vkt_tokenizer_chat encodes, for a log or a test. vkt_text_release frees *text. The
- * errors are those of vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. VKT_E_ARG also for a text of 2 GiB or more.
- * `host` may be NULL. */
+ * errors are those of vkt_tokenizer_chat, except for VKT_E_NOT_FOUND. `host` may be NULL. */
 VKT_API vkt_result vkt_chat_text(const vkt_host *host, vkt_chat_template form, const vkt_chat_message *messages,
                                  size_t n, uint32_t flags, char **text);
 

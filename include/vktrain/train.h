@@ -25,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Adds the loss of a batch to the graph, and returns it: a scalar, the mean over the real rows (see vkt_run), or over
- * the terms of these rows (vkt_dataset_params.terms). `y` is
- * the output of the model, and `x` is the input of the model. `labels` (B) is null if the data set has no labels, and
- * `targets` (B,K) is null if the data set has no targets. */
+/* Adds the loss of a batch to the graph, and returns the loss: a scalar. The loss is the mean over the real rows (see
+ * vkt_run). If the data set has terms (vkt_dataset_params.terms), the loss is the mean over the terms of these rows.
+ * `y` is the output of the model, and `x` is the input of the model. `labels` (B) is null if the data set has no
+ * labels, and `targets` (B,K) is null if the data set has no targets. */
 typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user);
 /* A model. `forward` maps a batch to an output. The batch is (B,C,H,W) for images, (B,F) for vectors, or (B,L) for
@@ -101,11 +101,11 @@ typedef struct vkt_epoch_record {
 } vkt_epoch_record;
 
 /* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
- * While `validating`, batches, loss, accuracy and seconds are those of the validation. */
+ * While `validating`, batch, batches, loss, accuracy and seconds are those of the validation. */
 typedef struct vkt_fit_progress {
     uint32_t epoch, epochs;  /* epoch: number of this epoch, from 1. epochs: number of the last epoch */
-    uint32_t batch, batches; /* batch: batches of this epoch whose results have arrived. batches: all batches of this
-                              * epoch */
+    uint32_t batch, batches; /* batch: number of batches of this epoch whose results have arrived. batches: number of
+                              * all batches of this epoch */
     double loss, accuracy;   /* means over the batches whose results have arrived; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far */
     double ms_per_step;      /* vkt_trainer_ms_per_step after the last epoch that this fit has trained; 0: none yet */
@@ -161,11 +161,11 @@ typedef struct vkt_trainer_params {
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
     uint32_t n_metrics;           /* number of metrics */
     vkt_dist_params dist;         /* data parallel training; zero: none. See dist.h */
-    vkt_ctx *const *more_devices; /* further contexts of this process. Their devices are like the device of the first
-                                   * context. Several contexts may have the same device. A context occurs only once, and
-                                   * must outlive the trainer. Each context becomes a rank, and vkt_trainer_fit starts a
-                                   * thread for it. The model's functions run on the caller's thread. dist.transport
-                                   * must be NULL */
+    vkt_ctx *const *more_devices; /* further contexts of this process, each listed once. They must outlive the trainer.
+                                   * Their devices must have the name and the driver of the first context's device.
+                                   * Several contexts may have the same device. Each context becomes a rank, and
+                                   * vkt_trainer_fit starts a thread for it. The model's functions run on the caller's
+                                   * thread. dist.transport must be NULL */
     uint32_t n_more_devices;      /* number of more_devices; this number plus 1 must be a power of two */
 } vkt_trainer_params;
 
@@ -187,23 +187,23 @@ typedef struct vkt_fit_params {
                                   * continues with another monitor logs this and keeps its best epoch so far */
     double min_delta;            /* an improvement must be larger than this */
     const char *checkpoint;      /* path of a file for the full state, written after every epoch; NULL: none */
-    uint64_t checkpoint_every;   /* also write the checkpoint each time this many further batches are done, even in a
-                                  * step of several micro-batches (vkt_optimizer); 0: only after epochs */
+    uint64_t checkpoint_every;   /* also write the checkpoint after every `checkpoint_every` batches of the run, even in
+                                  * the middle of a step (vkt_optimizer.micro_batches); 0: only after epochs */
     bool allow_nonfinite;        /* continue if a loss or a weight is not finite: see VKT_E_DIVERGED below */
     vkt_fit_callbacks callbacks; /* all are optional */
 } vkt_fit_params;
 
-/* Trains. When it returns VKT_OK, the trainer has the weights of the best epoch, by `monitor`, unless `stop` ended the
+/* Trains. If the result is VKT_OK, the trainer has the weights of the best epoch, by `monitor`, unless `stop` ended the
  * fit. Another fit continues from these weights, with the optimizer's state of the last step. To continue from the last
  * weights, call vkt_trainer_resume with the checkpoint first.
  *
  * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
- * VKT_MONITOR_METRIC was NaN in every epoch: then there is no best epoch, and the trainer has the weights of the last
- * step. VKT_E_STATE also if the ranks do not have the same run, data, state, arrays and attached texts. After VKT_E_IO,
- * VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step,
- * and another fit continues where this one failed. With several ranks such a failure ends the run: resume its
- * checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file
- * stays whole.
+ * VKT_MONITOR_METRIC was NaN in every epoch. In this case there is no best epoch, and the trainer has the weights of
+ * the last step. VKT_E_STATE also if the ranks differ in params, data, state, arrays, attached texts, or in the name
+ * or driver of their devices. After VKT_E_IO, VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM,
+ * the trainer has the weights of the last step, and another fit continues where this fit failed. With several ranks
+ * such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all
+ * these cases the last checkpoint file stays whole.
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
@@ -220,12 +220,12 @@ typedef struct vkt_fit_params {
  * a fit is missing, another fit first writes it, unless the run has diverged since. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
-/* Loads a checkpoint of the same run. vkt_trainer_fit then continues at the position of the checkpoint
+/* Loads a checkpoint of the same run. The next vkt_trainer_fit continues at the position of the checkpoint
  * (vkt_trainer_position), and gives the same bits as a run that never stopped. VKT_E_NOT_FOUND or VKT_E_IO for a file
  * that cannot be read; VKT_E_FORMAT for a damaged file or another kind of file; VKT_E_UNSUPPORTED for another version
- * of the checkpoint format (vkt_trainer_load reads the weights); VKT_E_STATE for a checkpoint of another run: the
- * message has the differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors changes
- * anything.
+ * of the checkpoint format (vkt_trainer_load can still load the weights); VKT_E_STATE for a checkpoint of another run:
+ * the message has the differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors
+ * changes anything.
  *
  * These must be the same in the checkpoint and in this run, except for the changes that are listed below:
  *   - every op of the model and of the loss, with its attributes
@@ -233,13 +233,13 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  *   - batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, dist.shards,
  *     dist.wire, and the names of the metrics
  *   - the training set and the validation set, with terms, mean, std and class names. Features are compared by a hash
- * of evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
+ *     of evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
  *   - an attached text that both trainer and checkpoint have under the same name (call vkt_trainer_attach before this
  *     function)
  * These may change, with a warning: learning rate; total, warmup and min_lr of the schedule; the precision from f32 to
  * f32-split, or back. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed
- * of the checkpoint is used. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit then
- * trains nothing and logs a warning. */
+ * of the checkpoint is used. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit trains
+ * nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
@@ -248,9 +248,9 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
  * to the device and records a program, unless `data` is the validation set. With several ranks and without metrics,
  * each call also does this for the validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
-/* Predicts rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and
- * the model's outputs, row-major. `classes` or `outputs` may be NULL. VKT_E_ARG: count is 0, or `data` has no such
- * rows. */
+/* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
+ * for a model that does not classify). `outputs` gets the model's outputs, row-major. `classes` or `outputs` may be
+ * NULL. VKT_E_ARG: count is 0, or `data` has no such rows. */
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                        uint32_t *classes, float *outputs);
 
@@ -281,9 +281,9 @@ VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params
 VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
 /* Returns the number of elements of the model's output for one row: K for logits (B,K). */
 VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
-/* Runs rows [first, first + count). `classes` gets the index of the largest output of each row, the first one at a tie
- * (VKT_E_STATE if the output is not (B,K)). `outputs` gets (count, vkt_predictor_width) numbers, row-major. `classes`
- * or `outputs` may be NULL. VKT_E_ARG: count is 0, or the data set has no such rows. */
+/* Runs the model on rows [first, first + count). `classes` gets the index of the largest output of each row; at a
+ * tie, the smallest index (VKT_E_STATE if the output is not (B,K)). `outputs` gets (count, vkt_predictor_width)
+ * numbers, row-major. `classes` or `outputs` may be NULL. VKT_E_ARG: count is 0, or the data set has no such rows. */
 VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
                                      float *outputs);
 /* Returns the predictor's store, to read or write its parameters; NULL for a model without parameters. The predictor
@@ -312,16 +312,17 @@ VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
 /* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
- * of micro-batches, published values, clock, loss scale and accumulation. A run that goes on from the file gives the
- * same bits as one that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole: after
- * a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of vkt_step_budget may
- * be in progress, because the gradients of an unfinished step are not saved. `host` may be NULL. If a parameter is not
- * finite, saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or nothing, unless the
- * device fails. The file must have the store's parameters with their shapes, and the parts that the store has; other
- * parts and parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE: the moments are of
- * another optimizer, or the state was saved in the middle of a step of several micro-batches although a step of `s` has
- * only one micro-batch. VKT_E_FORMAT: the file is damaged, or no file of vkt_store_save_state. VKT_E_NOT_FOUND: there
- * is no file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * of micro-batches, published values, clock, loss scale and vkt_accumulation. A run that goes on from the file gives
+ * the same bits as a run that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole:
+ * after a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of
+ * vkt_step_budget may be in progress, because the gradients of an unfinished step are not saved. `host` may be NULL. If
+ * a parameter is not finite, saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or
+ * nothing, unless the device fails. The file must have the store's parameters with their shapes, and the parts that the
+ * store has; other parts and parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE:
+ * the moments are of another optimizer, or the state was saved in the middle of a step of several micro-batches
+ * although a step of `s` has only one micro-batch. VKT_E_FORMAT: the file is damaged, or no file of
+ * vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED
+ * (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -354,7 +355,7 @@ VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vk
  * returns VKT_E_STATE on all ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* Reads a text that was attached to a checkpoint or weights file. vkt_text_release frees *text. VKT_E_NOT_FOUND if
- * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if it is another kind of file, VKT_E_ARG, VKT_E_NOMEM. */
+ * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if the file is of another kind, VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const char *name, char **text);
 
 /* Returns the records so far, oldest first. They are valid until the next call of vkt_trainer_fit or
@@ -388,7 +389,7 @@ typedef struct vkt_lr_test {
     uint32_t n;                         /* steps with a finite loss; below VKT_LR_TEST_STEPS if the test ended early */
     double rates[VKT_LR_TEST_STEPS];    /* learning rates of the n steps, rising */
     double losses[VKT_LR_TEST_STEPS];   /* training losses of the n steps */
-    double smoothed[VKT_LR_TEST_STEPS]; /* mean losses of each step and up to five steps on each side of it */
+    double smoothed[VKT_LR_TEST_STEPS]; /* for each step: mean loss of this step and up to five steps on each side */
     double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: there is none */
     bool stopped;                       /* callbacks->stop ended the test */
 } vkt_lr_test;

@@ -3,7 +3,7 @@
 #define VKTRAIN_VKTRAIN_H
 
 #include "vktrain/audit.h"      /* checks of a device's results */
-#include "vktrain/card.h"       /* what a network was trained on */
+#include "vktrain/card.h"       /* description of training data */
 #include "vktrain/columns.h"    /* columns of a table as numbers */
 #include "vktrain/core.h"       /* results, logger, devices, memory */
 #include "vktrain/custom.h"     /* ops of the application */

@@ -91,11 +91,11 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
 
 /* ---- stepping, 1: submitted by the library ----------------------------------------------------------------------- */
 
-/* Semaphores of the application, binary or timeline, as for VkSubmitInfo2. The structs are read before the call
+/* Semaphores of the application, binary or timeline, as in VkSubmitInfo2. The structs are read before the call
  * returns. The signal of a binary semaphore in `waits` must be submitted already. The signal of a timeline may be
  * submitted later, but only to another queue, and must not depend on a library call that waits for earlier runs (the
  * comment of vkt_program_run says which calls wait). NULL or a zeroed struct: no semaphores. VKT_E_ARG: a null
- * semaphore, or more than VKT_SYNC_MAX semaphores; then nothing is submitted. */
+ * semaphore, or more than VKT_SYNC_MAX waits or signals. After this error nothing is submitted. */
 typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *waits;   /* the first command waits for all of these */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
@@ -104,13 +104,15 @@ typedef struct vkt_sync {
 } vkt_sync;
 #define VKT_SYNC_MAX 8 /* maximum number of semaphores in `waits`, and in `signals` */
 
-/* Runs a program as vkt_program_run does, after the waits and before the signals of `sync`. With VKT_DEBUG >= 2 the
- * call waits until the run is done, so the signals that the run waits for must be submitted before the call. */
+/* Runs a program as vkt_program_run does, after the waits and before the signals of `sync`. With VKT_DEBUG >= 2
+ * (core.h) the call waits until the run is done. So the signals that the run waits for must be submitted before the
+ * call. */
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
                                           uint64_t *run_index);
 /* Returns the context's own timeline semaphore, and the value that it reaches when all work submitted so far is done.
- * The application's submissions may wait for it, and so may vkWaitSemaphores, in any thread. The application never
- * signals it. The semaphore does not change as long as the context exists. Threads: like other calls on the context. */
+ * The application may wait for the semaphore in its submissions, and by vkWaitSemaphores in any thread. The application
+ * must never signal the semaphore. The semaphore does not change as long as the context exists. Threads: like other
+ * calls on the context. */
 VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64_t *value);
 
 /* ---- stepping, 2: recorded into the application's command buffer ------------------------------------------------- */
@@ -118,10 +120,10 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
 /* Records one run of the program (training, evaluation or inference) into `cmd`. `cmd` is a primary or secondary
  * command buffer of the adopted queue's family, in recording state, outside of a render pass. The call submits and
  * allocates nothing. `run` (NULL: zeroed) becomes part of the recording. The recording may be executed any number of
- * times, but not twice at the same time, and not at the same time as a run of the same program or store. The
- * application records barriers between executions (vkt_program_barriers). The call changes the compute pipeline,
- * descriptor set 0 and push constants of `cmd`. The program must outlive the last execution of the command buffer. Any
- * thread may submit `cmd`, because a submission is no call on the context. */
+ * times, but only one execution at a time. During an execution, no other run of the program may execute, nor a run of
+ * another program with the same store. The application records barriers between executions (vkt_program_barriers). The
+ * call changes the compute pipeline, descriptor set 0 and push constants of `cmd`. The program must outlive the last
+ * execution of the command buffer. Any thread may submit `cmd`, because a submission is no call on the context. */
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
  * accesses of the recording's first commands. The application fills in the src members: with the stages and accesses of
@@ -145,11 +147,11 @@ typedef struct vkt_step_progress {
                              * Calls with a budget of UINT64_MAX are not part of a frame */
     uint64_t measured_budget_ns; /* budget of the frame of measured_ns */
     uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If this number has not changed
-                               * since the last call, measured_ns is of the same frame as after that call */
+                               * since the last call, measured_ns is still the time of the same frame */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
  * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
- * end of a run. Each frame calls the function in a loop, with a new budget:
+ * end of a run. In each frame, call the function in a loop, with a new budget:
  *
  *     uint64_t left_ns = 4000000;
  *     do r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
@@ -158,16 +160,16 @@ typedef struct vkt_step_progress {
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the previous
- * frame is not done, the call submits only the semaphores of `sync`. A slice takes about a quarter of the budget, and
- * ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame without other
- * slices. Expected times follow the measured times: they rise at once, and fall within about ten frames. Measured times
- * include other work on the device, and the time between two submissions. The work of vkt_linear_cross_entropy depends
- * on the labels. The expected time of this op is never below its time in the second run, in which the op does all of
- * the work. So a frame may take less time than expected. A changed budget takes effect at once. The first two runs
- * submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there is no limit. To finish the
- * run in progress, call the function with this budget until `completed` is true. If there is no memory to divide the
- * step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without timestamps, or if
- * vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * frame is not done, the call submits only the semaphores of `sync`. A slice takes at most about a quarter of the
+ * budget, and ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame
+ * without other slices. Expected times follow the measured times: they rise at once, and fall within about ten frames.
+ * Measured times include other work on the device, and the time between two submissions. The work of
+ * vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below its time in the second
+ * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
+ * at once. The first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there
+ * is no limit. To finish the run in progress, call the function with this budget until `completed` is true. If there is
+ * no memory to divide the step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without
+ * timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
  * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in the
@@ -205,8 +207,8 @@ VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const v
 VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync);
 
 /* Returns the buffer range of an array, for the application's shaders. Unless the array was adopted, the buffer's usage
- * is STORAGE_BUFFER, STORAGE_TEXEL_BUFFER, UNIFORM_TEXEL_BUFFER, TRANSFER_SRC and TRANSFER_DST. The range is valid
- * until the array is destroyed. */
+ * is STORAGE_BUFFER, STORAGE_TEXEL_BUFFER, UNIFORM_TEXEL_BUFFER, INDIRECT_BUFFER, TRANSFER_SRC and TRANSFER_DST. The
+ * range is valid until the array is destroyed. */
 VKT_API vkt_vk_buffer vkt_array_buffer(const vkt_array *a);
 /* Returns the range of `part` of the parameter or state with number i. The elements are in row-major order. The range
  * is valid until the store is destroyed. All zero: the store has no such part, or no number i. */
@@ -296,11 +298,11 @@ VKT_API vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync
  * changes vkt_texture_params.layout to `to_layout`. The barrier of the application's half has the same two layouts and
  * the same two families. The application submits its release before vkt_texture_acquire, which waits for this release
  * through `sync`. After vkt_texture_release, the application submits its acquire, which waits for a semaphore that
- * `sync` signals. With the adopted queue's own family there is no other half, and the call only changes the layout:
- * vkt_texture_acquire after all earlier work on the queue, vkt_texture_release after all earlier compute work on the
- * queue. If several textures share a level and layer, transfer only one of them. An image with the sharing mode
- * VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for a family that vkt_array_acquire refuses, or a `to_layout`
- * that is UNDEFINED or PREINITIALIZED. */
+ * `sync` signals. With the adopted queue's own family there is no other half, and the call only changes the layout.
+ * vkt_texture_acquire changes the layout after all earlier work on the queue; vkt_texture_release changes the layout
+ * after all earlier compute work on the queue. If several textures have the same level and layer of an image, transfer
+ * only one of them. An image with the sharing mode VK_SHARING_MODE_CONCURRENT needs no transfer. VKT_E_ARG for a family
+ * that vkt_array_acquire refuses, or a `to_layout` that is UNDEFINED or PREINITIALIZED. */
 VKT_API vkt_result vkt_texture_acquire(vkt_texture *t, uint32_t from_family, VkImageLayout from_layout,
                                        const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_release(vkt_texture *t, uint32_t to_family, VkImageLayout to_layout,

@@ -48,7 +48,8 @@ static bool letter(double u, double v)
     return bit < LETTER_WIDTH && (rows[column / (LETTER_WIDTH + 1)][row] >> (LETTER_WIDTH - 1 - bit) & 1);
 }
 
-/* Returns whether (x,y) is in a box. Then (*u,*v) is the position of the point in the box, in [0,1). */
+/* Returns whether (x,y) is in a box. Sets (*u,*v) to the position relative to the box. Both are in [0,1) if the
+ * point is in the box. */
 static bool in_box(double x, double y, double left, double top, double width, double height, double *u, double *v)
 {
     *u = (x - left) / width, *v = (y - top) / height;
@@ -67,7 +68,7 @@ static colour at(double x, double y)
     if (u * u + v * v < 1) c = ball(u, v);
     u = 0.8 * (x - 0.74) + 0.6 * (y - 0.64), v = 0.8 * (y - 0.64) - 0.6 * (x - 0.74);
     if (fabs(u) < 0.13 && fabs(v) < 0.1) c = mix(green, dark, fabs(u) > 0.11 || fabs(v) > 0.08);
-    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* stripes: at the left 3 per width of the box, at the right 15 */
+    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* stripes: 3 per box width at the left, 15 at the right */
         c = mix(dark, white, 0.5 + 0.5 * sin(6.2831853 * (3 * u + 6 * u * u)));
     if (in_box(x, y, 0.05, 0.83, 0.9, 0.13, &u, &v)) c = dark;
     if (in_box(x, y, 0.08, 0.85, 0.42, 0.09, &u, &v) && letter(u, v)) c = white;

@@ -12,10 +12,13 @@ typedef struct panel_state {
     uint64_t steps;
     const curve *loss; /* mean squared error of the steps */
     double psnr;       /* in dB, of the last steps */
-    /* Times of frames. `frames` has the times of whole frames. `training` has the expected times of the training on the
-     * device, and `measured` the measured ones. `host` has the wall times of the calls that train, on the host. */
+    /* Times per frame.
+     *   frames    the whole frame
+     *   training  the training on the device, as expected from earlier measurements
+     *   measured  the training on the device, as measured
+     *   host      the calls that train: wall time on the host */
     const times *frames, *training, *measured, *host;
-    double budget_ms; /* limit for the training in a frame; 0: each frame trains one whole step */
+    double budget_ms; /* limit for the training in a frame; 0: no limit, the training runs whole steps */
     bool paused;
 } panel_state;
 

@@ -1,6 +1,6 @@
 /* append.abi.h - see append.comp. */
 VKT_PUSH(vkt_append_push,
-         VKT_U32(n)    /* vec4s of x: number of planes of x * run */
+         VKT_U32(n)    /* vec4s of x: `run` times the number of planes of x */
          VKT_U32(run)  /* vec4s of a plane of x */
          VKT_U32(row)  /* vec4s of a row */
          VKT_U32(rows) /* rows of a plane of y */

@@ -1,5 +1,5 @@
 /* argmax.abi.h - finds the index of the largest element of each row of z (B,K). With COUNT, the kernel counts the real
- * rows whose label is this index. The result is then one count for each block. For vectors, blocks, first, end and part
+ * rows whose label is this index, and the result is one count for each block. For vectors, blocks, first, end and part
  * see softmax_xent.abi.h. */
 VKT_PUSH(vkt_argmax_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)

@@ -1,12 +1,13 @@
 /* attention.abi.h - softmax(scale * q k^T) v for each head. A token of a head has d4 vec4s. The heads of a token are
  * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s in q, k
- * and v, and heads * d4 vec4s in y and dy. Heads are numbered over all samples. In q, token t of head number h starts at
- * vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and v, kv_heads
- * replaces `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. */
+ * and v, and heads * d4 vec4s in y and dy. Heads are numbered over all samples of the dispatch. In q, token t of head
+ * number h starts at vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and
+ * v, kv_heads replaces `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. In the comments
+ * below, "dkv" stands for the kernels that compute dk and dv. */
 VKT_PUSH(vkt_attention_push,
-         VKT_U32(units) /* tiles of this dispatch, over all heads of q. In attention_dkv.comp: over all heads of k and v */
-         VKT_U32(rows)   /* queries of a head. In attention_dkv.comp: keys */
-         VKT_U32(others) /* keys of a head. In attention_dkv.comp: queries */
+         VKT_U32(units) /* tiles of this dispatch, over all heads of q; dkv: over all heads of k and v */
+         VKT_U32(rows)   /* queries of a head; dkv: keys */
+         VKT_U32(others) /* keys of a head; dkv: queries */
          VKT_U32(heads) VKT_U32(kv_heads)
          VKT_U32(group) /* heads of q that read the same head of k and v */
          VKT_U32(d4) VKT_U32(ld)
@@ -14,9 +15,9 @@ VKT_PUSH(vkt_attention_push,
                              least 4 in subgroups of ATTENTION_ROTATED lanes */
          VKT_U32(causal) /* 1: query t uses keys 0 .. t only */
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0)
-         VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0) /* q0 to dv0: index of sample 0's first vec4 of q, .., dv, each in its own
-                                                 * binding */
-         VKT_U32(lse0) VKT_U32(delta0) /* index of sample 0's first element of LSE, and of DELTA, each in its own binding */
+         VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0) /* q0 to dv0: index of the first sample's first vec4 of q, .., dv, each in
+                                                 * its own binding */
+         VKT_U32(lse0) VKT_U32(delta0) /* index of the first sample's first element in LSE, and in DELTA */
          VKT_U32(zero) /* always 0: see conv/tile.comp */
          VKT_F32(scale))
 #define ATTENTION_Q     0

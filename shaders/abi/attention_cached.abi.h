@@ -1,7 +1,7 @@
 /* attention_cached.abi.h - see attention_cached.comp. k and v have one plane of `keys` rows for each head of k. q and y have
  * `group` planes of `queries` rows for each plane of k. A row has 4 * ATTENTION_CACHED_SPEC_D4 numbers. */
 VKT_PUSH(vkt_attention_cached_push,
-         VKT_U32(units) /* rows of q: number of planes of q * queries */
+         VKT_U32(units) /* rows of q: `queries` times the number of planes of q */
          VKT_U32(queries) VKT_U32(keys)
          VKT_U32(group)
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) /* index of the first vec4 of q, k, v, y, each in its own binding */

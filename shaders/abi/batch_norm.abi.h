@@ -1,6 +1,7 @@
 /* batch_norm.abi.h - normalisation of channels, batch last: x is (C, positions, N'), where N' is the batch rounded up
  * to a multiple of 4. A channel has `channel4` vec4s. Vec4 i of a channel has four samples, from sample
- * 4 * (i % period4) on. A sample counts if it is a real row of the batch and not padding. */
+ * 4 * (i % period4) on. A sample counts if it is a real row of the batch and not padding.
+ * xhat = (x - mean) / sqrt(var + eps). */
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
@@ -29,5 +30,5 @@ VKT_PUSH(vkt_batch_norm_push,
 #define BATCH_NORM_SPEC_GIVEN 3 /* 1: mean and variance are constants and do not depend on x */
 #define BATCH_NORM_SPEC_PLUS  4 /* 1: the tensor of BATCH_NORM_PLUS is added to y */
 #define BATCH_NORM_SPEC_MASK  4 /* 1: dy counts only where BATCH_NORM_MASK is above zero or NaN */
-#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block. The block's work group also computes the sums of the channel */
+#define BATCH_NORM_SPEC_ALONE 5 /* 1: a channel is one block, whose work group also computes the statistics or sums */
 #define BATCH_NORM_SPEC_RUNNING 6 /* 1: the running statistics are updated */

@@ -9,8 +9,8 @@
 #define BLOCKS_SPEC_BN    2
 #define BLOCKS_SPEC_TM    3 /* rows and columns per lane: multiples of 4 */
 #define BLOCKS_SPEC_TN    4
-#define BLOCKS_SPEC_WHOLE 5 /* bits BLOCKS_WHOLE_M, _N, _K: the product has only whole tiles along this axis, so the
-                             kernel checks no bounds there. One more bit is BLOCKS_UNROLLED */
+#define BLOCKS_SPEC_WHOLE 5 /* bits. BLOCKS_WHOLE_M, _N or _K: the product has only whole tiles along this axis, so
+                             the kernel checks no bounds along it. BLOCKS_UNROLLED: see below */
 #define BLOCKS_SPECS      6 /* the kernel's own ids start here */
 #define BLOCKS_WHOLE_M 1u
 #define BLOCKS_WHOLE_N 2u

@@ -18,7 +18,7 @@ VKT_PUSH(vkt_broadcast_push,
 /* Above 0: a work group processes pieces of rows. A piece has this number of iterations. 0: a work group processes a
  * share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2
-#define BROADCAST_SPEC_A_STEP   3 /* A_STEP, B_STEP, C_STEP are a5, b5 and c5: 0 or 1. Only WIDTH 4 uses them */
-#define BROADCAST_SPEC_B_STEP   4
-#define BROADCAST_SPEC_C_STEP   5
+#define BROADCAST_SPEC_A_STEP   3 /* a5: 0 or 1. Only kernels that compute 4 elements per lane use A_STEP, B_STEP, C_STEP */
+#define BROADCAST_SPEC_B_STEP   4 /* b5 */
+#define BROADCAST_SPEC_C_STEP   5 /* c5 */
 #define BROADCAST_SPEC_FUNCTION 6

@@ -1,5 +1,6 @@
-/* conv2d_direct.abi.h - see conv/direct.comp. One vec4 has four neighbouring samples. A dispatch computes all channels
- * of one or more groups. If one group has too many channels for a dispatch, the dispatch computes `rows` channels. */
+/* conv2d_direct.abi.h - see conv/direct.comp. One vec4 has four neighbouring samples. A column is vec4 n of pixel (p,q) of
+ * y. A dispatch computes all channels of one or more groups. If one group has too many channels for a dispatch, the
+ * dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * n4), or those of one phase */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
@@ -7,7 +8,7 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q and n for LANES columns, before the carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns; carries: lib/strip.glsl */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

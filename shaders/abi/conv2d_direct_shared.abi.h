@@ -22,4 +22,4 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
 #define DIRECT_SHARED_X    1
 #define DIRECT_SHARED_BIAS 2
 #define DIRECT_SHARED_Y    3
-#define DIRECT_SHARED_V    4 /* SLOPE: result v of the relu, with the layout of y */
+#define DIRECT_SHARED_V    4 /* SLOPE: v, the result of a relu, with the layout of y. y becomes 0 where v is at most 0 */

@@ -1,6 +1,7 @@
 /* conv2d_dw.abi.h - see conv/dw_tile.comp. One vec4 has four neighbouring samples. A dispatch reads all channels of dy
  * and of x of one or more groups. If one group is too large for a dispatch, the dispatch reads `rows` channels of dy and
- * `channels` channels of x from this group. */
+ * `channels` channels of x from this group. UNPOOL: DW_DY has the gradient of a max pooling's output, and the kernel
+ * computes dy from this gradient. */
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up. In some 1x1 convolutions, the
                                                  * kernel gets a whole plane as one pixel */
@@ -33,7 +34,9 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_ROWS  2 /* output channels per lane */
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
-#define DW_SPEC_QUADS 5 /* 1: dw is stored as vec4s. channels * R * S, pitch, part, w_base and COLS are then multiples of 4 */
+/* 1: dw is stored as vec4s. These must be multiples of 4: channels * R * S, pitch, w_base, COLS, and with several slices
+ * `part`. */
+#define DW_SPEC_QUADS 5
 #define DW_SPEC_WINDOW_H 6 /* UNPOOL: size of a pooling window */
 #define DW_SPEC_WINDOW_W 7
 #define DW_SPECS       8

@@ -1,5 +1,6 @@
 /* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. One vec4 has four neighbouring samples. A dispatch
- * processes all channels of one or more groups. */
+ * processes all channels of one or more groups. UNPOOL: ..._DY has the gradient of a max pooling's output, and the kernel
+ * computes dy from this gradient. */
 VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
          VKT_U32(slice)                         /* vec4s of a plane per work group */

@@ -3,7 +3,7 @@ VKT_PUSH(vkt_conv2d_dw_shared_push,
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(columns)                       /* weights of an output channel: C/G * R * S */
          VKT_U32(bias)                          /* 1: there is one more column, which gives db */
-         VKT_U32(plane)                         /* elements of a plane of dy: P * Q * N', a multiple of 4 */
+         VKT_U32(plane)                         /* elements of a plane of dy: P * Q * 4 * N4 */
          VKT_U32(slice)                         /* elements of the plane per work group: a multiple of the tile's length in k */
          VKT_U32(depth)                         /* C / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

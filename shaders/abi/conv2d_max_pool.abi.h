@@ -1,13 +1,14 @@
-/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maxima of z. One
- * vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If one group has too many
- * channels for a dispatch, the dispatch computes `rows` channels. */
+/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maximum of each
+ * pooling window of z. One vec4 has four neighbouring samples. A column is vec4 n of pixel (p,q) of y. A dispatch
+ * computes all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes
+ * `rows` channels. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q and n for LANES columns, before the carries */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns; carries: lib/strip.glsl */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

@@ -1,11 +1,11 @@
 /* conv2d_pack.abi.h - see conv/pack.comp. A panel is one tile of MB rows of A. */
 VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(vec4s)      /* vec4s of one panel: taps * depth * MB / 4 */
-         VKT_U32(depth)      /* k: source channels of a group that are read */
-         VKT_U32(rows)       /* m: destination channels of a group that are computed */
+         VKT_U32(depth)      /* number of k: source channels of a group that are read */
+         VKT_U32(rows)       /* number of m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* number of taps s of each (r, k) in A: 1, or all taps of a row of the kernel */
+         VKT_U32(inner)      /* number of s. 1: r counts all taps. Else r counts rows of the kernel, and s the taps of a row */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, s to s; negative ones modulo 2^32 */
          VKT_U32(w_base))    /* index of the first group's first float in the binding */

@@ -6,4 +6,4 @@ VKT_PUSH(vkt_conv2d_pack_rows_push,
          VKT_U32(taps)        /* R * S */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth)) /* floats of w from group to group, m to m, k to k */
 #define PACK_ROWS_W 0 /* f32 (O,C/G,R,S) */
-#define PACK_ROWS_A 1 /* f32 or f16 */
+#define PACK_ROWS_A 1 /* f32, f16 or bf16 */

@@ -16,7 +16,7 @@ VKT_PUSH(vkt_dequantize_push,
 /* Without IDS. 1: a lane writes a chunk of QUANT_CHUNK vec4s. 0: a lane writes one vec4. */
 #define DEQUANTIZE_SPEC_CHUNKS 3
 /* With DEQUANTIZE_SPEC_CHUNKS. 0: y is stored row by row. Else y is stored in panels (gemm_tile.abi.h), and this constant is
- * the number of columns of a panel. Then `rows` may be larger than the number of rows of the weights. */
+ * the number of columns of a panel. With panels, `rows` may be larger than the number of rows of the weights. */
 #define DEQUANTIZE_SPEC_PANEL 4
 #define DEQUANTIZE_WORDS 0 /* u32 */
 #define DEQUANTIZE_Y     1 /* (rows, 4 * width4) */

@@ -3,7 +3,7 @@
  * numbers count the rows of the whole table. For STEP_.., RING_.. and BATCH_SPEC_EARLY see step.abi.h. */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* batch / 4, rounded up */
          VKT_U32(words)                        /* words of one row */
-         VKT_U32(plane)                        /* elements of a channel; all have one scale and one shift */
+         VKT_U32(plane)                        /* elements of a channel, which have the same scale and shift */
          VKT_U32(parts)                        /* number of lanes that share the words of one channel of four samples */
          VKT_U32(n_order) VKT_U32(row_begin) VKT_U32(row_end) /* GATHER_TABLE binds rows row_begin .. row_end - 1 */)
 #define GATHER_SPEC_KEEP 1 /* 1: samples of OUT whose table row is not in the binding do not change; 0: such samples become 0 */

@@ -1,6 +1,6 @@
 /* latent_grid.abi.h - see latent_grid.comp and latent_grid_dw.comp (dw). A dispatch computes `features` features.
- * grid_base is the index of the dispatch's first float in LATENT_GRID. y_base is the index of its first vec4 in
- * LATENT_GRID_Y. */
+ * grid_base is the index of the dispatch's first float in LATENT_GRID. y_base is the index of the dispatch's first vec4
+ * in LATENT_GRID_Y. */
 VKT_PUSH(vkt_latent_grid_push,
          VKT_U32(features)
          VKT_U32(height) VKT_U32(width) /* cells of the grid */

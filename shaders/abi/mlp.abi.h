@@ -25,7 +25,7 @@ VKT_PUSH(vkt_mlp_push,
 
 #define MLP_SPEC_LANES  0
 #define MLP_SPEC_LAYERS 1
-#define MLP_SPEC_WIDTH  2 /* ids 2 to 6: width[0] to width[4]; those past LAYERS are 0 */
+#define MLP_SPEC_WIDTH  2 /* ids 2 to 6: width[0] to width[4]; width[l] is 0 if l > LAYERS */
 #define MLP_SPEC_WIDEST 7
 #define MLP_SPEC_TILES  8
 #define MLP_SPEC_DX     9
@@ -37,6 +37,7 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_SHARED_SAMPLES 32
 /* vec4s of a row in shared memory: 8 with data and 1 unused, so that neighbouring rows begin in different banks */
 #define MLP_SHARED_ROW     9
-/* Size of the weights in shared memory, in vec4s: MLP_SHARED_LANES / 2 or more. With COOP: size of the part `stage` of
- * lib/mlp_coop.glsl, in uvec2s. mlp_shared.comp has no MLP_SPEC_WIDEST, which has the same id. */
+/* Vec4s of shared memory for weights. There are at least MLP_SHARED_LANES / 2, because at the end each lane stores its loss
+ * there, as a vec2. With COOP: size of the part `stage` of lib/mlp_coop.glsl, in uvec2s. mlp_shared.comp has no
+ * MLP_SPEC_WIDEST, which has the same id. */
 #define MLP_SPEC_STAGE     7

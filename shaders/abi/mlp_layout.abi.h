@@ -6,9 +6,11 @@
  *   cols   [i < K][q < M / 4]   w[4q .. 4q+3][i], 0 past M
  *   bias   [o < M]              b[o], b[min(o+1, M-1)], 0, 0
  *
- * PART has sums of gradients over the samples of one work group. Each layer has an (M, K+1) matrix, whose column K is for
- * the bias. PART has this matrix, or its transpose if MLP_B_IS_OUTPUT is true, as [a][b]. MLP_B_IS_OUTPUT is true unless the
- * matrix itself would leave fewer lanes idle along b. The elements of a vec4 have the same a, and their b are LANES apart:
+ * PART has sums of gradients over the samples of one work group. The gradients of a layer are an (M, K+1) matrix, whose
+ * column K is for the bias. PART stores the matrix as [a][b], where neighbouring lanes have neighbouring b. If
+ * MLP_B_IS_OUTPUT is true, a is the column of the matrix and b is the row. Otherwise a is the row and b is the column.
+ * MLP_B_IS_OUTPUT selects the order that leaves fewer lanes idle. The elements of a vec4 have the same a, and their b are
+ * LANES apart:
  *   [v][a][lane]   element c has b = (4 * v + c) * LANES + lane
  * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss.
  *

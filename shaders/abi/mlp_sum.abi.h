@@ -3,7 +3,7 @@
 VKT_PUSH(vkt_mlp_sum_push,
          VKT_U32(width0) VKT_U32(width1) VKT_U32(width2) VKT_U32(width3) VKT_U32(width4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)
-         VKT_U32(part)                  /* size of one work group's PART, in vec4s; with ROWS in floats */
+         VKT_U32(part)                  /* size of one work group's PART, in vec4s. With ROWS: in floats */
          VKT_U32(groups)                /* number of work groups whose PARTs are added */
          VKT_U32(outputs))              /* mask of the wanted outputs. Bit 0: loss; bit 2l-1: dw[l]; bit 2l: db[l] */
 #define MLP_SUM_PART 0

@@ -1,18 +1,19 @@
 /* pool2d.abi.h - max and average pooling of `channels` channels of BATCH_LAST images, and its gradient. A vec4 has four
  * neighbouring samples: x and dx are vec4 [channels][H][W][N4]; y, dy and index are vec4 [channels][P][Q][N4]. */
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
-         VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: a divisor counts no padding */
+         VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */
          VKT_U32(first_row)    /* index of the first of these rows */
-         /* Bases: index of an image's first vec4 in the binding, modulo 2^32 (the image may start before the binding) */
+         /* Bases: index in the binding of the first vec4 of the dispatch's first channel, modulo 2^32 (the channel may start
+          * before the binding) */
          VKT_U32(hw_base)      /* base of x or dx */
          VKT_U32(pq_base)      /* base of y or dy */
          VKT_U32(index_base)   /* base of POOL_INDEX */
-         VKT_U32(part)         /* PART: index of the dispatch's first part of each window */
+         VKT_U32(part)         /* PART: index in a window of the first part that the dispatch computes */
          VKT_U32(part_h) VKT_U32(part_w) /* PART: rows and columns of a part */
          VKT_U32(parts_across) /* PART: parts side by side in a window */
          VKT_U32(parts)        /* JOIN: number of parts of a window */
-         VKT_U32(part_pitch)   /* PART, JOIN: vec4s from part to part */
+         VKT_U32(part_pitch)   /* PART, JOIN: vec4s from the results of one part to the results of the next part */
          VKT_U32(samples)      /* with dilation: samples of the batch, without the padding up to 4 * N4 samples */
          VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt) /* DROPOUT: as in dropout.abi.h */
          VKT_U32(first_channel)) /* DROPOUT: index in the tensor of the dispatch's first channel */
@@ -27,8 +28,8 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_X     0       /* bindings 0 to 3 of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
-#define POOL_WINNERS 3     /* JOIN, max only: index of the largest element of each part (pool_index.abi.h). POOL_X then has the
-                            * values of these elements */
+#define POOL_WINNERS 3     /* JOIN, max only: index of the largest element of each part (pool_index.abi.h). The binding POOL_X
+                            * of JOIN has the values of these elements */
 #define POOL_STEP  3       /* DROPOUT, in both kernels: the step state */
 #define POOL_DY    0       /* bindings 0 and 1 of pool2d_dx.comp, which also reads POOL_INDEX */
 #define POOL_DX    1

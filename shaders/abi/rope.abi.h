@@ -9,13 +9,14 @@ VKT_PUSH(vkt_rope_push,
          VKT_U32(rotated) /* the first `rotated` heads are rotated, the other heads are copied */
          VKT_U32(position) /* position of token 0, without the number in ROPE_FIRST */
          VKT_U32(sample0) /* index in ROPE_FIRST of the dispatch's first sample */
-         VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head) /* index of the dispatch's first element of x; strides */
-         VKT_U32(y) VKT_U32(y_sample) VKT_U32(y_token) VKT_U32(y_head) /* the same for y */
+         /* x, y: index of the dispatch's first element in each binding. The other members are strides of x and y */
+         VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head)
+         VKT_U32(y) VKT_U32(y_sample) VKT_U32(y_token) VKT_U32(y_head)
          VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) /* coordinates (sample, token, unit of the head) of unit gl_WorkGroupSize.x */
          VKT_F32(sign))   /* 1, or -1 for the inverse rotation */
 #define ROPE_X     0
-#define ROPE_TURNS 1 /* u32 (2, pairs of floats): turns per position, in units of 2^-64; the high words, then the low words */
+#define ROPE_TURNS 1 /* u32 (2, pairs of floats): turns per position, in units of 2^-64: [0] high words; [1] low words */
 #define ROPE_FIRST 2 /* u32: number to be added to the position */
 #define ROPE_Y     3
-#define ROPE_SPEC_HALVES 1 /* 1: float i is paired with float i + half of the rotated floats; 0: float 2i with float 2i + 1 */
+#define ROPE_SPEC_HALVES 1 /* 1: a pair is floats i and i + p (p: number of pairs); 0: a pair is floats 2i and 2i + 1 */
 #define ROPE_SPEC_FIRST  2 /* 0: ROPE_FIRST is not read; 1: it has one number; 2: it has one number for each sample */

@@ -1,8 +1,8 @@
 /* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K): the mean, with OPTIONS also the sum or one loss
  * per row. A work group processes one vector at a time. A vector is four samples per lane if z is batch last, and one row
  * if z is row-major. With XENT_SPEC_BY_LANE or NLL, a vector is one row per lane. A block of vectors gives one partial sum.
- * A row-major z may be split. Then XENT_Z has rows `first` to `end` - 1 of z, and `part` is the index of the first block of
- * these rows. */
+ * Several dispatches may process a row-major z, each a range of rows. In each dispatch, XENT_Z has rows `first` to `end` - 1
+ * of z, and `part` is the index of the first block of these rows. */
 VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
          VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part)

@@ -20,14 +20,14 @@
 #define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
 #define STEP_SKIPPED 11 /* number of steps that earlier runs skipped because of HOLD_FOUND */
-#define STEP_Q1    12  /* the values of CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 for step STEP_T. If the loss is scaled,
-                        * loss_scale.comp copies these values to the clock, and only if the gradients are finite */
+#define STEP_Q1    12  /* the values of CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 for step STEP_T. With a scaled loss, the clock gets
+                        * these values from loss_scale.comp, and only in a step with finite gradients */
 #define STEP_Q_WORDS 6
-#define STEP_DRAW  18  /* counter for random numbers: number of this micro-batch among the micro-batches of all steps, or
-                        * STEP_T without micro-batches. In a graph of shards: number of this run among the runs of all
+#define STEP_DRAW  18  /* counter for random numbers: number of this micro-batch among the micro-batches of all steps.
+                        * Without micro-batches: STEP_T. In a graph of shards: number of this run among the runs of all
                         * steps and ranks */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
-#define STEP_WEIGHT 20 /* f32: weight of this run's gradients, which is RING_WEIGHT */
+#define STEP_WEIGHT 20 /* f32: weight of this run's gradients (RING_WEIGHT) */
 #define STEP_FACTOR 21 /* f32: factor of the gradients, 1 / loss scale. If the gradients are sums (over micro-batches or
                         * shards), the factor is also divided by the sum of the weights. clip_norm.comp may lower the
                         * factor */
@@ -61,7 +61,7 @@
 #define RING_PART  5 /* graph of shards: see STEP_PART */
 #define RING_DRAW  6 /* graph of shards: number of this run among all runs of the step on all ranks, from 1 */
 #define RING_WEIGHT 7 /* weight of the run's gradients: vkt_run.terms. If terms is 0: the number of rows. If this number is not
-                       * known: 1. A run of a shard that has no rows: 0 */
+                       * known: 1. A run without rows in a graph of shards: 0 */
 #define RING_WORDS 8
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */

@@ -10,7 +10,7 @@
     VKT_U32(block)        /* index of the range's first pair in UPDATE_GROUPS */                               \
     VKT_F32(weight_decay) /* used if there are no groups */                                                    \
     VKT_U32(decoupled)    /* 1: p -= lr * wd * p; 0: gradient += wd * p (wd is the weight decay) */            \
-    VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: largest magnitude of an element of the gradient */
+    VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: elements of the gradient are limited to -clip .. clip */
 #define UPDATE_SPEC_FACTOR 1 /* 1: gradients are multiplied by STEP_FACTOR, and nothing is done if STEP_HOLD is not 0 */
 #define UPDATE_SPEC_GROUPS 2 /* 1: UPDATE_GROUPS is bound and used */
 #define UPDATE_SPEC_CLIP   3 /* 1: gradients are clipped by value */

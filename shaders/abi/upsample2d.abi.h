@@ -1,6 +1,6 @@
 /* upsample2d.abi.h - resizes `channels` images from H x W to P x Q, N4 vec4s per pixel. Along one axis:
  *   nearest: pixel p of y is a copy of pixel floor(p * scale) of x, at most the last pixel
- *   bilinear: pixel p of y is interpolated at the point (p * up + offset) / below of x. A point outside x moves to its edge
+ *   bilinear: pixel p of y is interpolated at the point (p * up + offset) / below of x. A point outside x moves to x's edge
  * A member with `_h` is for the height, and a member with `_w` is for the width.
  * pc.x: index of the first vec4 in the binding of x or dx. pc.y: index of the first vec4 in the binding of y or dy. */
 VKT_PUSH(vkt_upsample2d_push,

@@ -2,12 +2,12 @@
 // for instance in a first layer or in a depthwise layer.
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) * x[c][row(p,r)][col(q,s)][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// The kernel also computes dx. Then x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order. For a
-// strided convolution, a dispatch computes one phase: pixels of dx that are `stride` apart, which all use the same taps.
+// The kernel also computes dx. For dx, x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order. If the
+// convolution has a stride, a dispatch computes one phase: pixels of dx that are `stride` apart, which all use the same taps.
 // A phase is a convolution of stride 1 with these taps.
-// conv/tile.comp loads the weights and computes the positions of the taps for each tile. This kernel does both only once per
-// work group: the lanes load the ROWS * K weights into registers, and subgroupShuffle passes weights between lanes. After
-// that, a work group only reads x and writes y.
+// conv/tile.comp loads the weights and the positions of the taps again for each tile. Here, a work group loads the weights and
+// computes the positions only once, before its loop. The lanes hold the ROWS * K weights in registers, and subgroupShuffle
+// passes weights between lanes. In the loop, a work group only reads x and writes y.
 // grid: x over strips of columns (stride loop), y over row tiles, z over groups. A column is a vec4 of a plane of y.
 // Deterministic: one lane computes an element, and adds the products in the order of (c,r,s).
 // `zero` and do .. while loops: see conv/tile.comp.

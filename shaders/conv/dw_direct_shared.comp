@@ -35,7 +35,7 @@ layout(constant_id = DW_DIRECT_SHARED_SPEC_WINDOW_W) const uint WINDOW_W = 2;
 layout(binding = DW_DIRECT_SHARED_W, std430) writeonly buffer Dw { float dw[]; };
 layout(binding = DW_DIRECT_SHARED_B, std430) writeonly buffer Db { float db[]; };
 
-const uint SUMS = ROWS * COLS + (BIAS ? ROWS : 0); // first those of dw, [row][column], then those of db
+const uint SUMS = ROWS * COLS + (BIAS ? ROWS : 0); // sums of a lane: ROWS x COLS of dw, then ROWS of db
 const uint TOGETHER = DW_DIRECT_SHARED_TOGETHER;
 const uint ADDERS = LANES / TOGETHER; // lanes that add up one sum; each of them reads the parts of TOGETHER lanes
 const uint PITCH = LANES + ADDERS;    // floats from sum to sum; adders of neighbouring sums read different banks
@@ -54,8 +54,8 @@ void load_taps(uint first, uint src_first)
     barrier();
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel past the last pooling window
-// gets the index of the last window. Its gradient is still 0, because it is not the winner of that window.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel that is in no pooling window
+// gets the index of the nearest window. The pixel is not the winner of that window, so the gradient of the pixel is 0.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL

@@ -76,8 +76,8 @@ bool shuffles_by_xor(uint j)
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel past the last pooling window
-// gets the index of the last window. Its gradient is still 0, because it is not the winner of that window.
+// Returns the index of the gradient of pixel (p,q) in a plane of dy, in vec4s. UNPOOL: a pixel that is in no pooling window
+// gets the index of the nearest window. The pixel is not the winner of that window, so the gradient of the pixel is 0.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef UNPOOL

@@ -1,6 +1,6 @@
-// fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale * image + bias.
-// WEIGHTS: the result is scale * dw. With BIAS, the kernel then also writes db: frequency 0 of dy, summed over all tiles and
-// samples.
+// fft_inverse_rows.comp - inverse of fft_rows.comp. r is the inverse transform of src[c][row][slot][column]:
+//   image = scale * r + bias
+//   WEIGHTS: dw = scale * r. With BIAS, the kernel also writes db: frequency 0 of dy, summed over all tiles and samples.
 // grid: x over (c, pair of rows, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // Deterministic: one lane computes a transform.
 #version 460

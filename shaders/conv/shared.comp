@@ -4,8 +4,9 @@
 // forward:    m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
 // col(q,s) is computed in the same way. A tap outside src adds nothing.
-// A is w: a row has the weights of all (r,s,k), with k padded to a multiple of four. If w is stored in another order,
-// conv/pack_rows.comp copies w first.
+// A is w: a row has the weights of all (r,s,k), with k padded to a multiple of four. conv/pack_rows.comp copies w to this order
+// first. The product may read w itself if there is only one tap and k needs no padding. For TRANSPOSED, such a w is the
+// transpose of A, so the product reads w along m (ALONG_M).
 // B is gathered from src. Its rows are (r,s,k), and its columns are (p,q,n). A load reads four samples of a pixel. Four
 // neighbouring rows of B belong to one tap, because k is padded. Divisors are specialisation constants, so that drivers replace
 // divisions by multiplications.

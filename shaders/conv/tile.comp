@@ -15,9 +15,9 @@
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, and adds the products in the order of (r,s,k).
 // `zero` is 0. The lane number of a shuffle is a constant plus zero. With 8 lanes, lavapipe compiles a shuffle from a constant
-// lane to two permutes, and a shuffle from an unknown lane to one permute. So zero is then a push constant, whose value the
-// compiler does not know. With any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over
-// lanes. So zero is then a constant.
+// lane to two permutes, and a shuffle from an unknown lane to one permute. So with 8 lanes, zero is a push constant: the
+// compiler does not know its value. With any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop
+// over lanes. So with these numbers of lanes, zero is a constant.
 // Loops are do .. while loops, because lavapipe executes the body of a for loop once more than needed, with all lanes
 // off.
 #version 460
@@ -53,8 +53,8 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read before the loops: lavapipe compiles each read to a loop over the lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// Returns true if weights are passed by shuffles with lane ^ constant. Then acc[m] belongs to a different channel in each lane,
-// as in gemm_tile.comp. With 8 lanes such shuffles are not faster.
+// Returns true if weights are passed by shuffles with lane ^ constant. With such shuffles, acc[m] belongs to a different
+// channel in each lane, as in gemm_tile.comp. With 8 lanes, such shuffles are not faster than other shuffles.
 bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);

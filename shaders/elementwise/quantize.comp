@@ -1,7 +1,7 @@
 // quantize.comp - y = round(steps * t) / steps, where t is x clamped to [0, 1]. A number n + 1/2 is rounded up to n + 1.
 //   With noise: y = t + (r - 1/2) / steps, where r is a random number in [0, 1). r depends only on (seed, draw, salt, element).
 //   For element e, r is the upper 24 bits of word e % 4 of philox((e / 4, draw, salt, 8), seed), divided by 2^24. draw is the
-//   word STEP_DRAW of the step state (abi/step.abi.h).
+//   word STEP_DRAW of the step state (abi/step.abi.h). Each node has its own salt.
 // DX: dx is 0 where x is outside [0, 1] and a step against the gradient would move x further outside. Elsewhere dx is dy.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // source: Bengio, Leonard & Courville, Estimating or Propagating Gradients Through Stochastic Neurons (2013): the

@@ -1,5 +1,5 @@
-// reduce.comp - y[o] = scale * the sum, the maximum or the minimum of the elements of x that belong to output o. The
-// elements of an output are rows (abi/reduce.abi.h). The rows may be divided into splits. Then y has one result for each split.
+// reduce.comp - y[o] = scale * the sum, the maximum or the minimum of the elements of x that belong to output o. These
+// elements form rows (abi/reduce.abi.h). The rows of an output may be divided into splits, and y has a result for each split.
 //   ALONG: a row is along x's fastest dimension. A work group computes one split of one output at a time. Its lanes loop over
 //   the rows together, and combine their results after the last row (lib/lanes.glsl). Without ALONG, neighbouring lanes compute
 //   neighbouring outputs.

@@ -57,7 +57,7 @@ void main()
     uint i = share.x + gl_LocalInvocationID.x;
     uint column = HALVES != 0 ? i % row4 : 0, row = HALVES != 0 ? i / row4 : 0;
     for (; i < share.y; i += lanes) {
-        const uint at = i + row * row4; // halves: in front of this row of a are `row` rows of b. Two tensors: row is 0
+        const uint at = i + row * row4; // HALVES: `row` rows of b are stored before this row of a. Else row is 0
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(x_first + at, x_first + to_b + at, y_first + i, of_b);
@@ -73,7 +73,7 @@ void main()
             row += rows_hop + carry;
         }
     }
-    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // two tensors: x_first, y_first and dx_first are 0
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // only without HALVES: x_first, y_first and dx_first are 0
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(whole, whole, whole, of_b);

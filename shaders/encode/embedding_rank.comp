@@ -6,7 +6,7 @@
 //   groups together need ranges * positions / lanes iterations. This is cheap, because there are few ranges.
 // grid: x over ranges with a stride. The positions may need several dispatches (begin, end). Each dispatch continues the counts
 // of the previous dispatch.
-// Deterministic: only one work group changes a count.
+// Deterministic: each count is changed by one work group only.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

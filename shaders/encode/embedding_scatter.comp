@@ -3,9 +3,9 @@
 //   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
 //   order, padded to vec4s.
 //   The kernel also clears a range of dtable, because embedding_sum writes only the rows whose id a counted position has.
-// grid: x over positions, and over vec4s of the range, each in contiguous shares. CHANNELS: x over (l, four samples) instead of
-//       positions. y over chunks of vec4s of the copied rows. Only work groups of the first chunk write `sorted` and clear the
-//       range.
+// grid: x over positions, and over vec4s of the range, each in contiguous shares. CHANNELS: instead of positions, x over
+//       (index of an id in its sample, four samples). y over chunks of vec4s of the copied rows. Only work groups of the first
+//       chunk write `sorted` and clear the range.
 // Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require

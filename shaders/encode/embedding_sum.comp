@@ -1,5 +1,5 @@
-// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in the order of their entries
-//   sorted[start[v] .. start[v+1] - 1]
+// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v. The entries of these positions are
+//   sorted[start[v] .. start[v+1] - 1].
 //   A lane has one entry of SORTED. If this entry is the first one of a row, the lane computes VECS vec4s of the row. Rows
 //   without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
@@ -9,7 +9,7 @@
 //   This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an index.
 // grid: x over entries (BLOCKS: blocks) times the parts of a chunk, in contiguous shares; y over chunks (stride loop). A part
 //       is VECS vec4s of a row. A chunk has at most as many parts as a work group has lanes.
-// Deterministic: the order is that of SORTED.
+// Deterministic: the order of additions depends only on SORTED and START.
 // Two loops are an `if` and a for (;;) that ends with a break, because llvmpipe runs the body of a for loop with a condition
 // once even if no lane needs an iteration.
 #version 460

@@ -2,9 +2,9 @@
 // e. Entry e belongs to level l. An entry has F features.
 //   A slice of the batch has its own table. One lane computes one level of one slice, point by point, and no other lane writes
 //   this level's entries in this table. So sums follow the order of points, and the kernel needs no atomics, no sorted ids and
-//   no search for lanes with the same entry. On a CPU this is not slower than neighbouring lanes for neighbouring points,
-//   because a CPU driver runs each access as a loop over the lanes in both cases. If there are several slices, gemm_sum.comp
-//   adds their tables.
+//   no search for lanes with the same entry. On a CPU, a kernel whose neighbouring lanes compute neighbouring points would not
+//   be faster: a CPU driver accesses the table in a loop over the lanes in both cases. If there are several slices,
+//   gemm_sum.comp adds their tables.
 // ZERO: clears the tables.
 // grid: x over levels * slices with a stride. ZERO: x over vec4s in contiguous shares. Any group count is right.
 // Deterministic: the order is that of the points.

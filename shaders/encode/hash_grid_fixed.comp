@@ -1,5 +1,5 @@
-// hash_grid_fixed.comp - dtable as in hash_grid_dw.comp, by sums of 64-bit fixed-point numbers. Lanes add to one table with
-// integer atomics. Sums of integers do not depend on their order, so the result has the same bits in each run.
+// hash_grid_fixed.comp - computes dtable (see hash_grid_dw.comp) by sums of 64-bit fixed-point numbers. Lanes add to one table
+// with integer atomics. A sum of integers does not depend on the order of additions, so each run gives the same bits.
 //   The unit of the numbers is a power of two. Let M be the largest finite |dy| of the dispatch. An element is the sum of at
 //   most points * 2^dims products, and 2^pc.addends is at least this number. A weight is at most 1. The unit is chosen such
 //   that M is below 2^(62 - pc.addends) units. So no sum overflows. A unit is at most 2^(pc.addends - 61) M, unless M is tiny
@@ -62,8 +62,8 @@ layout(binding = HASH_GRID_SUMS, std430) buffer Sums { uint sums[]; };
 shared uint most_of_all;
 
 // Returns an exponent e. A product is multiplied by 2^e as a float, and then by 2^32 as it becomes an integer (fixed_of). So
-// the unit is 2^-(e + 32). The largest M and the most products that the op allows, 2^27, give e = -125. If M is tiny, e is 126,
-// and all finite floats are multiples of the unit. So e is from -125 to 126, and 2^e and 2^-e are normal floats.
+// the unit is 2^-(e + 32). With the largest M and 2^27 products (the op allows no more), e is -125. If M is tiny, e is 126, and
+// all finite floats are multiples of the unit. So e is from -125 to 126, and 2^e and 2^-e are normal floats.
 int scale_of_sums()
 {
     if (gl_LocalInvocationID.x == 0) most_of_all = 0u;

@@ -17,8 +17,8 @@ VKT_IN4(LATENT_GRID_Y, dy4);
 
 const uvec4 FOUR = uvec4(0, 1, 2, 3);
 
-// Returns (low, high): texels low .. high - 1 of a tile of `size` texels read cell c. The tile starts at texel `start` of the
-// image. A texel that needs a cell outside the grid reads the nearest cell at the edge instead.
+// Returns (low, high) for one axis: texels low .. high - 1 of a tile of `size` texels read cell c. The tile starts at texel
+// `start` of the image. A texel that needs a cell outside the grid reads the nearest cell at the edge instead.
 //   CORNERS: only texels count whose cell `first` (side 0) or `second` (side 1) is c (lib/latent_grid.glsl). Without CORNERS,
 //   `side` is not used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
@@ -40,7 +40,8 @@ bool is_read(uint c, uint cells, uint start, uint size)
 }
 
 // Without CORNERS: returns the weights that four texels of the image give to cell c. A weight is 1 minus the distance between
-// texel and centre of the cell, in cells, or 0 if the distance is above 1. Beyond the centre of an edge cell it is 1.
+// texel and centre of the cell, in cells, or 0 if the distance is above 1. Texels between the centre of an edge cell and the
+// edge of the grid have weight 1.
 vec4 weights(uvec4 texel, uint c, uint cells)
 {
     ivec4 at = ivec4(2 * texel + 1) - int((2 * c + 1) * SCALE);

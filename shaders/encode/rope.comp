@@ -1,11 +1,13 @@
 // rope.comp - rotates pairs (a, b) of elements of each head by an angle that grows with the token's position:
 //   a' = a cos - b sin,  b' = b cos + a sin.  The gradient is the inverse rotation, with the opposite sign of the sine.
 // The angle in turns is position * TURNS modulo 1. TURNS, the turns per position, has 64 bits behind the binary point. The
-// product is one of integers that wraps, so it is exact, and an angle of 131072 radians is as exact as one of 0.1 radians.
+// kernel multiplies integers and keeps the lower 64 bits. So the product modulo 1 is exact, and an angle of 131072 radians is
+// as exact as one of 0.1 radians.
 // Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of one or two units
 // in the last place.
-// The first `pairs` units of a head are rotated. With WIDTH 4 such a unit has two vec4s, that is four pairs. With WIDTH 1 it
-// has one pair. The units behind them are copied. Such a unit has one vec4, or with WIDTH 1 one element.
+// In the first pc.rotated heads, the first pc.pairs units are rotated. With WIDTH 4 such a unit has two vec4s, that is four
+// pairs. With WIDTH 1 it has one pair. The other units are copied. In each head, a unit from number pc.pairs on has one vec4,
+// or with WIDTH 1 one element.
 // grid: x over samples, tokens and units in contiguous shares, y over heads with a stride; any group count is right.
 // source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding (2021), equation 34
 // Deterministic: one lane computes a pair. It reads both elements of the pair before it writes them, so y may have x's memory.
@@ -50,7 +52,7 @@ layout(binding = ROPE_TURNS, std430) readonly buffer Turns { uint turns[]; };
 void rotation(uint u, uint position, uint pairs, out REAL s, out REAL c)
 {
     const WORDS high = TURNS(u), low = TURNS(pairs + u);
-    WORDS carry, rest; // the angle in turns, modulo 1, has 64 bits: first high * position + carry, then rest
+    WORDS carry, rest; // the angle in turns, modulo 1: the upper 32 bits are high * position + carry, the lower are rest
     umulExtended(low, WORDS(position), carry, rest);
     const WORDS turn = high * position + carry, quarter = turn + 0x20000000u >> 30;
 #if WIDTH == 4

@@ -1,15 +1,16 @@
 // attention_coop.glsl - the part of attention_shared.glsl for kernels with COOP. Subgroups multiply cooperative
 // matrices of f16 (VK_KHR_cooperative_matrix). The sums of the products are f32. Each lane holds its scores and weights in f32.
-// The operands of a product are rounded to f16, and so are copies of the weights. ds, the gradient of the scores, is computed
-// from weights that are not rounded. The sums of gradients stay in matrices until the tile is finished. The sums of y are
-// scaled down when the maximum of a row grows, so they stay in the lanes.
+// The operands of a product are rounded to f16. If the weights are an operand, only a copy of them is rounded. ds, the gradient
+// of the scores, is computed from weights that are not rounded. The sums of gradients stay in matrices until the tile is
+// finished. The sums of y are scaled down when the maximum of a row grows, so they stay in the lanes.
 // A slice has ROWS rows of the first operand and COLUMNS rows of the second operand. A row runs along the summation index. For
 // sums, the rows of the second operand are transposed before they are stored, 2 x 2 numbers at a time. So scores and sums are
 // products of the same form, and a result has ROWS x COLUMNS numbers. Each subgroup computes EACH_M x EACH_N neighbouring
 // matrices of a result.
 // Only the driver knows which lane holds which element of a matrix. So the results reach their lanes through shared memory, in
 // the memory of the slices.
-// A row of a slice has 16 bytes of padding, so that rows start in different banks. Matrices need an alignment of 16 bytes.
+// A row of a slice has 16 bytes of padding, so that rows start in different banks. Each row of a cooperative matrix must start
+// at a multiple of 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; Dao, FlashAttention-2, ICLR 2024 (weights are rounded to 16 bits)
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -72,15 +73,16 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Loads vec4 number `at` as item t. If all operands are stored in f16, the numbers are copied. Otherwise they become f32, and
-// staged_numbers() rounds them to f16 when the slice is stored.
+// Loads vec4 number `at` of an operand. If all operands are stored in f16, the numbers are copied to staged_f16[t]. Otherwise
+// staged[t] gets them in f32, and staged_numbers() rounds them to f16 when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);
     else staged_f16[t] = load_f16(of, at);
 }
 
-// Loads a block of 2 x 2 numbers as item t: the first (i = 0) or last (i = 1) two numbers of vec4 at.x and of vec4 at.y.
+// Loads a block of 2 x 2 numbers: the first (i = 0) or last (i = 1) two numbers of vec4 at.x and of vec4 at.y. As in stage(),
+// staged_f16[t] or staged[t] gets them.
 void stage_block(uint t, uint of, uvec2 at, uint i)
 {
     if (ROUNDS) {
@@ -91,7 +93,7 @@ void stage_block(uint t, uint of, uvec2 at, uint i)
 
 uvec2 staged_numbers(uint t) { return ROUNDS ? narrow(staged[t], STORAGE_F16) : staged_f16[t]; }
 
-// Stores v as vec4 c of a row of the first operand, or with is_b of the second operand, in the slice.
+// Stores v in the slice: as vec4 c of row number `row` of the first operand. With is_b, the row is one of the second operand.
 void put(bool is_b, uint row, uint c, uvec2 v) { tile[row * PITCH + c + half_at + (is_b ? ROWS * PITCH : 0)] = v; }
 
 // Stores the lane's weights, one vec4 for each of its rows.
@@ -101,8 +103,8 @@ void put_weights(uvec2 w[4])
     [[unroll]] for (uint m = 0; m < OWN; m++) tile[at + m * LANES_M * PITCH] = w[m];
 }
 
-// At iteration t, the lane loads a block of two rows of b, which are pair number block_pair(): word block_word(t) of each row.
-// Neighbouring lanes store words of the same transposed row.
+// In iteration t of fetch_sums, the lane loads a block from two rows of b: word block_word(t) of each row. The two rows are
+// pair number block_pair() of the slice. Neighbouring lanes store words of the same transposed row.
 uint block_pair() { return gl_LocalInvocationID.x % PAIRS; }
 uint block_word(uint t) { return item_row(t, PAIRS); }
 
@@ -204,7 +206,7 @@ void begin_sums()
 uvec2 numbers_of(vec4 v) { return narrow(v, STORAGE_F16); }
 
 // set_aside() keeps one of the lane's rows in shared memory until take_back(), so that the lane needs 4 registers less.
-// No other lane uses this memory.
+// Between the two calls, no other lane uses this memory.
 void set_aside(vec4 s[4]) { of_rows[gl_LocalInvocationID.x] = s[3]; }
 void take_back(inout vec4 s[4]) { s[3] = of_rows[gl_LocalInvocationID.x]; }
 

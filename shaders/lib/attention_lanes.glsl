@@ -1,9 +1,9 @@
 // attention_lanes.glsl - the products of attention_shared.glsl without COOP: each lane multiplies f32 numbers
 // Shared memory has rows of the matrices, not columns, and a lane reads vec4s along a row. For a product, the lanes read up to
-// LANES_N rows of the second operand at the same time. `swap` permutes the vec4s of a row, so that neighbouring rows are in
-// different banks.
-// A row of D4 vec4s needs ACROSS lanes. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a row. Each of
-// these lanes adds up different columns. Their partial sums are added at the end.
+// LANES_N rows of the second operand at the same time. `swap` permutes the vec4s of a row, so that these loads use different
+// banks.
+// A row of sums has D4 vec4s, so ACROSS lanes are enough. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a
+// row. Each of these lanes adds up different columns. Their partial sums are added at the end.
 // No subgroup operations: any subgroup size works.
 const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
 const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
@@ -24,7 +24,7 @@ uint swap(uint row)
 void stage(uint t, uint of, uint at) { staged[t] = load(of, at); }
 vec4 staged_numbers(uint t) { return staged[t]; }
 
-// Stores v as vec4 c of a row of the first operand, or with is_b of the second operand, in the slice.
+// Stores v in the slice: as vec4 c of row number `row` of the first operand. With is_b, the row is one of the second operand.
 void put(bool is_b, uint row, uint c, vec4 v)
 {
     tile[half_at + (c ^ swap(row % (is_b ? LANES_N : LANES_M))) + row * CHUNKS + (is_b ? PART_A : 0)] = v;

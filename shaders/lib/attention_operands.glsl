@@ -1,4 +1,4 @@
-// attention_operands.glsl - shared by all attention kernels: the operands, and the matrices of a head
+// attention_operands.glsl - shared by all attention kernels but attention_cached.comp: the operands, and the matrices of a head
 // The file that includes this one defines D4: the vec4s of a row of a head.
 #include "lib/explog.glsl"
 #include "lib/load.glsl"

@@ -1,11 +1,11 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
 // A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 scores: rows m * LANES_M + lane_m and the
-// columns tile_columns. A lane also has one vec4 of sums for each of its rows. This is enough, because LANES_N is at least D4.
+// columns tile_columns. For each sum, a lane has one vec4 per row. This is enough, because LANES_N is at least D4.
 // Arrays of a lane's rows have 4 elements, and with OWN = 2 the last two are not used.
-// Both products process their operands slice by slice. A slice has SLICE values of the summation index. While the work group
-// multiplies a slice, it loads the next slice into registers. It then stores that slice in the other half of shared memory, so
-// there is one barrier per slice.
+// There are two kinds of products, scores and sums. Both are computed slice by slice. A slice has SLICE values of the summation
+// index. While the work group multiplies a slice, it loads the next slice into registers. It then stores the next slice in the
+// other half of shared memory, so there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
 //   sums      the sum over columns of p[row][column] * b[column][d]. A slice has 4 * CHUNKS columns: those of the lanes with
 //             CHUNKS neighbouring values of lane_n. It has the weights p of these columns, and the rows of b for them.
@@ -54,8 +54,9 @@ uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES /
 uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // index, in a row of a slice, of the vec4 that the lane loads
 const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; if false, the last slice has fewer
 
-// Sets at_a to the start of each row of matrix `a` that the lane loads. This is the row's first vec4, or if slices are WHOLE,
-// the row's vec4 number own_vec4(). `row`: the first row of the tile. The matrix's last row replaces rows beyond the matrix.
+// Sets at_a[t] for the t-th row of matrix `a` that the lane loads. It is the index of the row's first vec4, or if slices are
+// WHOLE, of the row's vec4 number own_vec4(). `row`: the first row of the tile. The matrix's last row replaces rows beyond the
+// matrix.
 void aim_a(matrix a, uint row)
 {
     const uint at = a.at + (WHOLE ? own_vec4() : 0);
@@ -68,7 +69,7 @@ void aim_b(matrix b, uint column)
     [[unroll]] for (uint t = 0; t < FETCH_B; t++) at_b[t] = at + min(column + item_row(t, CHUNKS), b.rows - 1) * b.ld;
 }
 
-// Loads slice i of a product of scores: vec4 i * CHUNKS + own_vec4() of each row that aim_a and aim_b found.
+// Loads slice i of a product of scores: vec4 i * CHUNKS + own_vec4() of each row in at_a and at_b.
 void fetch_scores(uint of_a, uint of_b, uint i)
 {
     const uint from = WHOLE ? i * CHUNKS : min(i * CHUNKS + own_vec4(), D4 - 1);
@@ -118,8 +119,8 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before and after the call, the same slices
-// are in registers as for `scores`.
+// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before the call, the first slice must be in
+// registers. After the call, the first slice of the step `next` is in registers, as after `scores`.
 void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
     begin_sums();

@@ -1,14 +1,15 @@
 // batch_place.glsl - finds the rows of this run's batch: see abi/step.abi.h
 // EARLY: the kernel runs beside step_advance, which computes the step state. So the kernel reads the host's words itself. The
-// word STEP_RUN has the number of this run, which gives the slot of these words. report.comp sets STEP_RUN to the number of the
-// next run, so a gather that runs after the report must not be EARLY.
+// word STEP_RUN has the number of this run, which gives the slot of these words. Runs in an application's command buffer use
+// slot RING_SLOTS instead. report.comp sets STEP_RUN to the number of the next run, so a gather that runs after the report must
+// not be EARLY.
 // The including file defines BATCH_STEP, BATCH_WORDS and BATCH_RUN, the numbers of the bindings.
 layout(constant_id = BATCH_SPEC_EARLY) const uint EARLY = 0;
 layout(binding = BATCH_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_WORDS, std430) readonly buffer Words { uint words[]; };
 layout(binding = BATCH_RUN, std430) readonly buffer Run { uint run[]; };
 
-// Returns the number of real rows of the batch, and the index of its first row in the order of the epoch.
+// Returns the number of real rows of the batch (or ROWS_ALL), and the index of its first row in the order of the epoch.
 uvec2 batch_place()
 {
     if (EARLY == 0) return uvec2(step[STEP_ROWS], step[STEP_FIRST]);

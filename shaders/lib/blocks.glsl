@@ -1,24 +1,25 @@
 // blocks.glsl - a BM x BN tile of C[m][n] = sum_k A[m][k] B[k][n]. One work group computes the tile. The operands are in shared
 // memory.
 // The including kernel defines
-//   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
-//                                  that their loads hit the same cache lines.
+//   A_BY_K, B_BY_K                 true if the operand is contiguous along k. In this case, neighbouring lanes load
+//                                  neighbouring k, so that their loads hit the same cache lines.
+//   ROUNDS_A, ROUNDS_B             with COOP: true if the operand's elements must be rounded to the type of the matrices
 //   LINE line_a(uint m, uint k, uint j)   four neighbouring elements of A: row m + j at k .. k + 3 if A_BY_K, else rows
 //                                  m .. m + 3 at k + j. Elements past A's end are zero. A LINE is a vec4, or with COOP a uvec4
 //                                  of the words as they are stored.
 //   LINE line_b(uint n, uint k, uint j)   as line_a, with columns of B instead of rows of A
-// The kernel calls multiply(m, n, k, end) for the tile that begins at row m and column n. Then acc has the sums over
+// The kernel calls multiply(m, n, k, end) for the tile that begins at row m and column n. After the call, acc has the sums over
 // k .. end - 1. Each lane has TM rows and TN columns, in groups of four. Row i of the lane is row tile_row(i) of the tile, and
 // column j is column tile_column(j). With COOP2 the sums stay in a matrix instead: see blocks_coop2.glsl. tile_at(id, M, N)
 // returns the first row and column of tile number id. There are tile_count(M, N) tiles.
 //
 // An element of A that is read from global memory serves BN columns, and an element of B serves BM rows. An element of A that
-// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies a block of
-// BLOCKS_K k, it loads the next block into registers. It then stores the next block in the other half of shared memory, so
-// there is one barrier per block.
+// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies BLOCKS_K
+// values of k, it loads the next BLOCKS_K values into registers. It then stores these in the other half of shared memory, so
+// there is one barrier per BLOCKS_K values of k.
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
 // read neighbouring addresses at the same time. `tile_index` permutes the groups of four rows or columns, depending on k.
-// Without this permutation, the stores of four lanes with the same m would hit one bank.
+// Without this permutation, lanes that store the same group at different k would use the same banks.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. So they read the same parts of
 // both operands, which are then in the cache.
 // Without COOP there are no subgroup operations, so any subgroup size works. Deterministic: k ascends in every element.

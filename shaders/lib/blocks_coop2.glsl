@@ -3,12 +3,12 @@
 // matrices of the device's sizes.
 //
 // The sums stay in the matrix. The including kernel stores them by coopMatPerElementNV, which calls a function with the row,
-// the column and the value of an element. sum_row() and sum_column() are the position of the element in the work group's tile.
-// So sums do not go through shared memory, and `acc` is not used.
+// the column and the value of an element. sum_row() and sum_column() convert this row and this column to those in the work
+// group's tile. So sums do not go through shared memory, and `acc` is not used.
 //
 // Rows of an operand are permuted in shared memory only if the operand does not run along k. For an operand that runs along k,
-// neighbouring lanes store to different banks without a permutation. If B runs along k, neighbouring columns of the matrix are
-// therefore neighbours in C.
+// neighbouring lanes store to different banks without a permutation. So, if B runs along k, neighbouring columns of the matrix
+// are neighbours in C.
 // source: GLSL_NV_cooperative_matrix2
 #extension GL_NV_cooperative_matrix2 : require
 const uint DOWN = SUBGROUPS >= 64 ? 8 : SUBGROUPS >= 16 ? 4 : SUBGROUPS >= 4 ? 2 : 1; // subgroups one below the other

@@ -1,13 +1,13 @@
-// blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: products of f32 by three products of cooperative matrices
-// of f16. An operand x is split into two f16, whose sum has 22 bits of x:
+// blocks_split.glsl - multiply() of blocks.glsl with COOP and SPLIT: one product of f32 becomes three products of cooperative
+// matrices of f16. An operand x is split into two f16, whose sum has 22 bits of x:
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     (low_a low_b is left out)
-// The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K k. After this,
-// the largest finite magnitude of the tile's rows of A is in [2^14, 2^15), and so is that of its columns of B. (If all
-// magnitudes of an operand are below 2^-112, its scale is 2^126, and the largest stays below 2^14.) The sums over these k
-// are scaled back before they are added to the f32 sums of the tile.
+// The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K values of k. After
+// scaling, the largest finite magnitude in the tile's rows of A is in [2^14, 2^15). The same holds for the tile's columns of B.
+// (If all magnitudes of an operand are below 2^-112, its scale is 2^126, and the largest stays below 2^14.) The sums over these
+// values of k are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
-// operands among the same BLOCKS_SPLIT_K k of the tile.
+// operands in the tile, for the same BLOCKS_SPLIT_K values of k.
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: for each operand, high + low differs from x by at most 2^-23 |x|, and |low_a low_b| <= 2^-22 |a b|. The
 // second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes such f16 to
@@ -17,7 +17,7 @@
 // A NaN or an infinity makes each result that depends on it a NaN or an infinity, as in f32. It does not change other results.
 // A result that is an infinity in f32 may be a NaN here, because the low part of an infinity is a NaN.
 //
-// A row of the tile has the high parts of BLOCKS_SPLIT_K k and then the low parts: as many bytes as without SPLIT. A lane
+// A row of the tile has BLOCKS_SPLIT_K high parts and then the low parts: as many bytes as without SPLIT. A lane
 // loads blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next tile and find
 // the largest magnitudes of the next tile. So there are no more barriers for a tile than without SPLIT.
 // Deterministic: a maximum does not depend on the order.
@@ -32,7 +32,7 @@ uvec4 staged[4 * STAGED];
 shared uint largest[4]; // two pairs, for alternate tiles: largest finite magnitudes of A and of B, as bit patterns times 2
 
 // Returns the position of the i-th block of 4 x 4 elements of an operand: (group of four rows of A or columns of B, k / 4).
-// Eight neighbouring lanes load neighbouring LINEs.
+// Neighbouring lanes load neighbouring LINEs: four lanes if by_k, else eight.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);

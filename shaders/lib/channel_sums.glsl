@@ -3,9 +3,9 @@
 //   block_statistics    (count, mean, sum of squares about the mean) of the real samples
 //   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real samples
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
-// A first loop over the block computes the mean. A second loop computes the squares about the mean, while the block is still
-// in the cache. So no large sums are subtracted from each other. The rounding error of the mean is removed from the mean and
-// from the sum of squares.
+// Statistics: a first loop over the block computes the mean. A second loop adds up the squares about the mean, so no large sums
+// are subtracted from each other. The second loop reads the block from the cache. It also finds the rounding error of the mean,
+// which is then removed from the mean and from the sum of squares.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 float sum4(vec4 v)
 {

@@ -21,8 +21,8 @@ void load_weights(uint group, uint row)
                        : 0.0;
 }
 
-// Returns this lane's vec4 of output channel row + m. The function uses the inputs that load_taps has loaded. m must be a
-// constant after unrolling. `zero`: see conv/tile.comp.
+// Returns this lane's vec4 of output channel row + m, where `row` is the argument of load_weights. The function uses the inputs
+// that load_taps (strip.glsl) has loaded. m must be a constant after unrolling. `zero`: see conv/tile.comp.
 vec4 product(uint m, uint zero)
 {
     vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);

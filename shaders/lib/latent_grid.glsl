@@ -1,7 +1,8 @@
 // latent_grid.glsl - the cells around the texels of a tile: for latent_grid.comp and its gradient.
-//   Along one axis, the centre of texel x is at (x + 1/2) / SCALE - 1/2 cells, where cell c has its centre at c. `first` is the
-//   cell at or before this point, and `second` is the next cell. `fraction` is the distance of the point from `first`. Cells
-//   outside the grid become the nearest cell inside.
+//   Positions along an axis are in cells, and the centre of cell c is at c. A cell has SCALE texels along an axis. So the
+//   centre of texel x is at (x + 1/2) / SCALE - 1/2. `first` is the last cell whose centre is at or before this point, and
+//   `second` is the next cell. `fraction` is the distance of the point from the centre of `first`. Cells outside the grid
+//   become the nearest cell inside.
 layout(constant_id = LATENT_GRID_SPEC_SCALE) const uint SCALE = 4;
 layout(constant_id = LATENT_GRID_SPEC_CORNERS) const uint CORNERS = 0;
 layout(binding = LATENT_ORIGIN, std430) readonly buffer Origin { uint origin[2]; };

@@ -1,22 +1,22 @@
 // load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
-// (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
-// compiler keeps one path. Widening is exact, but a device may change subnormal f16 values to 0. Narrowing rounds to nearest,
-// ties to even, as base/half.c does. packHalf2x16 is not used, because it may round in either direction. With COOP, the
-// hardware converts to f16, in the mode that lib/rounding.glsl declares.
+// (abi/storage.abi.h). Four 16-bit values are one uvec2 of the same binding. A specialisation constant selects the format, so
+// the compiler keeps one path. Widening is exact, but a device may change subnormal f16 values to 0. Narrowing rounds to
+// nearest, ties to even, as base/half.c does. packHalf2x16 is not used, because it may round in either direction. With COOP
+// and without BFLOAT, the hardware converts to f16, in the mode that lib/rounding.glsl declares.
 //   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel may have a texel variant, which reads a texel
-//                              buffer instead of a storage buffer. Texel variants are for CPU drivers: these load from a
-//                              storage buffer in a loop over lanes, but not from a texel buffer. The index must be inside the
-//                              binding, because the two variants return different values for an index outside.
+//                              buffer instead of a storage buffer. Texel variants are for CPU drivers. These drivers load from
+//                              a storage buffer in a loop over lanes. They need no such loop for a texel buffer. The index must
+//                              be inside the binding, because the two variants return different values for an index outside.
 //   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. In a texel variant the word is a component of a
 //                              texel.
 //   VKT_IN1(binding, name)     LOAD1(name, i) reads float i of a binding that stores f32
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
 //   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_STORED(binding, access, name)     used by VKT_OUT4, VKT_INOUT4 and VKT_F32_OUT4: name_put(i, v) writes floats 4i ..
-//                                         4i+3 as f32, name_stored[i] reads them
-// A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
-// lane, so fewer words are faster.
+//   VKT_STORED(binding, access, name)     declares the binding as vec4s of f32. name_put(i, v) writes vec4 i, and
+//                                         name_stored[i] reads vec4 i. VKT_OUT4, VKT_INOUT4 and VKT_F32_OUT4 use this macro
+// A texel variant stores a vec4 of f32 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and
+// lane by lane, so fewer words are faster.
 #include "abi/storage.abi.h"
 // MATRIX_STORAGE: how the operands of cooperative matrices are stored in shared memory. With BFLOAT, this file does not use
 // float16, because cmake/bfloat.c changes the type float16 of the module to bfloat16.

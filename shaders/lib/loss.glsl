@@ -77,8 +77,8 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
-// Returns the weights of the four elements of vec4 i. In a batch-last tensor, the four elements belong to one feature. In a
-// row-major tensor they belong to consecutive features; the first feature of the next row follows the last one of a row.
+// Returns the weights of the four elements of vec4 i. Each feature has one weight. In a batch-last tensor, the four elements
+// belong to one feature. In a row-major tensor they belong to consecutive features, and may continue in the next row.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

@@ -47,9 +47,10 @@ VEC samples(const uint l, const bool dy, uint r, uint n)
     return AGAIN(act, tile_at(n / ROW) + ((dy ? dy_row(l) : h_row(max(l, 2) - 1)) + r) * ROW + n % ROW);
 }
 
-// Adds the gradients of layer l, summed over the block's samples, to PART. With `first` it stores these sums instead. The sums
-// are the matrix dy[l] h[l-1]^T, where h[l-1] has a row of ones below it for the gradient of the bias. If b_dy is true, the
-// factor dy[l] is in b[] and h[l-1] is in a[], and PART gets the transpose. Otherwise dy[l] is in a[] and h[l-1] is in b[].
+// Adds the gradients of layer l, summed over the block's samples, to PART. If `first` is true, PART has no values yet, and the
+// sums are only stored. The sums are the matrix dy[l] h[l-1]^T. h[l-1] gets a row of ones below it, for the gradient of the
+// bias. If b_dy is true, dy[l] is in b[], h[l-1] is in a[], and PART gets the transpose. Otherwise dy[l] is in a[] and h[l-1]
+// is in b[].
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), N = TILES * ROW;

@@ -1,5 +1,5 @@
 // mlp_coop.glsl - the part of mlp_shared.comp for kernels with COOP. Subgroups multiply cooperative matrices of f16
-// (VK_KHR_cooperative_matrix), which sum in f32. h, dy and weights are rounded to f16. Biases, the loss and the
+// (VK_KHR_cooperative_matrix) and sum in f32. h, dy and weights are rounded to f16. Biases, the loss and the
 // gradients of the parameters are f32.
 //   Widths are padded to whole matrices. The padding of weights, biases and x is 0, so the padding of products is 0 as well.
 //   Shared memory has four parts, in uvec2s (four f16 or two f32):
@@ -38,11 +38,12 @@ const uint INPUT = (P0 + P1 + P2 + P3 + P4) * ACT_PITCH;
 #endif
 const uint BIAS = INPUT + SAMPLES * INPUT_PITCH, WEIGHTS = BIAS + WIDEST / 2;
 shared uvec2 memory[WEIGHTS + STAGE];
-// The sums of a product are DOWN rows of matrices. A row has COOP_M samples and all outputs. A subgroup computes at most OWN
-// matrices of one row: every STEP-th one. These matrices have the same samples, so one load of a matrix of `input` serves all.
+// The sums of a product are DOWN rows of matrices. A row has COOP_M samples and all outputs. A subgroup computes every STEP-th
+// matrix of one row, at most OWN matrices. All of them have the same samples, so each matrix of `input` is loaded only once.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
-// A lane gets blocks of 4 x 4 sums. A matrix has BLOCKS blocks, and SUMS uvec2s in `stage`. If `stage` is large enough, several
-// matrices go through it at once, so that more lanes get a block.
+// finish_all() distributes blocks of 4 x 4 sums over the lanes. A matrix of sums has BLOCKS blocks and needs SUMS uvec2s of
+// `stage`. A subgroup stores AT_ONCE matrices in `stage` before its lanes load blocks. If `stage` is large enough, these are
+// several matrices, so that more lanes get a block.
 const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH;
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
 const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;
@@ -232,8 +233,9 @@ void add_to_part(uint at, float v, bool first)
     part[at] = first ? v : part[at] + v;
 }
 
-// Adds the gradients of layer l to PART: for the weights dy[l] h[l-1]^T, for the bias dy[l], both summed over the block's
-// samples. With `first` it stores these sums instead. Begins with a barrier.
+// Adds the gradients of layer l to PART. The gradient of the weights is dy[l] h[l-1]^T, and the gradient of the bias is dy[l],
+// both summed over the block's samples. If `first` is true, PART has no values yet, and the sums are only stored. Begins with a
+// barrier.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), to = gl_WorkGroupID.x * pc.part + part_at(l);

@@ -55,7 +55,7 @@ void multiply_slice(uint n, const uint M, const uint Q, uint in_at)
 }
 
 // Adds to sums[] the products of a matrix of PACKED with K rows of act[]. The matrix begins at index `at` and has K rows of M
-// numbers. The rows of act[] begin at index `from`. Begins with a barrier.
+// numbers. The rows of act[] begin at index `from`. A barrier precedes the first access to shared memory.
 void product(const uint K, const uint M, uint at, uint from)
 {
     const uint Q = (M + 3) / 4, slice = min(STAGE / Q, K);

@@ -30,9 +30,9 @@ void tile(inout vec4 c[4], uvec4 d_at, uvec4 h_at)
     }
 }
 
-// Adds the gradients of layer l to PART: for the weights dy[l] h[l-1]^T, for the bias dy[l], both summed over the block's
-// samples. With `first` it stores these sums instead. The columns of a lane's tile are KT apart, so neighbouring lanes read
-// neighbouring rows of h[l-1]. Begins with a barrier.
+// Adds the gradients of layer l to PART. The gradient of the weights is dy[l] h[l-1]^T, and the gradient of the bias is dy[l],
+// both summed over the block's samples. If `first` is true, PART has no values yet, and the sums are only stored. The columns
+// of a lane's tile are KT apart, so neighbouring lanes read neighbouring rows of h[l-1]. Begins with a barrier.
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), KT = (K + 3) / 4, to = gl_WorkGroupID.x * pc.part + part_at(l);

@@ -1,5 +1,4 @@
-// mlp_vec.glsl - types and loads for the samples of a tile that one lane of mlp.comp holds: UNITS VECs of ELEMENTS
-// samples each.
+// mlp_vec.glsl - types and loads of mlp.comp. A lane holds UNITS VECs of each row of a tile, and a VEC has ELEMENTS samples.
 #ifdef NARROW
 #define VEC float
 #define UNITS 1

@@ -1,14 +1,14 @@
-// quantized.glsl - four neighbouring numbers of a row of quantized weights. Include lib/load.glsl before, and declare
+// quantized.glsl - four neighbouring numbers of a row of quantized weights. Include lib/load.glsl before this file, and declare
 // VKT_WORDS(.., words). Byte offsets count from the start of the binding. Blocks and rows begin at even offsets.
 //   quantized4(format, row, i)   numbers i .. i+3 of the row that begins at byte `row`; i is a multiple of 4
 // source: the block formats of GGUF (ggml-quants.c of llama.cpp, and the page "GGUF" of ggml's documentation). d and m are the
-// f16 numbers of a block, q its small integers:
+// f16 numbers of a block, q its small integers. The formula at the end of a line is the number:
 //   Q4_0   32 numbers in 18 bytes: d; q in 4 bits.                          d (q - 8)
 //   Q4_1   32 numbers in 20 bytes: d, m; q in 4 bits.                       d q + m
 //   Q8_0   32 numbers in 34 bytes: d; q in 8 bits with sign.                d q
-//   Q4_K   256 numbers in 144 bytes: d, m; scale s and offset t of each 32 numbers in 6 bits; q in 4 bits.   d s q - m t
+//   Q4_K   256 numbers in 144 bytes: d, m; for each 32 numbers, scale s and offset t in 6 bits each; q in 4 bits.  d s q - m t
 //   Q5_K   256 numbers in 176 bytes: like Q4_K, with 32 more bytes before the four-bit parts: the fifth bits of all q.
-//   Q6_K   256 numbers in 210 bytes: q in 4 + 2 bits; scale s of each 16 numbers in 8 bits with sign; d.     d s (q - 32)
+//   Q6_K   256 numbers in 210 bytes: q in 4 + 2 bits; for each 16 numbers, scale s in 8 bits with sign; d.   d s (q - 32)
 // In Q4_0 and Q4_1, byte j of the integers has numbers j and j + 16. In Q4_K and Q5_K, each 32 bytes have 64 numbers: the low
 // four bits of the bytes are the first 32 numbers.
 

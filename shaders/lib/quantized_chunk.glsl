@@ -1,11 +1,12 @@
 // quantized_chunk.glsl - 32 neighbouring numbers (a chunk) of a row of quantized weights at once. A block of Q4_0, Q4_1 or Q8_0
-// is loaded and shifted as a whole. This takes a third of the loads of quantized4. The file is for CPU drivers, and for kernels
-// whose lanes read neighbouring chunks. Include lib/quantized.glsl before, and declare FORMAT and pc.last. pc.last is the index
-// of the last word of the binding that has bytes of the weights.
+// is loaded and shifted as a whole: 5 or 9 words. Eight calls of quantized4 would load at least 16 words. The file is for CPU
+// drivers, and for kernels whose lanes read neighbouring chunks. Include lib/quantized.glsl before this file, and declare
+// FORMAT and pc.last. pc.last is the index in the binding of the last word that has bytes of the weights.
 const uint CHUNK = QUANT_CHUNK; // vec4s
 const uint MOST_WORDS = 9;      // words that a block of 32 numbers may touch
 
-// Sets s to the n <= 9 words that begin at the even byte `at`. Words behind the weights are arbitrary.
+// Loads n <= 9 words, the first of which contains byte `at`. Shifts them, so that s begins with byte `at`. `at` is even. Words
+// behind the weights are arbitrary.
 void stream_of(uint at, uint n, out uint s[MOST_WORDS])
 {
 #ifdef VKT_TEXEL

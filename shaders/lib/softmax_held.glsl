@@ -1,6 +1,7 @@
-// softmax_held.glsl - `line` of softmax.comp for a line that a work group shares and keeps in registers, so the line is
-// read once. Deterministic: the additions are the same as in `line`, in the same order.
-// Numbers of a line per lane. There are at most SPAN (softmax.comp), so `line` would add them in one span too.
+// softmax_held.glsl - the function line() of softmax.comp for lines that a work group keeps in registers, so each line is
+// read once. Deterministic: the additions are the same as in line(), in the same order.
+// HELD is the number of VECs of a line that a lane keeps. It is at most SPAN (softmax.comp), so line() also adds these VECs in
+// one span.
 layout(constant_id = SOFTMAX_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
 

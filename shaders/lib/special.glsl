@@ -108,8 +108,8 @@ vec4 log_twice(vec4 a, out vec4 low)
 
 bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
 
-// Computes a^b as C's pow: e^(b * log |a|), with a sign. The exponent b * log |a| is a sum of two floats, so the result
-// keeps its digits if the exponent is large.
+// Computes a^b with the special cases of pow() of C: e^(b * log |a|), with a sign. The exponent b * log |a| is a sum of two
+// floats, so the result keeps its digits if the exponent is large.
 vec4 pow_any(vec4 a, vec4 b)
 {
     const vec4 x = abs(a);

@@ -1,14 +1,14 @@
-// strip.glsl - the loop over a plane that conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp share
-// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4, the lane loads the K vec4s
-// of x that the pixel (p,q) reads. Tap (r,s) of a channel is in row p * stride_h + offset_h + r * reach_h of x. Its
-// column is computed in the same way.
+// strip.glsl - the loop over a plane, for conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp.
+// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. A vec4 has four samples of a pixel (p,q). For
+// each vec4, the lane loads the K vec4s of x that are the taps of the pixel. Tap (r,s) of a channel is in row
+// p * stride_h + offset_h + r * reach_h and in column q * stride_w + offset_w + s * reach_w of x.
 // The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the
 // members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
 // reach_h and reach_w.
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
 uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read before the loops
 int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // for p = q = n = 0: row, column and index in x (in vec4s)
-uint column, p, q, n; // this lane's vec4 of the plane
+uint column, p, q, n; // this lane's vec4: `column` is its index in the plane, n its index in the pixel (p,q)
 vec4 x[K];
 
 // Prepares the taps. `base`: index of the first channel in x, in vec4s.
@@ -32,8 +32,8 @@ void start_strip(uint first)
     q = pixel - p * width;
 }
 
-// Loads the K vec4s for this lane's pixel, shifted by `down` rows and `right` columns of x. A vec4 outside the image is
-// zero. If `on` is false, all K vec4s are arbitrary values of x.
+// Loads the K taps of this lane's pixel, shifted by `down` rows and `right` columns of x. With PAD, a tap outside the image
+// is zero. Without PAD, no tap is outside. If `on` is false, the K vec4s are arbitrary.
 void load_taps(bool on, uint down, uint right)
 {
     const int h = int(on ? p * stride_h + down : 0), v = int(on ? q * stride_w + right : 0);

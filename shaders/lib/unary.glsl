@@ -1,5 +1,5 @@
-// unary.glsl - y = f(x) and dx = f'(v) dy. v is x, or for some functions y. FUNCTION (abi/functions.abi.h) selects f. pc.p and
-// pc.q are the parameters of f.
+// unary.glsl - y = f(x) and dx = f'(x) dy. FUNCTION (abi/functions.abi.h) selects f. unary_dx computes f'(x) from v. v is y for
+// the functions that functions.abi.h marks with "y", and x for the others. pc.p and pc.q are the parameters of f.
 // The direction of each comparison is chosen so that NaN gives the same result as in PyTorch.
 // Sources of the less usual functions: D.-A. Clevert et al. (ELU), arXiv 1511.07289; D. Hendrycks & K. Gimpel (GELU, and its
 // form by tanh), arXiv 1606.08415; A. Howard et al. (hardswish), arXiv 1905.02244.
@@ -26,7 +26,7 @@ vec4 gelu_dx(vec4 x)
     return mix(1.0 - above + t * density, above - t * density, lessThan(x, vec4(0.0)));
 }
 
-// Computes gelu's form by tanh. Uses 0.5 (1 + tanh u) = sigmoid(2 u).
+// Computes the form of GELU with tanh: x * 0.5 (1 + tanh u), as x * sigmoid(2 u).
 vec4 gelu_tanh(vec4 x)
 {
     return x * sigmoid(2.0 * GELU_SCALE * (x + GELU_CUBE * x * x * x));

@@ -1,7 +1,7 @@
 // window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for pool2d.comp,
 // conv/fused_max_pool.comp and conv/pool_shared.comp. The first maximum wins. NaN wins over any number, and the last
 // NaN wins, as in PyTorch. The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN.
-// A maximum of 0 has no winner then, because the gradient of relu at 0 is 0.
+// With RELU, a maximum of 0 is stored with index 0 (no winner), because the gradient of relu at 0 is 0.
 #include "abi/pool_index.abi.h"
 #define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts as the first element, which wins if all are -inf
 

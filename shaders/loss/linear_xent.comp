@@ -1,6 +1,7 @@
 // linear_xent.comp - cross-entropy of a slice of the rows whose labels count, and its gradient, which overwrites the logits
-//   part[first + i] = log sum_k exp z[i,k] - z[i,t]        for the rows with first + i < count, t = the row's label
+//   part[first + i] = log sum_k exp z[i,k] - z[i,t]        for the rows i of the slice with first + i < count
 //   GRADIENT: z[i,k] = dloss / norm * (softmax(z[i])[k] - (k == t)), and 0 for the other rows; norm = count, or 1 for a sum
+//   t is the row's label, and count is the number of all rows whose labels count.
 //   The logarithm is computed as m + log(1 + x), as in softmax_xent.comp. m = max_k z[i,k], and x is the sum of all terms
 //   exp(z[i,k] - m) except one that is 1. So a loss near 0 keeps its digits.
 // grid: x over rows with a stride, one work group per row.

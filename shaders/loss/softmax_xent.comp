@@ -3,16 +3,17 @@
 //   With m = max_k z[b,k], lse is computed as m + log(1 + x). x is the sum of all terms exp(z[b,k] - m) except one that is 1.
 //   So a loss near 0 keeps its digits.
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)). The kernel of the gradient computes the exponentials from z
-//   again, so this kernel has no (B,K) output. In a real row, a label that is not a class gives NaN, unless it is the ignored
-//   label. z and stat are batch last, with ROWS row-major.
+//   again, so this kernel has no (B,K) output. The loss is NaN if the label of a real row is not a class, unless it is the
+//   ignored label. z and stat are batch last. With ROWS they are row-major.
 // OPTIONS: class weights w, an ignored label, label smoothing s.
 //   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t mean lse[b], z[b] and t[b].
 //   A row counts if it is real, and its label is a class and not ignored. sum_b is the sum over the rows of block j that count.
-//   norm[j] = sum_b w[t], block j's part of the divisor of the loss; 1 with XENT_DIVIDE_NOT
-//   part[j] = sum_b (hard * w[t] * (lse - z[t]) + soft * sum_k w[k] * (lse - z[k])); with XENT_DIVIDE_MEAN divided by norm[j]
+//   norm[j] = sum_b w[t], block j's part of the divisor of the loss. With XENT_DIVIDE_NOT, norm[j] = 1.
+//   part[j] = sum_b (hard * w[t] * (lse - z[t]) + soft * sum_k w[k] * (lse - z[k])). With XENT_DIVIDE_MEAN, this sum is divided
+//   by norm[j].
 //   stat[b] = (m, inv, hard * w[t] + soft * sum_k w[k]). The third number is 0 if row b does not count.
 //   EACH: part[b] is the loss of row b, or 0 if the row is not real or its label is ignored. norm[0] = 1
-//   NLL: z holds log-probabilities, in either layout;  part[j] = sum_b -w[t] * z[b,t]. There is no stat.
+//   NLL: z holds log-probabilities, in either layout. The sum in part[j] is sum_b -w[t] * z[t]. There is no stat.
 // grid: x over blocks with a stride, one work group per block.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.

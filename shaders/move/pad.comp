@@ -1,6 +1,7 @@
 // pad.comp - y = x with a fill value around it and between its elements: constant padding, and the gradient of a slice with
 // steps.
-//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and x has no gaps.
+//   WIDTH 4: copies vec4s of f32. Along the fastest dimension, x and the padding are whole vec4s, and there is no fill between
+//   the elements of x.
 //   WIDTH 1: copies single 32-bit words of any type.
 // grid: x over the positions of the tensor y in contiguous shares; any group count is right.
 // Deterministic: a copy. For each position of y, a lane computes the position of x that it copies.

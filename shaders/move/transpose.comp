@@ -1,6 +1,7 @@
 // transpose.comp - y[..][j][i] = x[..][i][j]. x and y have different fastest dimensions.
-//   A lane moves blocks of 4 x 4 through registers, one chunk of blocks along j. So it finishes each cache line of x before it
-//   leaves the line. Neighbouring lanes are neighbours along i, which is the memory order of y.
+//   A lane moves the blocks of one chunk, one after another, through registers. A chunk is blocks of 4 x 4 that are neighbours
+//   along j, so the lane finishes each cache line of x before it leaves the line. Neighbouring lanes are neighbours along i,
+//   which is the memory order of y.
 //   LOAD 4: a block is four loads of vec4s (b, xa and all strides of x are multiples of 4). STORE 4: a block is four stores of
 //   vec4s (a, yb and all strides of y are multiples of 4). If neither is 4, the kernel moves single 32-bit words of any type.
 // grid: x over all combinations of block along i, chunk and outer position, with a stride; any group count is right.
@@ -51,7 +52,7 @@ void words_to_y(uint at, uint count, WORDS v)
 #endif
 }
 
-// Moves the block that starts at (i, j) of the matrices that start at `at`.
+// Moves the block that starts at (i, j) of a matrix. The matrix starts at index at.x of x and at index at.y of y.
 void move(uvec2 at, uint i, uint j)
 {
     WORDS v[4];
@@ -60,7 +61,7 @@ void move(uvec2 at, uint i, uint j)
         if (j + k < pc.b) words_to_y(at.y + (j + k) * pc.yb + i, pc.a - i, WORDS(v[0][k], v[1][k], v[2][k], v[3][k]));
 }
 
-// Returns the start of outer position r in x and in y.
+// Returns the indices in x and in y at which the matrix of outer position r starts.
 uvec2 matrix_of(uint r)
 {
     uvec2 at = uvec2(pc.x, pc.y) + r % pc.d3 * uvec2(pc.x3, pc.y3);

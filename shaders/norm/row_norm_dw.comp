@@ -1,7 +1,7 @@
 // row_norm_dw.comp - computes each slice's part of dgamma = sum of dy * xhat and dbeta = sum of dy. A slice is a range
 // of samples.
-//   A sample has `groups` rows. A lane processes WIDTH neighbouring channels, and inner is 1. ALONG: the lanes of a work group
-//   loop over the `inner` elements of one channel, and then their sums are added up.
+//   A sample has `groups` rows. Without ALONG, inner is 1, and a lane processes WIDTH neighbouring channels. With ALONG, the
+//   lanes of a work group loop over the `inner` elements of one channel, and after the loop their sums are added up.
 // grid: x over channels, y over slices, both with a stride.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460

@@ -74,8 +74,8 @@ VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
-// Processes the line that starts at index `at`. VEC k of the line is at index at + k * inner, k < all. The VECs k < n have the
-// classes below `visible`.
+// Processes the line that starts at index `at`. The line has `all` VECs, and VEC k is at index at + k * pc.inner. The classes
+// below `visible` are the ones that are not ignored. They are in the first n VECs.
 #ifdef DX
 void line(uint at, uint all, uint n, uint visible)
 {

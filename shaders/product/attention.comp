@@ -29,7 +29,7 @@ void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LA
             if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
         high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
     }
-    float zero_at[MAX_LANE_ROWS]; // high, or 0 if all scores are -infinity: then score - 0 is -infinity, not NaN
+    float zero_at[MAX_LANE_ROWS]; // high, or 0 if all scores are -infinity. In both cases, -infinity - zero_at is not NaN
     [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
         zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
         shrink[j] = exp_1ulp(top[j] - zero_at[j]);

@@ -2,8 +2,8 @@
 // the keys 0 .. past + t, where `past` is a number on the device. The kernel reads only these keys, so its time does not depend
 // on the size of the cache. Rows behind these keys never enter a sum.
 // A work group computes one query of one head. A tile has as many keys as the work group has lanes. Each lane computes the
-// score of one key. Then every SPREAD neighbouring lanes share the sum over the rows of v of their own SPREAD keys. A lane
-// sums PARTS vec4s of a row.
+// score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys. In each
+// row, a lane of the group adds up PARTS vec4s.
 // grid: x over heads and queries with a stride; any group count is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
 // Deterministic: the order of additions depends only on the lanes and the subgroup size.
@@ -42,8 +42,8 @@ float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
     return (s.x + s.y) + (s.z + s.w);
 }
 
-// Adds the rows of v of a tile, times their weights, to the lane's sums. Lane j holds the weight of key j of the tile. n:
-// number of keys from the first key of the tile on.
+// Adds the rows of v of a tile, times their weights, to the lane's sums. Lane j holds the weight of key j of the tile. n is the
+// number of keys from the first key of the tile to the last key that the query uses.
 void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
 {
     const uint lane = gl_LocalInvocationID.x, column = lane % SPREAD, first = lane / SPREAD * SPREAD;

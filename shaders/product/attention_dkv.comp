@@ -34,7 +34,7 @@ void add_head(uint head, matrix k, matrix v, uint row, inout vec4 sum_k[MAX_SUMS
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
             const vec4 p = exp_1ulp(pc.scale * s[m] - lse_of);
             const uvec4 from = uvec4(pc.causal != 0 ? min(row + m, pc.others) : 0u);
-            const bvec4 seen = lessThan(query - from, pc.others - from); // for a query before `from`, this wraps around
+            const bvec4 seen = lessThan(query - from, pc.others - from); // query - from wraps around if query < from
             s[m] = mix(vec4(0.0), p, seen);
             t[m] = mix(vec4(0.0), p * (t[m] - delta_of), seen);
         }

@@ -46,8 +46,8 @@ uvec4 of_queries(uint first, uint column)
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the weights as add_sums needs them,
-// with 0 for UNSEEN.
+// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the same weights in the form of
+// add_sums(), with 0 instead of UNSEEN.
 void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + head * pc.others, column);
@@ -55,7 +55,7 @@ void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
     [[unroll]] for (uint i = 0; i < 4; i++) lse_of[i] = lse[at[i]];
     [[unroll]] for (uint m = 0; m < OWN; m++) {
         const uvec4 from = uvec4(pc.causal != 0 ? min(row + tile_row(m), pc.others) : 0u);
-        const bvec4 seen = lessThan(query - from, pc.others - from); // for a query before `from`, this wraps around
+        const bvec4 seen = lessThan(query - from, pc.others - from); // query - from wraps around if query < from
         const vec4 weight = mix(vec4(0.0), exp_1ulp(pc.scale * s[m] - lse_of), seen);
         w[m] = numbers_of(weight);
         s[m] = mix(vec4(UNSEEN), weight, seen);

@@ -1,10 +1,11 @@
-// dequantize.comp - y[r][i] = number i of row r of quantized weights, as f32 (lib/quantized.glsl has the formats).
+// dequantize.comp - y[r][i] = number i of row r of quantized weights, as a float (lib/quantized.glsl has the formats).
 // IDS: y[p] = row ids[p], or 0 if there is no such row. Weights that are larger than a binding are split into ranges of rows,
 // one dispatch per range. KEEP: y[p] does not change if row ids[p] is outside the range.
-// CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. On GPUs, it is faster if neighbouring
-// lanes write neighbouring vec4s.
-// PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h): k counts the rows of the weights. The last panel
-// may have more columns than the weights. Its further columns are not written, because gemm_tile stores no sums of them.
+// CHUNKS: a lane writes 32 numbers at a time, because it loads a whole block at once. Without CHUNKS (on GPUs), a lane writes
+// one vec4 at a time, because there it is faster if neighbouring lanes write neighbouring vec4s.
+// PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h). Row k of B is row k of the weights. The last
+// panel may reach beyond the last column of the weights. The columns beyond are not written, because gemm_tile stores no sums
+// of them.
 // grid: x over vec4s or chunks of y in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 #version 460
@@ -38,7 +39,8 @@ uint index_of(uint r, uint i)
     return PANEL == 0 ? r * pc.width4 + i : i / across * pc.panel + r * across + i % across;
 }
 
-// Writes this lane's chunks: 32 numbers, or what is left of a row. With PANEL, rows behind the last one of the weights are 0.
+// Writes this lane's chunks. A chunk has 32 numbers, or what is left of a row. With PANEL, the rows of y behind the last row of
+// the weights are 0.
 void write_chunks()
 {
     const uint width4 = pc.width4, row_bytes = pc.row_bytes, base = pc.base, chunks = (width4 + CHUNK - 1) / CHUNK;

@@ -1,7 +1,8 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
-// Operands are read where they are stored, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are
-// transposed in registers. With COOP the operands are rounded to f16 or bf16. The bias and all sums, also the sums over slices
-// of k, stay f32.
+// Operands are read where they are stored, by vec4s if VECTORS allows. Without COOP, shared memory needs vec4s along m or n, so
+// an operand that is contiguous along k is transposed in registers, in blocks of 4 x 4. With COOP, shared memory needs vec4s
+// along k, so the other operands are transposed. COOP rounds the operands to f16 or bf16, or with SPLIT to sums of two f16
+// numbers. The bias and all sums, also the sums over slices of k, stay f32.
 // QUANTIZED: B has the blocks of quantized weights (lib/quantized.glsl). They are unpacked before they go to shared memory.
 // grid: x over tiles (stride loop), y over slices of k, z over the matrices of the batch.
 // source: see lib/blocks.glsl.
@@ -48,7 +49,8 @@ bool is_row(uint m) { return WHOLE_M || m < pc.M; }
 bool is_column(uint n) { return WHOLE_N || n < pc.N; }
 bool is_k(uint k) { return WHOLE_K || k < pc.K; }
 
-// Returns the elements a[at] .. a[at + 3] of a row or column of A that has n elements left. Elements past its end are zero.
+// Returns the elements a[at] .. a[at + 3] of a row or column of A that has n elements left. Elements past the end of the row or
+// column are zero.
 LINE run_a(uint at, uint n)
 {
     at += pc.a_base + gl_WorkGroupID.z * pc.a_batch;
@@ -94,8 +96,8 @@ LINE line_b(uint n, uint k, uint j)
 // Returns whether an element of the product is inside C.
 bool is_sum(uvec2 at) { return is_row(at.x) && is_column(at.y); }
 
-// Returns v plus the bias. With ACCUMULATE, C is f32, and the result also has the value in C. row, column: position of v in the
-// matrix of sums. corner: the first element of the tile. base: the index of C's first element.
+// Returns v plus the bias. With ACCUMULATE, C is f32, and the value in C is added too. row, column: position of v in the matrix
+// of sums. corner: row and column of the tile's first element in C. base: index of C's first element.
 float add_to(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
 {
     const uvec2 at = corner + uvec2(sum_row(row), sum_column(column));

@@ -1,7 +1,7 @@
-// gemm_sum.comp - adds arrays of n floats that are stored one after the other, first to last: sums over slices
-// of k from gemm_shared.comp or conv/shared.comp, or tables from hash_grid_dw.comp.
+// gemm_sum.comp - adds arrays of n floats. The arrays are stored one after the other, and are added in this order. For
+// instance, they are sums over slices of k from gemm_shared.comp or conv/shared.comp, or tables from hash_grid_dw.comp.
 //   C[i] (+)= sum_s part[s][i] (+ bias[i % N]),  N = columns of C
-//   WIDE: by vec4s; n, N and c_base are multiples of 4. A C that is stored in 16 bits needs WIDE.
+//   WIDE: by vec4s; n, N and c_base are multiples of 4. If C is stored in 16 bits, WIDE is required.
 // grid: x over the elements; WIDE: over vec4s (stride loop).
 // Deterministic: one lane computes an element.
 #version 460
