@@ -59,10 +59,10 @@ VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
 /* Calls vkt_trainer_fit and writes the files. If vkt_fit_params.checkpoint is NULL, the checkpoint is the folder's
- * checkpoint.ckpt. If the folder had this file when the folder was opened, and the trainer has not trained and was not
- * resumed, the trainer is first resumed from the checkpoint. `options` is the JSON text for options.json. If `options`
- * is NULL, options.json gets the text of vkt_trainer_settings, or is not written in a library without jansson. If
- * `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in vkt_trainer_fit.
+ * checkpoint.ckpt. If the checkpoint exists (checkpoint.ckpt: when the folder was opened), and the trainer has not
+ * trained and was not resumed, the trainer is first resumed from it. `options` is the JSON text for options.json. If
+ * `options` is NULL, options.json gets the text of vkt_trainer_settings, or is not written in a library without
+ * jansson. If `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in vkt_trainer_fit.
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If a file cannot be written later, the failure is logged at

@@ -34,17 +34,18 @@
 //                  one wide load is faster than several VKT_FLOAT. VKT_FLOAT2 reads hash grids of 2 features.
 //                  VKT_FLOAT4 reads hash grids of 4 or 8 features, the weights of layers whose number of inputs is a
 //                  multiple of 4, and the bias of layers whose number of outputs is a multiple of 4. If all parameters
-//                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. Then
-//                  VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4. (The parameters of
+//                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. In this
+//                  case, VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4. (The parameters of
 //                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
-//   VKT_UNROLL     selects the loops of layers and encodings that are unrolled. Define it before the #include.
-//                  0: no loops. The size of the code does not depend on the widths, and every driver compiles the code
-//                     quickly. This is the default.
+//   VKT_UNROLL     selects which loops of layers and encodings are unrolled. Define it before the #include.
+//                  0: no loop over inputs or outputs. The size of the code does not depend on the widths, and every
+//                     driver compiles the code quickly. This is the default.
 //                  1: loops over inputs
-//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs 2 is
-//                     the fastest value for networks of a few thousand weights. CPU drivers may compile it for minutes.
+//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs, 2 is the
+//                     fastest value for networks of a few thousand weights. CPU drivers may need minutes to compile
+//                     this code.
 #ifndef VKTRAIN_GLSL
 #define VKTRAIN_GLSL
 #ifndef VKT_KERNEL // kernels of the library use only the functions of the encodings
@@ -68,7 +69,7 @@
 #define VKT_PASTE(a, b) VKT_PASTE_EXPANDED(a, b)
 
 // With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
-// shaderFloat16, and the shader GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
+// shaderFloat16. The shader needs GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
 // float16, so long sums lose digits. The total of the four sums, the bias and the activation are computed in float32.
 #ifdef VKT_ARITHMETIC16
 #define VKT_REAL4 f16vec4
@@ -82,7 +83,7 @@
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
 //   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
-// Then an element is a number of 16 bits, and an index counts such elements.
+// With these macros, an element is a number of 16 bits, and an index counts such elements.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
 #define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
 #define VKT_HALF4(i) VKT_REAL4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))
@@ -256,8 +257,9 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // VKT_COOPERATIVE_LAYER defines the function of VKT_LAYER with a cooperative vector, for devices that have
 // VK_NV_cooperative_vector. The shader needs GL_NV_cooperative_vector and
 // GL_EXT_shader_explicit_arithmetic_types_float16. BUFFER is the array of a storage buffer with the contents of a
-// file of vkt_store_export in float16. `weight` and `bias` are indices in this array. The number of inputs, I, is a
-// multiple of 8. No test has run this macro so far, because no driver without a GPU has the extension.
+// file of vkt_store_export in float16. `weight` and `bias` count numbers of 16 bits from the start of this array. The
+// number of inputs, I, is a multiple of 8. No test has run this macro so far, because no driver without a GPU has the
+// extension.
 #define VKT_COOPERATIVE_LAYER(name, I, O, FUNCTION, BUFFER)                                                   \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)])               \
     {                                                                                                         \

@@ -35,17 +35,18 @@
 //                  one wide load is faster than several VKT_FLOAT. VKT_FLOAT2 reads hash grids of 2 features.
 //                  VKT_FLOAT4 reads hash grids of 4 or 8 features, the weights of layers whose number of inputs is a
 //                  multiple of 4, and the bias of layers whose number of outputs is a multiple of 4. If all parameters
-//                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. Then
-//                  VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of float4. (The parameters of
+//                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. In this
+//                  case, VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of float4. (The parameters of
 //                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uint4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
-//   VKT_UNROLL     selects the loops of layers and encodings that are unrolled. Define it before the #include.
-//                  0: no loops. The size of the code does not depend on the widths, and every driver compiles the code
-//                     quickly. This is the default.
+//   VKT_UNROLL     selects which loops of layers and encodings are unrolled. Define it before the #include.
+//                  0: no loop over inputs or outputs. The size of the code does not depend on the widths, and every
+//                     driver compiles the code quickly. This is the default.
 //                  1: loops over inputs
-//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs 2 is
-//                     the fastest value for networks of a few thousand weights. CPU drivers may compile it for minutes.
+//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs, 2 is the
+//                     fastest value for networks of a few thousand weights. CPU drivers may need minutes to compile
+//                     this code.
 #ifndef VKTRAIN_HLSL
 #define VKTRAIN_HLSL
 #ifndef VKT_UNROLL
@@ -74,7 +75,7 @@
 //   #define VKT_FLOAT(i) VKT_HALF(i)      or VKT_BFLOAT(i)
 //   #define VKT_FLOAT2(i) VKT_HALF2(i)    or VKT_BFLOAT2(i)
 //   #define VKT_FLOAT4(i) VKT_HALF4(i)    or VKT_BFLOAT4(i)
-// Then an element is a number of 16 bits, and an index counts such elements.
+// With these macros, an element is a number of 16 bits, and an index counts such elements.
 #define VKT_HALF(i) vkt_two_halfs(VKT_WORD((i) >> 1u) >> 16u * ((i) & 1u)).x
 #define VKT_HALF2(i) vkt_two_halfs(VKT_WORD((i) >> 1u))
 #define VKT_HALF4(i) VKT_REAL4(vkt_two_halfs(VKT_WORD((i) >> 1u)), vkt_two_halfs(VKT_WORD(((i) >> 1u) + 1u)))

@@ -76,6 +76,28 @@ static void the_same_program_goes_on(void **state)
     vkt_run_dir_destroy(&parts);
 }
 
+/* A checkpoint with a path of its own is resumed, too. */
+static void another_checkpoint_goes_on(void **state)
+{
+    rig *r = rig_of(state);
+    char path[256];
+    snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "own.ckpt"));
+    vkt_run_dir *whole = open_run(r, "whole"), *parts = open_run(r, "parts");
+    vkt_trainer *a = train(r, whole, 3), *b[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const vkt_trainer_params p = rig_params(r);
+        const vkt_fit_params fit = { .epochs = 1 + 2 * i, .checkpoint = path };
+        b[i] = rig_trainer(r, &p);
+        assert_false(vkt_run_dir_resumes(parts));
+        assert_int_equal(vkt_run_dir_fit(parts, b[i], &fit, NULL), VKT_OK);
+        vkt_run_dir_destroy(&parts);
+        parts = open_run(r, "parts");
+    }
+    rig_same(a, b[1], VKT_PART_VALUE);
+    vkt_run_dir_destroy(&whole);
+    vkt_run_dir_destroy(&parts);
+}
+
 static void files_can_be_left_out(void **state)
 {
     rig *r = rig_of(state);
@@ -176,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(a_fit_leaves_all_files),
         rig_test(the_same_program_goes_on),
+        rig_test(another_checkpoint_goes_on),
         rig_test(files_can_be_left_out),
         rig_test(a_stopped_fit_keeps_the_best_weights),
         rig_test(what_cannot_be_written_is_reported),
