@@ -71,7 +71,7 @@ static vkt_result audit_ops(audit *a)
     }
     if (n == 0) {
         complain("--filter: want a part of an op's name, but no op matches: --list prints all names");
-        return VKT_E_ARG;
+        return note(a, &totals, VKT_E_ARG);
     }
     return note(a, &totals, r == VKT_OK && totals.failed ? VKT_E_WRONG : r);
 }

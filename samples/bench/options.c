@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/variant.h"
 #include "common/message.h"
@@ -49,7 +50,7 @@ static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print ops, variants, networks and measurements, and end", 1 },
     { 0, 0, 0, 0, "Results", 2 },
-    { "json", OPT_JSON, "FILE", 0, "write everything: docs/bench.schema.json; here and below, - is standard output",
+    { "json", OPT_JSON, "FILE", 0, "write everything: docs/bench.schema.json; here and for --csv, - is standard output",
       2 },
     { "csv", OPT_CSV, "FILE", 0, "write one line per experiment", 2 },
     { "compare", OPT_COMPARE, "OLD.json", 0, "mark what changed beyond the noise; status 3 when something is slower",
@@ -62,6 +63,12 @@ static const struct argp_option table[] = {
     VERSION_OPTIONS,
     { 0 }
 };
+
+static bool has_ending(const char *path, const char *ending)
+{
+    const size_t n = strlen(path), k = strlen(ending);
+    return n > k && strcasecmp(path + n - k, ending) == 0;
+}
 
 static uint64_t milliseconds(struct argp_state *state, const char *text)
 {
@@ -118,7 +125,11 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_JSON: o->json = output_path(text); break;
     case OPT_CSV: o->csv = output_path(text); break;
     case OPT_COMPARE: o->compare = text; break;
-    case OPT_PLOT: o->plot = text; break;
+    case OPT_PLOT:
+        if (!has_ending(text, ".svg") && !has_ending(text, ".png"))
+            argp_error(state, "--plot: want a name that ends with .svg or .png, got '%s'", text);
+        o->plot = text;
+        break;
     case OPT_LIST: o->list = true; break;
     case OPT_VARIANT: o->variant = variant(state, text); break;
     case OPT_TUNE: o->tune = text; break;

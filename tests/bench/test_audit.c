@@ -403,8 +403,10 @@ static void wrong_options_have_a_message_with_what_was_expected(void **state)
     assert_int_equal(RUN("--effort", "soon", "--all"), 2);
     says("err", "--effort: want seconds above 0, 1e6 at most, got 'soon'");
     assert_int_equal(RUN("--filter", "(", "--all"), 2);
-    assert_int_equal(RUN("--filter", "nosuch", "--all"), 1);
+    assert_int_equal(RUN("--filter", "nosuch", "--all", "--json", "none.json"), 1);
     says("err", "no op matches");
+    says("none.json", "\"right\": false");
+    says("none.json", "\"status\"");
     assert_int_equal(RUN("--filter", "relu", "mnist-b128"), 2);
     says("err", "--filter and --seeds go with --all");
     assert_int_equal(RUN("--quiet"), 2);

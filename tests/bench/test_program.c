@@ -193,6 +193,8 @@ static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
     (void)state;
     if (!has_device) skip();
     char why[256];
+    assert_int_equal(RUN("--sizes", "large", "--plot", "roofline.txt"), 2);
+    says("err", "--plot: want a name that ends with .svg or .png, got 'roofline.txt'");
     assert_int_equal(RUN("--filter", "conv2d", "--sizes", "large", "--csv", "none/f"), 1);
     says("err", "none/f");
     assert_int_equal(count("out", "\n"), 0); /* no measurement was made */
