@@ -100,8 +100,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out, because no driver needs it: an instruction about the source, or a name,
- * except the names for tests/unit/test_abi.c (see the head of this file). */
+/* Returns whether an instruction is left out, because no driver needs it. These are instructions about the source, and
+ * names. (The head of this file says which names are kept.) */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;

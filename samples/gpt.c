@@ -138,7 +138,7 @@ typedef struct writer {
     vkt_graph *g;
     vkt_builder *b;
     vkt_program *p;
-    vkt_tensor window, z; /* shapes (1,T) and (1,T,V). T is the context length, V the size of the vocabulary */
+    vkt_tensor window, z; /* window: (1,T); z: (1,T,V). T is the context length, V the size of the vocabulary */
     uint32_t *ids;        /* (T): the last characters, then zeros */
     float *logits;        /* (T,V) */
     uint32_t n;           /* characters in the window */
@@ -192,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* the last candidate so far; the result, even if `left` stays above 0 by rounding */
+    uint32_t last = 0; /* the last candidate so far. By rounding, `left` may stay >= 0 up to the end */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);

@@ -13,7 +13,7 @@
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum {
-    SMALLEST = 10 /* 3x3 convolution, pooling, 3x3 convolution and pooling leave 8, 4, 2 and 1 pixels of a side */,
+    SMALLEST = 10 /* 10 -> 8 (3x3 convolution) -> 4 (pooling) -> 2 (3x3 convolution) -> 1 (pooling) pixels a side */,
     LARGEST = 1024,
     SHOWN = 8
 };

@@ -1,9 +1,9 @@
 /* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
  *
- * C = A B is computed in tiles. A tile is at first all of C. It is halved until the device and the memory cap have room
- * for it. One program computes all tiles, and returns only the row sums of each tile. The host computes the row sums
- * too, and compares them. The sum of row i of C is sum_k A[i,k] * (sum_j B[k,j]). If A is (M,K) and B is (K,N), all row
- * sums need about M * K + K * N additions. C itself would need M * K * N. */
+ * C = A B is computed in tiles. The first try is a tile as large as C. Its longer side is halved until the device and
+ * the memory cap have room for the tile. One program computes all tiles, and returns only the row sums of each tile.
+ * The host computes the row sums too, and compares them. The sum of row i of C is sum_k A[i,k] * (sum_j B[k,j]). If A
+ * is (M,K) and B is (K,N), all row sums need about M * K + K * N additions. C itself would need M * K * N. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +170,7 @@ static void free_operands(operands *o)
 
 typedef struct outcome {
     double host_ms;          /* time to upload the operands, compute all tiles and read back the sums */
-    double device_ms;        /* part of host_ms: for each tile, the time from its submission to its end */
+    double device_ms;        /* part of host_ms: sum over all tiles of the time from submission to completion */
     double checksum, wanted; /* the sum of all elements of C: `checksum` by the device, `wanted` by the host */
     double worst, allowed;   /* `worst`: the largest relative error of a row sum. `allowed`: the limit for it */
     bool right;              /* no error is above the limit */
@@ -207,8 +207,8 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 /* Compares the row sums of the device with those of the host. For any order of the additions, each term of a row sum
  * passes at most k + n roundings. Each rounding has a relative error of 2^-24 at most. Roundings go up as often as
  * down, and all terms are positive. So the relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A
- * new approach to probabilistic rounding error analysis", 2019). This is the limit here. The engine adds in trees, so
- * its errors are far below the limit. */
+ * new approach to probabilistic rounding error analysis", 2019). This is the limit here. The device adds the n elements
+ * of a row of C in many partial sums. So a term passes far fewer roundings, and the errors are far below the limit. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

@@ -264,8 +264,8 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resiz
     return vkt_trainer_attach_card(t, PROGRAM, more);
 }
 
-/* Makes a card for weights that have none. Weights of the CIFAR form have the ten classes of CIFAR-10. Others have the
- * 1000 classes of ImageNet, as torchvision's weights do. */
+/* Makes a card for weights that have none. For a network of the CIFAR form, the card has the ten classes of CIFAR-10.
+ * For other networks, it has the 1000 classes of ImageNet, as torchvision's weights do. */
 static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card **out)
 {
     const bool cifar = networks[o->network].params.cifar;
@@ -320,8 +320,8 @@ static const char *weights_of(const session *s, resnet_options *o, uint32_t clas
     return find_data("pretrained/cifar10-resnet20.safetensors", exists, room);
 }
 
-/* The attachment that says whether a run began with pretrained weights. If so, a resumed run must also multiply the
- * learning rate of the backbone by SLOWER. */
+/* The name of a text in the checkpoint (vkt_trainer_attach). The text says whether the run began with pretrained
+ * weights. If it did, a resumed run must also multiply the learning rate of the backbone by SLOWER. */
 static const char start_name[] = "start";
 
 static bool began_with_weights(const char *checkpoint)
@@ -375,7 +375,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
-        s->o.load = NULL; /* begin_pretrained has loaded the file, or it is not used (--from-scratch, --resume) */
+        s->o.load = NULL; /* begin_pretrained has loaded the file, or the file is not used (--from-scratch, --resume) */
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);

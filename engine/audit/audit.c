@@ -12,9 +12,9 @@
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
 enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each gradient that difference quotients check */ };
-enum { ELEMENTS_ON_DEVICE = 16 /* such elements of each gradient of an application's op */ };
+enum { ELEMENTS_ON_DEVICE = 16 /* like ELEMENTS, but for an op that the application defines */ };
 #define MAX_COST 3e8           /* largest cost of a case (vkt_case_cost), by default */
-#define DIFFERENCES_COST 1.2e7 /* largest cost for difference quotients: 3 * ELEMENTS forward passes for each input */
+#define DIFFERENCES_COST 1.2e7 /* like MAX_COST, for difference quotients (3 * ELEMENTS forward passes per input) */
 
 typedef struct audit {
     vkt_ctx *ctx;
@@ -76,8 +76,8 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
 }
 
 /* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if the
- * case cannot be made small enough, or if its attributes define a gradient that is not the derivative (is_stopped).
- * Does nothing for an op without gradient. */
+ * case cannot be made small enough. Also uses one if the op, with the attributes of the case, has a gradient that is by
+ * definition not the derivative (vkt_ref_op.is_stopped). Does nothing for an op without gradient. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
     vkt_differences d = { .tried = 0 };

@@ -1,10 +1,11 @@
 /* audit/custom.c - see custom.h.
  *
- * Let L be the sum over all elements of the f32 outputs, each times a random number w. With dy = w the gradient shader
- * computes dL/dx. The quotient is q(h) = (L(x + h) - L(x - h)) / (2 h). An element of dL/dx is compared with
- * (4 q(h / 2) - q(h)) / 3. The error of this value is proportional to h^4 (Richardson extrapolation; Press et al.,
- * Numerical Recipes, 3rd ed. 2007, section 5.7). The outputs are rounded to f32. For a small h, the rounding errors
- * would be larger than L(x + h) - L(x - h). So h is not small, and L is summed in double. */
+ * Each element y of the f32 outputs gets a random number w, and L is the sum of all w y. With dy = w, the gradient
+ * shader computes dL/dx for each element x of an input. The difference quotient is
+ * q(h) = (L(x + h) - L(x - h)) / (2 h). dL/dx is compared with (4 q(h / 2) - q(h)) / 3. The error of this value is
+ * proportional to h^4 (Richardson extrapolation; Press et al., Numerical Recipes, 3rd ed. 2007, section 5.7). The
+ * outputs are rounded to f32. For a small h, the rounding errors would be larger than L(x + h) - L(x - h). So h is not
+ * small, and L is summed in double. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -180,7 +181,7 @@ static vkt_result run(const subject *s)
     return VKT_OK;
 }
 
-/* Checks that the shaders have written all elements of a value, and that the elements of f32 are finite. */
+/* Checks that the shaders have written all elements of a value, and that f32 elements are finite. */
 static void check_written(subject *s, const side *v, const char *what)
 {
     const bool is_float = v->t.id && vkt_tensor_dtype(s->g, v->t) == VKT_F32;
@@ -267,7 +268,7 @@ static double largest(const side *v)
 
 typedef struct quotients {
     double by_h, by_half;     /* q(h) and q(h / 2) */
-    double bend_h, bend_half; /* sums over all outputs: |right quotient - left quotient| for h, and for h / 2 */
+    double bend_h, bend_half; /* sum of |right quotient - left quotient| over all output elements, for h and h / 2 */
     double noise;             /* possible error of `by_half` from rounding of the outputs */
     bool exist;               /* false: in f32, element + h / 2 or element - h / 2 equals the element */
 } quotients;

@@ -6,13 +6,13 @@
  * before the update. So the second node generates the same random numbers and computes the same bits. A second node
  * whose outputs no gradient needs is dead code, and passes/live.c removes it.
  *
- * Some nodes are not repeated: nodes with side effects, which would happen twice, and nodes that run before all others
- * (vkt_op.prologue). A value that is kept (vkt_keep) stays in memory anyway. In these cases the second nodes read the
- * outputs of the first nodes.
+ * Some nodes get no second node: nodes with side effects, because an effect must not happen twice; nodes that run
+ * before all others (vkt_op.prologue); and nodes whose outputs are all kept (vkt_keep). Kept values stay in memory
+ * anyway. So a second node reads a first output if this output is kept, or if its node has no second node.
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
- * their results would stay in memory. So each second node names an earlier node (vkt_node.after): the last node that
- * makes a gradient of a value of the block. plan/schedule.c runs the second node behind that node. */
+ * their results would stay in memory. So plan/schedule.c runs each second node behind the node that vkt_node.after
+ * names. This is the last of the nodes whose gradients enter the block. */
 #include "autodiff/again.h"
 
 #include <stdio.h>

@@ -70,8 +70,8 @@ static vkt_result compute_again(traversal *w, const vkt_block *block)
 {
     vkt_graph *g = w->g;
     bool any = false;
-    uint32_t after = block->end; /* index + 1 of the last node that makes a gradient of the block's values, but at least
-                                  * the block's end: a constant gradient has no node */
+    uint32_t after = block->end; /* index + 1 of the last node that makes a gradient of the block's values, and at least
+                                  * the block's end, because a constant gradient has no node */
     for (uint32_t i = block->first; i < block->end; i++)
         for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
             const vkt_tensor dy = w->grad[g->nodes[i]->out[k].id];
@@ -126,9 +126,9 @@ static void traversal_end(traversal *w)
     vkt_again_end(&w->again, w->g);
 }
 
-/* Calls `fuse` of the op of each node. The function may fuse the node with its producers, or let the node compute
- * gradients, too. This happens before the reverse traversal: g->wanted says which gradients are needed, and no
- * activation has a gradient yet. */
+/* Calls vkt_op.fuse for each node. vkt_op.fuse may fuse the node with its producers, or let the node compute gradients,
+ * too. This happens before the reverse traversal: g->wanted says which gradients are needed, and no activation has a
+ * gradient yet. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     traversal w;

@@ -22,7 +22,7 @@
     } while (0)
 
 /* Returns a copy of `host`. If alloc.resize, log or log_level is not set, the copy has its default. If `host` is NULL,
- * all three are defaults. If VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
+ * all three are defaults. If the environment variable VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: the engine itself allocates only by these functions, so that a test can make the n-th call fail ---- */
@@ -72,9 +72,9 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release. *out does not use a
- * vkt_counting of t's allocator, so the text may outlive the vkt_counting. VKT_E_NOMEM if there is no memory, or if an
- * append failed before; *out is then NULL. */
+/* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release. If t's allocator is a
+ * vkt_counting, the memory of *out comes directly from the other allocator. So the text may outlive the vkt_counting.
+ * VKT_E_NOMEM, with *out = NULL: there is no memory, or an append failed before. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);

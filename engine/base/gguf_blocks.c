@@ -7,8 +7,8 @@
  *   Q4_0  f16 d | 16 bytes: q of element j in the low half of byte j, of element j + 16 in the high half
  *   Q4_1  f16 d, m | 16 bytes as in Q4_0
  *   Q8_0  f16 d | 32 signed bytes
- *   Q4_K  f16 d, e | 12 bytes: eight pairs of 6-bit integers s, m | 128 bytes
- *   Q5_K  f16 d, e | 12 bytes as in Q4_K | 32 bytes: the fifth bits | 128 bytes
+ *   Q4_K  f16 d, e | 12 bytes: eight pairs of 6-bit integers s, m | 128 bytes: q, four bits each
+ *   Q5_K  f16 d, e | 12 bytes as in Q4_K | 32 bytes: the fifth bits | 128 bytes: the low four bits
  *   Q6_K  128 bytes: the low four bits | 64 bytes: the high two bits | 16 signed bytes s | f16 d */
 #include "base/gguf_blocks.h"
 
@@ -105,8 +105,8 @@ static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
 }
 
 /* Converts a block of Q4_K (`fifth` is NULL) or of Q5_K (`fifth` is the 32 bytes with the fifth bits). Pair k belongs
- * to elements 32 k to 32 k + 31. The pairs 2 j and 2 j + 1 share 32 bytes of `low`, which have the low four bits of
- * their elements. */
+ * to elements 32 k to 32 k + 31. The pairs 2 j and 2 j + 1 share 32 bytes of `low`. The low half of each byte has the
+ * low four bits of an element of pair 2 j. The high half has those of an element of pair 2 j + 1. */
 static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, float *out)
 {
     const float d = half_at(b), e = half_at(b + 2);

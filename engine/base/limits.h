@@ -17,8 +17,8 @@
 #define VKT_MAX_SPECS 14u /* the largest number of specialisation constants that a kernel may have */
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n), and adds the product to
- * f32 (m,n). m, n and k are 8 or 16. For flexible matrices, the sizes are multiples of m, n and k, which are powers of
- * two from 1 to 32. */
+ * f32 (m,n). m, n and k are 8 or 16. For flexible matrices (VK_NV_cooperative_matrix2), m, n and k are powers of two
+ * from 1 to 32, and each size of a matrix may be any multiple of its m, n or k. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;
@@ -26,7 +26,7 @@ typedef struct vkt_coop {
 typedef struct vkt_limits {
     /* Lanes of a subgroup: powers of two, at most 128. Kernels with the flag VKT_KF_SHORT (kernels.def) have
      * subgroup_short lanes. Kernels with VKT_KF_SHUFFLES have subgroup_shuffles lanes. All other kernels have
-     * subgroup_size lanes, which also replaces a subgroup_short or subgroup_shuffles of 0. */
+     * subgroup_size lanes. If subgroup_short or subgroup_shuffles is 0, its kernels have subgroup_size lanes too. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
     uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): use the trait `cores` */
     uint32_t max_workgroup_lanes;     /* largest size of a work group that is 1 along y and z; >= 128 */

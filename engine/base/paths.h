@@ -11,8 +11,8 @@
 
 /* Returns the part of a path after its last separator. */
 const char *vkt_path_name(const char *path);
-/* Returns whether a path does not depend on the current folder. On Windows this includes paths that begin with a
- * separator or with the letter of a drive. */
+/* Returns whether a path is absolute. On POSIX, such a path begins with a separator. On Windows it begins with a
+ * separator, or with the letter of a drive and ':'. */
 bool vkt_path_is_absolute(const char *path);
 /* Returns the first separator behind the first character of a path; NULL: there is none. */
 char *vkt_path_next(char *path);

@@ -23,7 +23,7 @@ enum {
     VKT_STREAM_SHUFFLE = 2,  /* epoch shuffles: counter = (i, epoch, 0, stream) */
     VKT_STREAM_DROPOUT = 3,  /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
     VKT_STREAM_DIGITS = 4,   /* generated digits */
-    VKT_STREAM_TEST = 5,     /* random cases of tests */
+    VKT_STREAM_TEST = 5,     /* random cases and numbers of tests and audits */
     VKT_STREAM_PLAN = 6,     /* the search of plan/pack.c */
     VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, sample, stream) */
     VKT_STREAM_QUANTIZE = 8, /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
@@ -42,7 +42,7 @@ vkt_rng vkt_rng_make(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b); /*
 uint32_t vkt_rng_u32(vkt_rng *r);
 /* Returns a uniform random integer of [lo, hi], both inclusive; unbiased (Lemire's multiply and reject). */
 uint32_t vkt_rng_range(vkt_rng *r, uint32_t lo, uint32_t hi);
-/* Returns a uniform random number of [0, 1): the top 24 bits, so that every value is exact in f32. */
+/* Returns a uniform random number of [0, 1). It has 24 random bits, so that every value is exact in f32. */
 float vkt_rng_unit(vkt_rng *r);
 float vkt_rng_uniform(vkt_rng *r, float lo, float hi);
 /* Returns a random number of the normal distribution with mean 0 and standard deviation 1. The method (Box & Muller

@@ -17,8 +17,8 @@ uint32_t vkt_terminal_columns(FILE *stream);
 /* Returns whether `stream` is a terminal that can erase and rewrite a line. On POSIX TERM must be neither empty nor
  * "dumb". On Windows the console must process escape sequences. */
 bool vkt_terminal_rewrites(FILE *stream);
-/* Returns whether text for the terminal may contain letters that are not ASCII. POSIX: the environment's locale must have
- * the encoding UTF-8. Windows: the console's code page must be UTF-8. */
+/* Returns whether text for the terminal may contain letters that are not ASCII. POSIX: the environment's locale must
+ * have the encoding UTF-8. Windows: the console's code page must be UTF-8. */
 bool vkt_terminal_unicode(void);
 
 #endif

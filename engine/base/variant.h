@@ -87,7 +87,8 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that is correct for a node on this device. The cost is a time. All variants of a node use the same unit. */
+/* A variant that can compute a node on this device. A cost is only compared with the costs of the node's other
+ * variants. All these costs have one unit. */
 typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
@@ -96,7 +97,7 @@ typedef struct vkt_variant_cost {
 vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key);
 /* Returns the tile that the user or the tuning file wants for nodes with this key. */
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
-/* The cost of a variant that is used only if the user or the tuning file asks for it. */
+/* The cost of a variant that is used only if the user or the tuning file asks for it, or if no other one is usable. */
 #define VKT_COST_NEVER HUGE_VAL
 
 /* Returns the variants among which the costs decide, a subset of `usable`. Both are sets of VKT_V. First leaves out the

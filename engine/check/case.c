@@ -98,9 +98,9 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: by how much the bound of ids may
- * exceed the size of the dimension that the ids index. So a case may have invalid ids. FIELDS: only the first FIELDS
- * attributes of an op may give a bound. */
+/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: ids index a dimension. The bound
+ * of these ids may exceed the size of this dimension by up to SLACK, so a case may have invalid ids. FIELDS: only the
+ * first FIELDS attributes of an op may give a bound. */
 enum { SAMPLES = 64, SLACK = 2, FIELDS = 32 };
 
 /* Generates the op's random case for `seed`. */
@@ -178,8 +178,8 @@ static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
     return b;
 }
 
-/* Finds a dimension of the case's inputs that gives the bound (b->follows). Returns false if there is none, or if
- * b->same. */
+/* Finds a dimension of the case's inputs that gives the bound (b->follows). Returns false if no dimension gives the
+ * bound, or if all random cases have the same bound (b->same). */
 static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
 {
     for (uint32_t k = 0; k < c->n_in && !b->same; k++)

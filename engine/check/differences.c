@@ -32,8 +32,8 @@ static size_t weighted_count(const vkt_subject *s)
     return n;
 }
 
-/* Compares the gradient of one element with (f(x + h) - f(x - h)) / (2 * h). n is weighted_count; `room` has memory for
- * 3 * n numbers. */
+/* Compares the gradient of one element with (f(x + h) - f(x - h)) / (2 * h). f is the sum of the n products that
+ * `moved` writes. `room` has memory for 3 * n numbers. */
 static void check_element(vkt_subject *s, uint32_t i, size_t at, double scale, size_t n, double *room,
                           vkt_differences *d)
 {

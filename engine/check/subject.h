@@ -25,7 +25,7 @@ typedef struct vkt_subject {
     vkt_run run;               /* arguments of the device's run */
     uint64_t t;                /* the optimizer's clock before the run */
     uint64_t key;              /* the seed of dropout */
-    vkt_graph *g;              /* in and dout are inputs of the graph; out and din are kept */
+    vkt_graph *g;              /* `in` and `dout` are its inputs; vkt_keep keeps `out` and `din` */
     uint32_t n_out, n_forward; /* nodes 0 .. n_forward-1 make the outputs, later ones the gradients */
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
@@ -41,7 +41,7 @@ typedef struct vkt_subject {
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed);
 /* Makes the subject of a given case, with random numbers and a random step state. */
 vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed);
-/* Makes only the graph of a given case. It allocates no memory for numbers. */
+/* Makes only the graph of a given case. Allocates no memory for numbers. */
 vkt_result vkt_subject_graph_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c);
 /* Frees a subject; a zeroed one is allowed. */
 void vkt_subject_free(vkt_subject *s);
@@ -49,7 +49,7 @@ void vkt_subject_free(vkt_subject *s);
 /* Begins a subject that the caller builds by hand. The caller adds the inputs in order, applies an op to them, and
  * then calls vkt_subject_set_output. */
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
-/* Appends an input, which may be absent. If `data` is NULL, its numbers are random. */
+/* Appends an input, which may be absent. If `data` is NULL, the input gets random numbers. */
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
 /* Completes the subject. `out` is the result of the op under test. Adds seeds for the op's outputs, and the gradients
  * of the op's inputs, to the graph. */

@@ -13,8 +13,8 @@ typedef struct vkt_merge {
 typedef struct vkt_merges {
     vkt_merge *slots;    /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
     size_t n_slots;      /* a power of two, or 0; at most half of the slots are used */
-    uint64_t multiplier; /* an odd number, by which a pair is multiplied */
-    uint32_t shift;      /* the hash is this product >> shift */
+    uint64_t multiplier; /* an odd number */
+    uint32_t shift;      /* the hash is (left << 32 | right) * multiplier >> shift, in 64 bits */
 } vkt_merges;
 
 /* Makes room for n merges. VKT_E_NOMEM. */
@@ -43,11 +43,11 @@ typedef struct vkt_bpe {
     size_t n, n_heap, room;
 } vkt_bpe;
 
-/* Sets the symbols of a piece, the bytes begin .. end - 1 of a text: one symbol for each byte that has a token. ids[b]
- * is the token of byte b (256 elements). VKT_E_NOMEM. */
+/* Sets the symbols of a piece: one symbol for each byte that has a token. The piece is the bytes begin .. end - 1 of a
+ * text. `ids` has 256 elements: the token of each byte, or VKT_NO_TOKEN. VKT_E_NOMEM. */
 vkt_result vkt_bpe_set(vkt_bpe *b, const uint32_t *ids, const char *piece, uint32_t begin, uint32_t end);
-/* Merges the symbols until no merge applies. If there are symbols, symbol 0 is then the first token of the piece, and
- * `behind` gives the index of each next token. Time O(n log n). */
+/* Merges the symbols until no merge applies. Afterwards symbol 0, if there are symbols, is the first token of the
+ * piece. `behind` of each token is the index of the next token. Time O(n log n). */
 void vkt_bpe_merge(vkt_bpe *b, const vkt_merges *m);
 void vkt_bpe_free(vkt_bpe *b);
 

@@ -16,18 +16,20 @@ static inline bool vkt_is_sequence(vkt_row_type t)
  * them. `h` must be resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
-/* Creates a new data set with `features`: n samples in memory of vkt_alloc, which the new data set then owns. Labels
- * and targets are copied from the samples rows[0] .. rows[n-1] of `ds`; rows NULL means the samples 0 .. n-1. Shape,
- * type, classes and normalisation are those of `ds`. On failure the caller still owns `features`. */
+/* Creates a new data set with `features`: n samples in memory of vkt_alloc. The new data set becomes the owner of
+ * `features`. Labels, targets and terms are copied from the samples rows[0] .. rows[n-1] of `ds`; rows NULL means the
+ * samples 0 .. n-1. Shape, type, classes and normalisation are those of `ds`. On failure the caller still owns
+ * `features`. */
 vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, void *features,
                               vkt_dataset **out);
 
 /* Returns the resolved host of the data set. It is valid as long as the data set. */
 const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
 
-/* Takes the lowest free worker number from `first` to `last`; waits if all are in use. A number is needed
- * because several loaders may use the same source at the same time: one loader for each rank of a process. The caller
- * gives the number back when it no longer calls vkt_dataset_fetch_as and vkt_dataset_why. Thread-safe.
+/* Takes the lowest free worker number from `first` to `last`; waits if all are in use. All loaders of a data set share
+ * these numbers, because calls of the source's `fetch` with the same number must not overlap. (Each rank of a process
+ * has its own loader.) The caller gives the number back when it no longer calls vkt_dataset_fetch_as and
+ * vkt_dataset_why. Thread-safe.
  * vkt_dataset_fetch takes number 0, and loaders take 1 and above. */
 uint32_t vkt_dataset_take_worker(const vkt_dataset *ds, uint32_t first, uint32_t last);
 void vkt_dataset_give_worker(const vkt_dataset *ds, uint32_t number);

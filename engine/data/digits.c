@@ -73,7 +73,7 @@ typedef struct affine {
 typedef struct brush {
     affine warp;
     float radius; /* radius of the disc, pixels */
-    float edge;   /* width of the edge of the disc, in which the ink falls from 1 to 0, pixels */
+    float edge;   /* width of the disc's edge, pixels; across the edge the ink falls from 1 to 0 */
     float wobble; /* largest shift of a point along each axis, half pixels */
     float ink;    /* brightness of a full pixel, 0 to 255 */
     float noise;  /* largest number that noise adds or subtracts, 0 to 255 */

@@ -1,6 +1,6 @@
 /* data/gz.h - reads files that may be compressed with gzip. The first bytes of a file, not its name, show whether it is
- * compressed. Bytes behind the last gzip member that do not begin another member are ignored. The program gzip also
- * ignores them.
+ * compressed. A file may have several gzip members. Other bytes behind the last member are ignored; the program gzip
+ * ignores them, too.
  *
  * zlib allocates its buffers (about 64 KiB for each open file) without the host's allocator. */
 #ifndef VKT_GZ_H
@@ -22,7 +22,8 @@ typedef struct vkt_gz {
     uint64_t total; /* bytes read so far, after decompression */
 } vkt_gz;
 
-/* Opens a file. Errors are those of vkt_file_open. On failure there is nothing to close. */
+/* Opens a file. Errors are those of vkt_file_open; VKT_E_UNSUPPORTED: the file is compressed, and the library was built
+ * without zlib. On failure there is nothing to close. */
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);
@@ -36,8 +37,8 @@ vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
 /* Call this function when all data are read. VKT_E_FORMAT: the gzip file is truncated. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
-/* Reads a file like vkt_file_read, but the file may be compressed, and max_bytes limits the uncompressed bytes. Returns
- * VKT_E_FORMAT also in the cases of vkt_gz_read, vkt_gz_check_size and vkt_gz_check_end. */
+/* Reads a file like vkt_file_read, but the file may be compressed, and max_bytes limits the uncompressed bytes.
+ * Returns also the errors of vkt_gz_open, vkt_gz_read, vkt_gz_check_size and vkt_gz_check_end. */
 vkt_result vkt_gz_read_file(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 #endif

@@ -49,7 +49,7 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  *
  * VKT_E_FORMAT unless the data are one whole image that vkt_image_check_size allows. Examples of the error: data that
  * end early, wrong codes or checksums, features of a format that the decoders do not support. The error's message
- * begins with `name`. VKT_E_NOMEM. */
+ * begins with `name`. VKT_E_NOMEM. VKT_E_UNSUPPORTED: the library was built without a decoder for this format. */
 vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 

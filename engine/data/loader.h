@@ -48,8 +48,8 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
 
 /* Starts an epoch of the samples order[0] .. order[n_rows - 1], all of one pass. order NULL: samples 0 .. n_rows - 1.
  * Otherwise `order` must not change until the next epoch starts or the loader is destroyed. If an epoch still runs,
- * this call ends it first, and waits for its claimed samples. The caller keeps slots that it did not release. VKT_E_ARG:
- * n_rows is 0, or an index is too large. After this error the loader is idle. */
+ * this call ends it first, and waits for its claimed samples. The caller keeps slots that it did not release.
+ * VKT_E_ARG: n_rows is 0, or an index is too large. After this error the loader is idle. */
 vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass);
 
 /* Ends the current epoch and waits for its claimed samples. No worker fetches until the next epoch starts. */
@@ -58,8 +58,8 @@ void vkt_loader_stop(vkt_loader *l);
 /* Waits until the next batch, in order, is in its slot. The caller owns the slot until its release. *rows is `batch`,
  * or less for the last batch, whose other samples are zero. After the last batch, *rows is 0 and *slot is UINT32_MAX.
  * If fetches of a batch fail, the call returns the status of the first sample, in order, that failed. All later calls
- * return this status too, until vkt_loader_stop or the next epoch starts. VKT_E_STATE: no epoch was started, or the slot of the next batch was not
- * released. */
+ * return this status too, until vkt_loader_stop or vkt_loader_start_epoch is called. VKT_E_STATE: no epoch was started,
+ * or the slot of the next batch was not released. */
 vkt_result vkt_loader_next(vkt_loader *l, uint32_t *slot, uint32_t *rows);
 
 /* Releases a slot of vkt_loader_next. VKT_E_STATE if the caller does not own it. */

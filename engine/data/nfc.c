@@ -141,8 +141,8 @@ static uint32_t compose(uint32_t a, uint32_t b)
     return (uint32_t)(vkt_compositions[low] & CHARACTER_MASK);
 }
 
-/* Composes each starter (a character of class 0) with the characters x behind it. A character between the starter and x
- * prevents this if it is a starter, or if its class is not below the class of x. */
+/* Composes each starter (a character of class 0) with each later character x, if a composed character exists. A
+ * character between the starter and x prevents this if its class is 0, or is not below the class of x. */
 static void compose_all(elements *e)
 {
     size_t kept = 0, starter = SIZE_MAX;

@@ -7,8 +7,8 @@
 #include "data/unicode_tables.h"
 
 /* These character classes equal the classes of the library `tokenizers`. PCRE2's \s also has U+180E, so SPACES lists
- * the spaces. The Unicode version of PCRE2 may be older than the version of `tokenizers`. So data/unicode_tables.h adds
- * newer characters to \p{L} and \p{N}. */
+ * the spaces. The Unicode version of PCRE2 may be older than the versions that `tokenizers` uses. So
+ * data/unicode_tables.h adds newer characters to \p{L} and \p{N}. */
 #define SPACES "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define LETTERS "\\p{L}" VKT_LETTERS_16
 #define NUMBERS "\\p{N}" VKT_NUMBERS_16
@@ -19,8 +19,9 @@
 /* GPT-2 (openai/gpt-2, src/encoder.py). */
 #define GPT2 ENDINGS "| ?[" LETTERS "]+| ?[" NUMBERS "]+| ?" OTHERS "+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
 /* SmolLM first applies the pre-tokenizer Digits: each character that is a number becomes a piece. GPT-2's expression
- * then splits the texts between these pieces. So (?!\S) must accept a number as the end of the text. Digits uses
- * Unicode 17, and GPT-2's expression Unicode 16. So only SINGLE_NUMBERS has all the numbers that Digits finds. */
+ * then splits the texts between these pieces. Such a text ends before a number, so (?!..) must accept a number like the
+ * end of the text. Digits uses Unicode 17, and GPT-2's expression Unicode 16. So only SINGLE_NUMBERS, not NUMBERS, has
+ * all the numbers that Digits finds. */
 #define SMOLLM                                                                                           \
     "[" SINGLE_NUMBERS "]|" ENDINGS "| ?[" LETTERS "]+| ?[^" SPACES LETTERS SINGLE_NUMBERS "]+|[" SPACES \
     "]+(?![^" SPACES SINGLE_NUMBERS "])|[" SPACES "]+"

@@ -21,8 +21,8 @@ void vkt_splitter_destroy(vkt_splitter **s);
 /* Makes the memory that splitting needs. VKT_E_NOMEM. */
 vkt_result vkt_split_run_create(const vkt_splitter *s, vkt_split_run **out);
 void vkt_split_run_destroy(vkt_split_run **run);
-/* Returns in *end the end of the piece that begins at `at`. Both are byte offsets in `text`, and `at` is below n. `text`
- * is UTF-8. VKT_E_NOMEM. */
+/* Returns in *end the end of the piece that begins at `at`. Both are byte offsets in `text`; `at` is below n. `text` is
+ * UTF-8. VKT_E_NOMEM. */
 vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end);
 
 #endif

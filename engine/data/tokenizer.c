@@ -66,15 +66,16 @@ static vkt_result add_tokens(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
 
 /* ---- merges ---- */
 
-/* Returns the id of a token of a merge: a token with this text that is no control token, else a control token with this
- * text. VKT_NO_TOKEN: there is none. */
+/* Returns the id of the left, right or merged token of a merge. A control token is used only if no other token has this
+ * text. VKT_NO_TOKEN: there is no such token. */
 static uint32_t merged_id(const vkt_tokenizer *t, const char *text, size_t bytes)
 {
     const uint32_t id = vkt_tokenizer_plain_id(t, text, bytes);
     return id != VKT_NO_TOKEN ? id : vkt_tokenizer_id(t, text, bytes);
 }
 
-/* Returns the id of the left or right token of a merge; VKT_NO_TOKEN: there is no such token. */
+/* Returns the id of the left or right token of a merge, as merged_id does. Writes the bytes for which `text` stands to
+ * `room`, and their number to *n. */
 static uint32_t part_id(const vkt_tokenizer *t, const char *text, size_t bytes, char *room, size_t *n)
 {
     *n = spell(text, bytes, true, room);

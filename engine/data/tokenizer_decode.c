@@ -50,7 +50,7 @@ static bool is_incomplete(const char *text, size_t n)
     uint32_t c;
     if (!n || n >= character_bytes((unsigned char)*text)) return false;
     /* The second byte of a character must be large after E0 and F0, and small after ED and F4. So if the bytes begin a
-     * character, they are a whole character with one of these two ends. */
+     * character, one of these two ends completes it. */
     for (size_t i = 0; i < 2; i++) {
         memcpy(whole, text, n);
         memcpy(whole + n, ends[i], sizeof whole - n);

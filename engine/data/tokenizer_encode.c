@@ -86,7 +86,7 @@ static vkt_result make_utf8(const vkt_host *h, const char *text, size_t n, char 
     return VKT_OK;
 }
 
-/* Encodes a text without special tokens. */
+/* Splits a normalized text into pieces, and encodes each piece. Does not look for special tokens. */
 static vkt_result encode_normalized(encoding *e, const char *text, const uint8_t *marks, size_t n)
 {
     char *copy = NULL;

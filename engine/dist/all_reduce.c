@@ -3,8 +3,8 @@
  *
  * In round s, a rank and its peer, rank xor 2^s, have summands for the same range of numbers. The two share the work:
  * the rank whose bit s is 0 adds up the lower half, the other rank the upper half. If the range has an odd length, its
- * middle number is in both halves: then both messages have the same size, and both ranks compute the same sum of this
- * number. Recursive doubling does the rounds in reverse order: the ranks exchange their finished halves. */
+ * middle number is in both halves. So both messages always have the same size, and both ranks compute the same sum of
+ * the middle number. Recursive doubling does the rounds in reverse order: the ranks exchange their finished halves. */
 #include "dist/dist.h"
 
 #define MAX_ROUNDS 12 /* number of rounds for VKT_MAX_SHARDS ranks */

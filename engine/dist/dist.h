@@ -22,7 +22,7 @@ void vkt_tree_add(float *into, const float *summand, size_t n, vkt_wire wire);
 /* Converts n sums of the tree to their final form: a number with a magnitude below 2^-126 becomes +0, a NaN becomes
  * 0x7fc00000, and with VKT_WIRE_BF16 each number is rounded to bfloat16. vkt_all_reduce does this itself. */
 void vkt_tree_end(float *data, size_t n, vkt_wire wire);
-/* Does the same as vkt_all_reduce, and adds its messages to *traffic, which may be NULL. */
+/* Does the same as vkt_all_reduce, and counts its messages in *traffic, which may be NULL. */
 vkt_result vkt_all_reduce_counted(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch,
                                   vkt_traffic *traffic);
 

@@ -1,10 +1,11 @@
 /* dist/exchange.h - sums a step's gradients over all ranks, bucket by bucket, while the device computes.
  *
- * The program of shards writes the sum of the gradients of this rank's shards to `sum`, a vector that host and device
- * share. The sections of this program (record/marks.h) end where a bucket is complete. The host waits for the end of
- * such a section, exchanges the bucket with the other ranks, and opens the gate for the bucket. Each section of the
- * update program waits for the buckets that it needs. So the backward pass of early layers runs while the ranks
- * exchange the gradients of late layers, and the update begins with the buckets whose sums have arrived. */
+ * The program of shards writes the sum of the gradients of this rank's shards to the vector `sum`. With one rank and
+ * VKT_WIRE_F32, these sums are final. Otherwise (`active`), host and device share the vector. The sections of the
+ * program of shards (record/marks.h) end where a bucket is complete. The host waits for the end of such a section,
+ * exchanges the bucket with the other ranks, and opens the gate for the bucket. Each section of the update program
+ * waits for the buckets that it needs. So the backward pass of early layers runs while the ranks exchange the gradients
+ * of late layers, and the update begins with the buckets whose sums have arrived. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 
@@ -16,7 +17,7 @@ typedef struct vkt_exchange {
     const vkt_transport *transport; /* NULL: one rank */
     vkt_wire wire;
     bool active;                  /* the host takes part in each step: there are other ranks, or numbers are rounded */
-    vkt_array *sum;               /* f32, with the size of the arena */
+    vkt_array *sum;               /* f32, with the size of the arena; if `active`, the host can also access it */
     uint32_t n;                   /* number of buckets */
     uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
     uint32_t *order;              /* buckets in the order in which they are complete */
@@ -29,7 +30,7 @@ typedef struct vkt_exchange {
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
     uint64_t begun, done; /* number of steps. begun: their exchange has begun; done: their exchange has ended */
     float *scratch;
-    uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: there was no step */
+    uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: no previous step */
     vkt_dist_stats stats;
 } vkt_exchange;
 
@@ -51,7 +52,8 @@ uint64_t *vkt_exchange_values(vkt_exchange *x);
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index);
 /* Exchanges the buckets of the oldest step that is not exchanged yet. Does nothing if there is none. */
 vkt_result vkt_exchange_step(vkt_exchange *x);
-/* Opens the gate for all buckets, so that the device can finish after a failure. The sums are then wrong. */
+/* Opens the gate for all buckets, so that the device can finish after a failure. The sums that have not arrived are
+ * wrong. */
 void vkt_exchange_abandon(vkt_exchange *x);
 
 #endif

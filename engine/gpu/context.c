@@ -1,5 +1,5 @@
-/* gpu/context.c - opens and closes a device. Only this file distinguishes the device of an application from one that
- * the engine creates. */
+/* gpu/context.c - opens and closes a device. Only this file distinguishes the device of an application from a device
+ * that the engine creates. */
 #include "gpu/internal.h"
 
 #include "base/paths.h"
@@ -289,8 +289,8 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
 }
 
 /* Waits until the engine's work is done. For the engine's own device, the function calls vkDeviceWaitIdle, also after a
- * loss of the device. For an application's device, it waits only for the engine's work. It does not wait after a loss,
- * because then no work runs. */
+ * loss of the device. For an application's device, the function waits only for the engine's work. After a loss of an
+ * application's device it does not wait, because no work runs any more. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)
@@ -323,7 +323,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* this allocator does not count: the counter is in *ctx */
+    const vkt_allocator alloc = ctx->counting.to; /* it does not count: the counter is in *ctx, which is freed */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }

@@ -15,7 +15,7 @@ typedef union report {
 typedef struct source {
     const char *extension;
     VkStructureType type;
-    size_t at; /* offset of the number in the struct, in bytes */
+    size_t at; /* offset of the number of cores in the struct, in bytes */
 } source;
 static const source sources[] = {
     { VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV,

@@ -1,4 +1,4 @@
-/* gpu/debug.c - results of Vulkan calls, checks for a lost device and a fork, object names, labels. */
+/* gpu/debug.c - converts results of Vulkan calls, checks for a lost device and a fork, sets names and labels. */
 #include "gpu/internal.h"
 
 #include "base/system.h"

@@ -175,8 +175,8 @@ static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
     return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
-/* Returns `wanted`, which is the subgroup size that a trait asks for. If it is 0, returns the size for all other
- * kernels. */
+/* Returns `wanted`, the value of a trait for the subgroup size of some kernels. If `wanted` is 0, returns the trait
+ * lanes_subgroup, the size for all other kernels. */
 static uint32_t own_size(const vkt_traits *t, uint32_t wanted)
 {
     return wanted ? wanted : t->lanes_subgroup;

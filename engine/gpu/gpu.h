@@ -26,7 +26,7 @@ typedef struct vkt_queue {
     VkSemaphore timeline;
     uint64_t submitted; /* value that the newest submission signals */
     uint64_t done;      /* the largest value that is known to be reached */
-    vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
+    vkt_commands fence; /* a full barrier. Every submission ends with this command buffer (queue.c) */
 } vkt_queue;
 
 /* Counters of calls, and times of waits. With them tests check that a repeated step allocates nothing. vkt_ctx_waits
@@ -51,7 +51,7 @@ struct vkt_ctx {
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
-    vkt_device_class device_class; /* for messages and vkt-info; other code reads the traits */
+    vkt_device_class device_class; /* selects the traits; vkt-info prints it. Other code reads the traits */
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
@@ -63,8 +63,8 @@ struct vkt_ctx {
     const VkAllocationCallbacks *allocation; /* the application's callbacks for all Vulkan objects; NULL: none */
     struct {
         void (*acquire)(
-            void *user); /* acquire and release are called around each submission; NULL: no other thread submits */
-        void (*release)(void *user);
+            void *user); /* called before each submission; NULL: submissions never overlap other calls on the queue */
+        void (*release)(void *user); /* called after each submission */
         void *user;
     } lock;
     VkDebugUtilsMessengerEXT messenger;
@@ -80,7 +80,7 @@ struct vkt_ctx {
     bool has_int64;             /* shaderInt64 is enabled */
     uint32_t capabilities; /* what shaders may use with the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
-    bool subgroup_size_varies;           /* the device has several sizes: a pipeline that needs one must require it */
+    bool subgroup_size_varies;           /* there are several sizes: a pipeline must require the size that it needs */
     uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
     uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: each run is one submission */
     uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
@@ -95,7 +95,7 @@ struct vkt_ctx {
     bool lacks_tuning;    /* tuning pays on this device and is not switched off, but the tuning file is missing */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
     bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
-    vkt_result lost;      /* VKT_OK; from a loss of the device on, VKT_E_DEVICE_LOST */
+    vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST after a loss of the device */
     char last_label[96];  /* name of the last submission, for the message when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
@@ -121,8 +121,8 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
 void vkt_cache_make_directories(char *path);
 
-/* Converts a VkResult to a vkt_result. Logs an error as "<what>: <VkResult name>". Records the loss of the device in
- * ctx->lost, which then stays VKT_E_DEVICE_LOST. */
+/* Converts a VkResult to a vkt_result. Logs an error as "<what>: <VkResult name>". If the device was lost, sets
+ * ctx->lost to VKT_E_DEVICE_LOST; no function clears it. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Returns whether this process is a fork of the process that created the context. A fork lacks the driver's threads, so
  * a wait for them would never end. */
@@ -234,8 +234,8 @@ void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it mus
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 /* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced. After an error none of them is
- * submitted. The first command buffer waits for sync->waits, and the last one signals sync->signals. *value is the
- * value of the last one. */
+ * submitted. The first command buffer waits for sync->waits. The last one signals sync->signals. *value is
+ * the value that the last one signals on the compute timeline. */
 vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
                              const char *label, uint64_t *value);
 
@@ -295,11 +295,12 @@ typedef struct vkt_timer {
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
 void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
-/* Writes timestamp i after earlier work. With the trait late_timestamps, a barrier follows it. */
+/* Writes timestamp i after earlier work. With the trait late_timestamps (base/traits.def), a barrier follows the
+ * timestamp. */
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i);
 /* Records a copy of timestamps `first` and first + 1 to a buffer of words of 64 bits: timestamp i goes to word i. The
- * host may read the copies when the work is done (vkt_reached). Reading the copies never waits. On lavapipe of Mesa
- * 22.3, vkt_timer_read waits for all submitted work. */
+ * host may read the copies when the work is done (vkt_reached). Reading the copies never waits. (vkt_timer_read, on
+ * lavapipe of Mesa 22.3, waits for all submitted work.) */
 void vkt_timer_copy_pair(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, vkt_buffer *to);
 /* Returns the nanoseconds between two copied timestamps. */
 uint64_t vkt_timer_between(const vkt_ctx *ctx, uint64_t start, uint64_t end);

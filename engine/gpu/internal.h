@@ -48,7 +48,8 @@ uint32_t vkt_capabilities_of_subgroups(VkSubgroupFeatureFlags operations);
  * none of these parts (docs/platforms.md). Of Vulkan's headers, only vulkan_beta.h defines this name. */
 #define VKT_PORTABILITY_SUBSET "VK_KHR_portability_subset"
 #define VKT_NO_FAMILY UINT32_MAX
-/* Writes why there is no device: a variable hides the drivers, or no driver is installed. */
+/* Writes why there is no device: the drivers that an environment variable names cannot be loaded, or no driver is
+ * installed. */
 void vkt_explain_no_device(char out[512]);
 
 /* A device and its description. */
@@ -58,7 +59,7 @@ typedef struct vkt_candidate {
     VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
     bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* the device has the extension */
-    bool is_portable; /* the device has VKT_PORTABILITY_SUBSET, which must then be enabled */
+    bool is_portable; /* the device has VKT_PORTABILITY_SUBSET, so a context must enable this extension */
     bool has_int64;   /* the device has the feature shaderInt64 */
 } vkt_candidate;
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); it is NULL if there is
@@ -69,14 +70,15 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, info.subgroup_size, subgroup_size_varies and the timestamp fields for ctx->phys and
- * ctx->compute.family. ctx->has_coop, has_coop2, has_bfloat and has_int64 must be set.
+ * ctx->compute.family. ctx->capabilities, has_coop, has_coop2, has_bfloat and has_int64 must be set.
  * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
  * an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps; all are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- cores.c ---- */
-/* Fills limits.cores: what an extension of the vendor reports, or else the trait `cores`. A trait that the user set has
- * precedence. ctx->traits must be filled. VKT_E_NOMEM, or an error of the driver; logged. */
+/* Fills limits.cores: with the number that an extension of the vendor reports, or else with the trait `cores`. If
+ * $VKT_TRAITS sets this trait, the trait has precedence. ctx->traits must be filled. VKT_E_NOMEM, or an error of the
+ * driver; logged. */
 vkt_result vkt_cores_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
@@ -128,14 +130,15 @@ uint64_t vkt_memory_used(const vkt_ctx *ctx);    /* bytes of all buffers, except
 void vkt_memory_quiet(vkt_ctx *ctx, bool quiet); /* quiet: VKT_E_MEMORY_CAP and VKT_E_DEVICE_MEMORY are not logged,
                                                   * because the caller handles them */
 /* vkt_memory_take counts the bytes of a buffer that is in no block: it adds them to the reserved bytes and to the used
- * bytes. vkt_memory_give subtracts them. If the bytes do not fit below the cap, vkt_memory_take adds and logs nothing,
- * and returns false. */
+ * bytes. vkt_memory_give subtracts them. If the bytes do not fit below the cap, vkt_memory_take returns false: it
+ * counts nothing and logs nothing. */
 bool vkt_memory_take(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 void vkt_memory_give(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes);
 
 /* ---- shared.c: buffers in host memory that the device imports ---- */
-/* Clears ctx->has_host_import if the device cannot import memory for our buffers, or with VKT_NO_HOST_IMPORT=1. Else
- * reads the alignment. Functions of the device must be loaded. */
+/* Does nothing if ctx->has_host_import is false. Else sets ctx->host_import_align, and clears ctx->has_host_import if
+ * the device cannot import memory for our buffers, or if VKT_NO_HOST_IMPORT=1 is set. The functions of the device must
+ * be loaded. */
 void vkt_import_open(vkt_ctx *ctx);
 /* Gives a new buffer host memory and a handle. Returns false if that is not possible; then *buf does not change. A
  * message at VKT_LOG_DEBUG has the reason, if ctx->has_host_import is set. */
@@ -144,8 +147,8 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handl
                                                       * buffer without imported memory */
 
 /* ---- transfer.c ---- */
-/* The largest size of the upload ring, if the application sets none. If the application sets less than VKT_RING_FIRST,
- * the largest size is VKT_RING_FIRST. */
+/* The largest size of the upload ring, if the application sets no size. If the application sets less than
+ * VKT_RING_FIRST, the largest size is VKT_RING_FIRST. */
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer left to run */

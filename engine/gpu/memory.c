@@ -2,9 +2,10 @@
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbouring ranges are
  * merged. A buffer gets the first free range that fits, over all blocks of its memory type. If no range fits, a new
- * block is made. If the buffer is larger than half of this block, the block has the buffer's size. The first blocks are
- * small, so that a small program reserves little; later blocks are larger. Blocks without buffers are kept until
- * vkt_ctx_trim, or until a new block does not fit below the cap, or until the driver has no memory for one. */
+ * block of a standard size is made. If the buffer is larger than half of the standard size, or if a block of this size
+ * does not fit, the block has the buffer's size. The standard size is small for the first blocks, so that a small
+ * program reserves little, and larger for later blocks. Blocks without buffers are kept until vkt_ctx_trim, or until
+ * new memory does not fit below the cap, or until the driver has no memory for a new block. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
@@ -124,8 +125,8 @@ uint64_t vkt_ctx_trim(vkt_ctx *ctx)
     return before - m->stats.reserved_bytes;
 }
 
-/* Returns the standard size of the next block of a memory type: the sum of the sizes of its blocks so far, limited to a
- * smallest and a largest size. */
+/* Returns the standard size of the next block of a memory type: the sum of the sizes of all blocks of this type, but
+ * limited to a smallest and a largest size. */
 static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 {
     const uint64_t allowed = ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -142,7 +143,7 @@ static uint64_t next_block_bytes(const vkt_ctx *ctx, uint32_t type)
 }
 
 /* Makes space for *bytes bytes below the cap. If they do not fit, frees the blocks without buffers. If they still do
- * not fit, reduces *bytes to `need`. Returns whether *bytes bytes then fit. */
+ * not fit, reduces *bytes to `need`. Returns whether the final *bytes bytes fit. */
 static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -165,8 +166,8 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
-/* Allocates the memory of a block, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged, because the
- * caller may try a smaller size. */
+/* Allocates the memory of a block, and maps the memory if it is host-visible. If vkAllocateMemory finds no memory, logs
+ * nothing and returns VKT_E_DEVICE_MEMORY, because the caller may try a smaller size. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -259,7 +260,7 @@ static void block_release(block *b, uint64_t offset, uint64_t bytes)
     b->holes[i] = (range){ offset, bytes };
     b->n_holes++;
     b->buffers--;
-    /* Merges the hole with the one behind it, then with the one before it. */
+    /* Merges the new hole with the hole behind it, then with the hole before it. */
     for (size_t k = i + 1; k-- > (i ? i - 1 : 0);)
         if (k + 1 < b->n_holes && b->holes[k].offset + b->holes[k].bytes == b->holes[k + 1].offset) {
             b->holes[k].bytes += b->holes[k + 1].bytes;
@@ -281,8 +282,8 @@ static memory_preference preference_of(const vkt_memory *m, vkt_memory_kind kind
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (kind == VKT_MEMORY_DEVICE) return (memory_preference){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
     if (kind == VKT_MEMORY_READBACK || kind == VKT_MEMORY_SHARED) return (memory_preference){ host, -1, 0, 2 };
-    /* A buffer for uploads prefers host-visible device memory if this memory is plentiful, and else avoids it. It is
-     * plentiful if its heap has at least half the size of the largest device-local heap. */
+    /* A buffer for uploads prefers host-visible device memory if such memory is plentiful, and else avoids it. The
+     * memory is plentiful if its heap has at least half the size of the largest device-local heap. */
     uint64_t largest = 0, seen = 0;
     for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
         const VkMemoryType *t = &m->props.memoryTypes[i];

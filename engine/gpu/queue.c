@@ -392,9 +392,9 @@ vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
 
 void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
-    /* dst->upload may be a value of a transfer queue that has been disabled since. The upload is complete then, but its
-     * value may be larger than `submitted` of the compute queue, and a wait for it would fail. So the code waits for
-     * at most `submitted`. */
+    /* dst->upload may be a value of a transfer queue that has been disabled since. The upload is complete in this case.
+     * But the value may be larger than `submitted` of the compute queue, and a wait for the value would fail. So the
+     * code waits for at most `submitted`. */
     const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
     if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

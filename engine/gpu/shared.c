@@ -1,9 +1,9 @@
 /* gpu/shared.c - buffers in memory of the host that the device imports (VK_EXT_external_memory_host).
  *
  * The host reads and writes such memory like all its memory, through its caches. Memory that the driver allocates may
- * be uncached, or on the other side of a bus. Each buffer has its own VkDeviceMemory, because imported memory has the
- * alignment and the size of whole pages. Only coherent memory types are used, because the engine never flushes mapped
- * memory. */
+ * be uncached, or on the other side of a bus. Each buffer has its own VkDeviceMemory. The address and the size of
+ * imported memory are multiples of ctx->host_import_align, in most cases the size of a page. Only coherent memory types
+ * are used, because the engine never flushes mapped memory. */
 #include "gpu/internal.h"
 
 #define FROM_HOST VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT

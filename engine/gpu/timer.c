@@ -1,4 +1,4 @@
-/* gpu/timer.c - GPU timestamps. */
+/* gpu/timer.c - writes, copies and reads GPU timestamps. */
 #include "gpu/gpu.h"
 
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out)

@@ -34,7 +34,7 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 
 /* Sets the traits that depend on the CPU of this machine. If LLVM uses AVX-512, the 64-bit words of eight lanes are one
  * vector of 512 bits. On Intel's CPUs, a load from the upper half of such a vector is slow just after the vector was
- * stored (kernel/wide.c). So words64 is false on these CPUs. */
+ * stored (kernel/wide.c). So the trait words64 is false on Intel's CPUs with AVX-512. */
 static void ask_this_machine(vkt_traits *t)
 {
     t->words64 = vkt_cpu_avx512() != VKT_AVX512_INTEL;

@@ -1,10 +1,10 @@
 /* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
  * A transfer is split into pieces. Uploads use one host-visible ring. A piece of an upload needs a region at the head
- * of the ring, and one of SLOTS command buffers. Both become free, in order, when the submission of the piece is done.
- * Positions in the ring only grow; the offset is the position modulo the size of the ring. A region never wraps around
- * the end of the ring. Readbacks use one host-visible buffer of two halves. The host copies from one half while the
- * device fills the other half.
+ * of the ring, and one of SLOTS command buffers. Regions and command buffers become free in order, when the
+ * submission of their piece is done. Positions in the ring only grow; the offset is the position modulo the size of the
+ * ring. A region never wraps around the end of the ring. Readbacks use one host-visible buffer of two halves. The host
+ * copies from one half while the device fills the other half.
  *
  * A small program needs little memory: the ring and the readback buffer are created small, at the first use. An upload
  * that is larger than a quarter of the ring replaces the ring by a larger ring, of at most
@@ -18,7 +18,7 @@
 #include "gpu/internal.h"
 
 #define SLOTS 16u
-#define RETIRED 64u /* more than enough: a ring that replaces one in use is at least twice as large */
+#define RETIRED 64u /* more than enough: each ring that replaces a ring in use is at least twice as large */
 
 typedef struct slot {
     vkt_commands commands;
@@ -38,8 +38,9 @@ struct vkt_transfer {
     uint64_t head, tail; /* the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
-    uint64_t full_bytes; /* bytes in use when there was no memory for a ring or readback buffer of the wanted size; 0:
-                          * never. A larger one is tried again only if fewer bytes are in use */
+    uint64_t full_bytes; /* bytes in use when there was no memory for a ring or readback buffer of the wanted size. A
+                          * larger ring or buffer is tried again only if fewer bytes are in use. 0: there was memory
+                          * each time */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -164,7 +165,7 @@ static uint64_t last_use(const vkt_transfer *t)
     return last;
 }
 
-/* Makes `ring` the ring for uploads; NULL: there is no ring then. */
+/* Makes `ring` the ring for uploads. NULL: from now on there is no ring. */
 static void ring_take(vkt_transfer *t, vkt_buffer *ring)
 {
     t->ring = ring;
@@ -182,7 +183,8 @@ static vkt_result ring_close(vkt_ctx *ctx)
     return VKT_OK;
 }
 
-/* Replaces the ring, which submissions still use, by a larger one. Does nothing if there is no memory for both. */
+/* Replaces the ring, which submissions still use, by a ring of `size` bytes. If there is no memory for this size, the
+ * new ring is smaller, but at least twice as large as the old ring. Does nothing if no such ring is possible. */
 static vkt_result ring_replace(vkt_ctx *ctx, uint64_t size)
 {
     vkt_transfer *t = ctx->transfers;

@@ -4,7 +4,8 @@
  * The header has no padding. It is u32 magic | u32 version | u64 number of tensors | u64 number of metadata; then
  *   each metadata   text key | u32 kind | value;   an array's value is u32 kind | u64 count | values
  *   each tensor     text name | u32 rank | u64 dims[rank] | u32 type | u64 offset
- * A text is u64 length | bytes. The data begin at the next multiple of the alignment; offsets count from there. */
+ * A text is u64 length | bytes. The data begin at the next multiple of the alignment. An offset counts from the
+ * start of the data. */
 #include "io/gguf.h"
 
 #include <stdio.h>
@@ -99,13 +100,13 @@ static void *values_of(const vkt_gguf_meta *m)
 
 static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
 {
-    cursor first = *c; /* goes through the texts once to add up their sizes */
+    cursor first = *c; /* for a first loop, which adds up the sizes of the texts */
     uint64_t bytes = 0;
     if (m->count > left(c) / sizeof(uint64_t)) return truncated(c);
     for (size_t i = 0; i < m->count; i++) {
         span s;
         VKT_TRY(take_text(&first, &s));
-        bytes += s.bytes + 1; /* at most the size of the file, plus one byte for each text */
+        bytes += s.bytes + 1; /* no overflow: at most the size of the file, and one byte per text */
     }
     const uint64_t list = m->count * sizeof(vkt_gguf_string);
     VKT_TRY(make_meta(c->g, key, list + bytes, m));
@@ -218,8 +219,7 @@ const char *vkt_gguf_measure(vkt_gguf_tensor *t)
     return NULL;
 }
 
-/* Reads what the header says about a tensor. t->offset is then the offset from the start of the data, as in the file.
- */
+/* Reads what the header says about a tensor. On return t->offset counts from the start of the data, as in the file. */
 static vkt_result take_tensor(cursor *c, vkt_gguf_tensor *t)
 {
     const vkt_gguf *g = c->g;
@@ -273,7 +273,7 @@ static int by_name(const void *pa, const void *pb)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* Sorts the list of tensors by name. Two of them may neither overlap nor have the same name. */
+/* Sorts the list of tensors by name. VKT_E_FORMAT if two tensors overlap or have the same name. */
 static vkt_result index_tensors(vkt_gguf *g)
 {
     const vkt_gguf_tensor **list = g->tensor_at;

@@ -26,7 +26,7 @@ enum {
     VKT_GGUF_VERSION = 3,
     VKT_GGUF_ARRAY = 9, /* the kind of an array; the kind of its elements follows */
     VKT_GGUF_MAX_KEY = 65535,
-    VKT_GGUF_MAX_NAME = 63, /* most bytes of a tensor's name that ggml reads */
+    VKT_GGUF_MAX_NAME = 63, /* the largest length of a tensor's name that ggml reads, in bytes */
     VKT_GGUF_ALIGNMENT = 32 /* the alignment if the file does not give one */
 };
 
@@ -37,7 +37,7 @@ struct vkt_gguf {
     uint64_t size;
     const void *map; /* from vkt_file_map; NULL: the caller owns `bytes` */
     uint32_t version, alignment;
-    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. Each owns the block `values`, which also has the key */
+    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. An element owns the block `values` and the key in it */
     size_t n_meta;
     vkt_gguf_tensor *tensors; /* (n_tensors), in the order of the file. Each element owns its name */
     size_t n_tensors;
@@ -51,13 +51,14 @@ const char *vkt_gguf_kind_name(vkt_gguf_kind kind);
  * file, unless it is a text. */
 size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
 /* Computes t->elements and t->bytes from type, rank and dims. Sets dims[rank] .. dims[3] to 1. Returns what is wrong
- * with type, rank or dims, or NULL. */
+ * with type, rank or dims; NULL: nothing is wrong. */
 const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
 /* Provides the bytes of tensor i while a file is written. They must stay valid until the next call. */
 typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
 /* Does what vkt_gguf_write does, without checks for NULL. If the data of a tensor are NULL, `fill` provides them.
- * `fill` is called for one tensor after the other. If `fill` fails, no file is written, and its result is returned. */
+ * `fill` is called for one tensor after the other. If `fill` fails, no file is written, and the result of `fill` is
+ * returned. */
 vkt_result vkt_gguf_write_with(const vkt_host *h, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                const vkt_gguf_tensor *tensors, size_t n_tensors, vkt_gguf_fill fill, void *user);
 

@@ -86,7 +86,7 @@ const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const char *name)
 
 /* ---- values ---- */
 
-/* A value in the widest type of its kind. */
+/* A value of any kind. Integers and floats are widened to 64 bits. */
 typedef struct value {
     vkt_gguf_kind kind;
     bool is_integer, is_negative;
@@ -119,8 +119,8 @@ static value value_at(const vkt_gguf_meta *m, size_t i)
     return v;
 }
 
-/* Gets the value of a key. If the value is an array, `at` is an index; else it is VKT_GGUF_ONE. `out` is only checked
- * for NULL: the caller writes it. */
+/* Gets the value of a key. If the value is an array, `at` is an index; else `at` is VKT_GGUF_ONE. VKT_E_ARG if `out`
+ * is NULL; otherwise `out` is not used. */
 static vkt_result get(const vkt_gguf *g, const char *key, size_t at, const void *out, value *v)
 {
     VKT_WANT(NULL, g);

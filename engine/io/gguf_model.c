@@ -7,7 +7,7 @@
 
 #include "io/gguf.h"
 
-/* The file, and the description that is made of the file. `prefix` is the architecture's name: keys begin with it. */
+/* The file, and the description that is read from it. `prefix` is the architecture's name, with which keys begin. */
 typedef struct reader {
     const vkt_gguf *g;
     const char *prefix;
@@ -21,7 +21,7 @@ static const struct {
     vkt_gguf_architecture architecture;
 } architectures[] = { { "llama", VKT_GGUF_LLAMA }, { "qwen2", VKT_GGUF_QWEN2 }, { "qwen3", VKT_GGUF_QWEN3 } };
 
-/* Writes the key "<architecture>.<name>". Returns whether the file has it. */
+/* Writes the key "<architecture>.<name>". Returns whether the file has this key. */
 static bool find(const reader *r, const char *name, char key[KEY_ROOM])
 {
     snprintf(key, KEY_ROOM, "%s.%s", r->prefix, name);
@@ -98,7 +98,8 @@ static vkt_result refuse_others(const reader *r)
     return VKT_OK;
 }
 
-/* Reads a number of heads. The file may have one value, or an array with an equal element for each block. */
+/* Reads a number of heads. The value is one number, or an array with one number for each block. All numbers of the
+ * array must be equal. */
 static vkt_result get_heads(const reader *r, const char *name, uint32_t fallback, uint32_t *out)
 {
     char key[KEY_ROOM];
@@ -137,8 +138,8 @@ static vkt_result read_sizes(const reader *r)
     return VKT_OK;
 }
 
-/* Reads the number of tokens: the key vocab_size, else the length of the tokenizer's list, else the rows of the
- * embedding. */
+/* Reads the number of tokens: the value of vocab_size, or else the length of the tokenizer's list, or else the number
+ * of rows of the embedding. */
 static vkt_result read_vocabulary(const reader *r)
 {
     const vkt_gguf_meta *tokens = vkt_gguf_find_meta(r->g, "tokenizer.ggml.tokens");
@@ -244,7 +245,7 @@ static bool is_known(const reader *r, const char *name, const part *list, size_t
     if (strncmp(name, "blk.", 4) != 0 || !vkt_is_digit(name[4])) return false;
     char *end;
     const unsigned long block = strtoul(name + 4, &end, 10);
-    if (name[4] == '0' && name[5] != '.') return false; /* for instance blk.00 */
+    if (name[4] == '0' && name[5] != '.') return false; /* a superfluous 0, as in blk.00 */
     if (block >= r->m->blocks || *end != '.') return false;
     for (size_t i = 0; i < n; i++)
         if (strcmp(end + 1, list[i].name) == 0) return true;

@@ -22,11 +22,11 @@ typedef struct vkt_members {
 } vkt_members;
 
 vkt_members vkt_members_of(char *text, size_t n);
-/* Reads the next member to *m. *more is false if the object has no further member; then only white space may follow the
+/* Reads the next member to *m. *more is false if the object has no further member. Only white space may follow the
  * object. Returns false if the text is malformed. */
 bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more);
-/* Parses a key or a value. The caller releases the result. Returns NULL if the text is malformed, or if jansson had no
- * memory. *no_memory says which of the two it was. */
+/* Parses a key or a value. The caller releases the result. Returns NULL if the text is malformed (*no_memory is false),
+ * or if jansson had no memory (*no_memory is true). */
 json_t *vkt_members_parse(vkt_members *w, const char *text, size_t n, bool *no_memory);
 /* Parses a JSON string, and replaces it in place by its text and a NUL, which are never longer than the JSON. Returns
  * NULL in the cases of vkt_members_parse. */

@@ -30,7 +30,7 @@ struct vkt_safetensors {
     uint64_t data_start; /* offset in the file */
     vkt_st_entry *entries;
     vkt_meta *meta;            /* in the order of the file */
-    named *entry_at, *meta_at; /* n and n_meta elements, sorted by name */
+    named *entry_at, *meta_at; /* entry_at has n elements, meta_at n_meta; sorted by name */
     size_t n, n_meta, cap, cap_meta;
     bool has_meta;
 };

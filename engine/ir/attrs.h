@@ -78,12 +78,12 @@ typedef struct vkt_row_norm_attr {
     float eps;
 } vkt_row_norm_attr;
 
+/* `batch` is the number of samples of the batch. In each sample, a channel has `positions` elements. The new statistics
+ * are computed from the elements of all samples that are real (vkt_run.rows). */
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* samples of the batch; numbers of a channel in one sample. The new statistics of a
-                                * channel are those of batch * positions numbers, or of fewer if some samples of the
-                                * batch are not real (vkt_run.rows) */
-    uint32_t unbiased;         /* 1: the new variance is the unbiased one */
-    float momentum;            /* weight of the new statistics */
+    uint32_t batch, positions;
+    uint32_t unbiased; /* 1: the new variance is the unbiased one */
+    float momentum;    /* weight of the new statistics */
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
@@ -226,7 +226,7 @@ typedef struct vkt_frequency_attr {
 /* x and y are (..,T,D) if `heads` is 0. Else x_split and y_split select their shapes. */
 typedef struct vkt_rope_attr {
     uint32_t heads;
-    uint32_t x_split, y_split; /* if heads > 0: shape of x; shape of y. 0: (B,T,heads * D). 1: (B,heads,T,D) */
+    uint32_t x_split, y_split; /* if heads > 0: the shape of x, or of y. 0: (B,T,heads * D). 1: (B,heads,T,D) */
     uint32_t rotated;          /* if heads > 0: the first `rotated` heads are rotated, and the others are copied */
     uint32_t halves;           /* input 1 has frequencies for P pairs. 1: pair i is the elements i and i + P of a head;
                                 * 0: the elements 2i and 2i + 1 */
@@ -237,22 +237,22 @@ typedef struct vkt_rope_attr {
 typedef struct vkt_latent_grid_attr {
     uint32_t tile[2]; /* rows and columns of texels in the tile */
     uint32_t scale;   /* texels of a cell along an axis */
-    uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: the mean of these features,
-                       * weighted by distance */
+    uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: it gets features that are
+                       * interpolated bilinearly from the four cells */
 } vkt_latent_grid_attr;
 
 typedef struct vkt_quantize_attr {
     uint32_t bits;  /* 2^bits levels */
     uint32_t noise; /* 1: adds noise instead of rounding */
-    uint32_t salt;  /* the noise of element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_QUANTIZE), seed).
-                     * t is the word STEP_DRAW of the step state */
+    uint32_t salt;  /* the noise of element e is computed from word e % 4 of philox((e / 4, t, salt,
+                     * VKT_STREAM_QUANTIZE), seed). t is the word STEP_DRAW of the step state */
 } vkt_quantize_attr;
 
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;
     vkt_shape sample;  /* (C,H,W) or (F); rank 0 for labels */
-    uint32_t channels; /* C, or 1 */
+    uint32_t channels; /* C for a sample (C,H,W); else 1 */
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
 

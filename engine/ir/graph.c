@@ -423,7 +423,7 @@ static void count_reader(vkt_graph *g, const vkt_node *n, int by)
 {
     for (uint32_t k = 0; k < n->n_in; k++) {
         uint32_t id = n->in[k].id;
-        while (g->values[id].again) id = g->values[id].again; /* a second value counts the readers of both values */
+        while (g->values[id].again) id = g->values[id].again; /* see vkt_value.again */
         g->values[id].readers += (uint32_t)by;
     }
 }
@@ -492,7 +492,7 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
 {
     const vkt_value *v = vkt_value_of(g, t);
-    while (v->again) v = &g->values[v->again]; /* a second value counts the readers of both values */
+    while (v->again) v = &g->values[v->again]; /* see vkt_value.again */
     return v->readers;
 }
 

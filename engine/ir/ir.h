@@ -28,8 +28,8 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* written by a node; values whose live ranges do not overlap may share memory */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM, /* PARAM to PUBLISHED: a whole arena of the store, or a range of one. These roles have the order of
-                     * vkt_store_part */
+    VKT_ROLE_PARAM, /* PARAM to PUBLISHED: a whole arena of the store, or a range of an arena. These roles have the
+                     * order of vkt_store_part */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
@@ -58,13 +58,13 @@ typedef struct vkt_value {
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
     uint32_t readers;  /* number of node inputs that refer to this value. If `again` is set, call vkt_readers instead */
-    uint32_t again;    /* id of the second computation of this value (vkt_recompute_begin), whose `readers` counts the
-                        * readers of both values; 0: none */
+    uint32_t again;    /* id of a second value: a later node computes the same numbers again (vkt_recompute_begin). The
+                        * `readers` of the second value counts the readers of both values. 0: no second value */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
-    vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: vkt_program_params.arrays has it */
+    vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: see vkt_program_params.arrays */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
@@ -119,8 +119,8 @@ struct vkt_graph {
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
-    bool sums;      /* the update's gradient is a sum over shards, and each shard has the weight of its rows: see
-                     * vkt_update_by_sum */
+    bool sums;      /* the update reads a sum of the gradients of all runs of a step, each times the weight of its run
+                     * (see vkt_run, and vkt_update_by_sum) */
     const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
     uint32_t n_buckets;
     vkt_block *blocks; /* the blocks of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
@@ -153,8 +153,8 @@ typedef struct vkt_field {
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message leaves this member out. Another member differs
-                           * too, and the message shows that member. Any other label: the member is a U32, and the
+                           * member's name and value. "": the message leaves this member out, because another member
+                           * with a text differs whenever this one does. Any other label: the member is a U32, and the
                            * message shows the label and the value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
@@ -216,8 +216,8 @@ struct vkt_op {
      * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
-     * is for f32 values with the batch last, `half_rows` for f32 values by rows that consist of whole vec4s.
-     * `half_when` (may be NULL) returns whether the kernels of this node can do so. */
+     * is for f32 values with the batch last, `half_rows` for f32 values by rows whose last dimension is a multiple of
+     * 4. `half_when` (may be NULL) returns whether the kernels of this node can do so. */
     uint32_t half, half_rows;
     bool (*half_when)(const vkt_node *n);
     /* Adds nodes that compute dx[i] for the inputs in `diff`. dy[i] is {0} if output i has no gradient. NULL if diff is
@@ -227,8 +227,8 @@ struct vkt_op {
      * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient from
      * which the traversal will start; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
-    /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient). Then the tests of
-     * the op `tested_by` test it. */
+    /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient), and is tested by
+     * the tests of the op `tested_by`. */
     void (*sample)(vkt_rng *r, vkt_case *c);
     /* Changes the n random words of input number `amended`, a u32 input, to words that the op accepts. NULL: the op
      * accepts all words below the bound of the input. */
@@ -322,7 +322,7 @@ bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
 /* Logs that an argument of a builder is NULL, and sets the status to VKT_E_ARG. Does neither if g is NULL. Returns the
  * null tensor. */
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
-/* Returns the producer of t if t is not kept and has one reader: then producer and reader may be fused. Else NULL. */
+/* Returns the producer of t if a pass may fuse it with the reader of t: t is not kept and has one reader. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
 /* Returns the producer of t like vkt_sole_producer, but passes over reshapes: if the producer is a reshape, the
  * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
@@ -398,9 +398,9 @@ typedef struct vkt_dispatch {
     uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
     bool conditional; /* a conditional dispatch (vkt_when_begin): it need not run unless a counter on the device is
-                       * larger than `above`. The last entry of `bind` is then no binding of the shader. It is the
-                       * buffer with the numbers of groups of all conditional dispatches. The three numbers of this
-                       * dispatch begin at word `counts`. They are `groups`, or zeros if the dispatch does not run */
+                       * larger than `above`. The last entry of `bind` of such a dispatch is no binding of the shader.
+                       * It is the buffer with the numbers of groups of all conditional dispatches. The three numbers
+                       * of this dispatch begin at word `counts`: `groups`, or zeros if the dispatch does not run */
     uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
@@ -415,9 +415,9 @@ static inline uint32_t vkt_shader_bindings(const vkt_dispatch *d)
 typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
-    uint64_t usable; /* the set of variants among which it was chosen */
-    uint64_t key;    /* key of a tuned choice: vkt_node_key, the precision, and the storage of the node's values */
-    vkt_tile tile;   /* the argument of vkt_pick_tile */
+    uint64_t usable; /* the set of variants (VKT_V) that the op offered to vkt_pick */
+    uint64_t key;    /* key in the tuning file: hash of vkt_node_key, precision, and storage of the node's values */
+    vkt_tile tile;   /* the argument of vkt_pick_tile; all 0: not called */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -455,9 +455,9 @@ struct vkt_emit {
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
- * not look at the user's switches (vkt_choices) themselves. An op may call this function several times for a node. If
- * the calls are for different decisions, no variant may be in two of the sets. If the node has several products, each
- * call has the same set. A forced or tuned variant then applies to all products that can use it. */
+ * not read the user's switches (vkt_choices): this function applies them. An op may call it several times for a node.
+ * Calls for different decisions must not have a variant in common. If the node has several products, each call has the
+ * same variants, so a forced or tuned variant applies to all products that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns those of the usable variants (masks of VKT_V) among which vkt_pick would choose by cost. An op calls this
  * function before vkt_pick if it must decide first which variants vkt_pick gets. */
@@ -564,7 +564,7 @@ struct vkt_case_input {
     vkt_layout layout;
     vkt_shape shape;
     float lo, hi;   /* f32: values are uniform in [lo, hi) */
-    float grid;     /* f32: values are multiples of this power of two, so that sums of few products are exact. Then a
+    float grid;     /* f32: values are multiples of this power of two, so that sums of few products are exact, and a
                      * maximum is the same element in f32 and in the reference. 0: any values */
     uint32_t bound; /* u32, u8: values are uniform in [0, bound) */
     bool absent;    /* an optional input that is left out */

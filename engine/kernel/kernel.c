@@ -78,7 +78,8 @@ typedef struct variant {
     VkShaderModule module; /* exists only while vkt_pipelines_get makes pipelines */
 } variant;
 
-/* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
+/* The object behind ctx->kernels: a hash table with open addressing. The slots are pointers, so an entry does not move
+ * when the table grows. */
 typedef struct cache {
     entry **slots; /* `cap` of them, a power of two; a free slot is NULL */
     size_t n, cap;
@@ -215,7 +216,8 @@ static void free_module(vkt_ctx *ctx, variant *v)
     v->module = VK_NULL_HANDLE;
 }
 
-/* A pipeline that is to be made. Any thread of run_jobs makes the Vulkan call. The caller's thread checks `result`. */
+/* A pipeline that is to be made. One of the threads of run_jobs makes the Vulkan call. The caller's thread checks
+ * `result`. */
 typedef struct job {
     const vkt_kernel_entry *kernel;
     variant *variant;

@@ -10,9 +10,9 @@ typedef struct vkt_module {
     size_t bytes; /* bytes of the words; 0: there is no module */
 } vkt_module;
 
-/* Writes a copy of the words of a module, module->bytes bytes, to *words. The caller frees it (vkt_free). Any thread
- * may call this function. Returns VKT_E_NOMEM, or VKT_E_FORMAT if the stored bytes are damaged. *words is NULL after a
- * failure. */
+/* Sets *words to a copy of the words of a module, module->bytes bytes. The caller frees *words (vkt_free). Any thread
+ * may call this function. VKT_E_NOMEM. VKT_E_FORMAT: the stored bytes are damaged, or are compressed in a build without
+ * VKT_COMPRESS_SPIRV. *words is NULL after a failure. */
 vkt_result vkt_module_unpack(const vkt_host *h, const vkt_module *module, uint32_t **words);
 
 #endif

@@ -52,7 +52,7 @@ static bool parse_tile(const char *at, const char *end, vkt_tile *out)
     char line[24], text[40];
     const size_t n = (size_t)(end - at);
     if (n >= sizeof line) return false;
-    memcpy(line, at, n); /* a copy, because sscanf would look for the end of the whole file */
+    memcpy(line, at, n); /* a copy, because sscanf may first compute the length of all the text that it gets */
     line[n] = 0;
     if (sscanf(line, "%3ux%3u,%2ux%2u", &v[0], &v[1], &v[2], &v[3]) != 4) return false;
     for (int i = 0; i < 4; i++)

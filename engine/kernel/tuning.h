@@ -7,7 +7,7 @@
  *   vktrain tuning 2                        a file of version 1 can be read; it has no tiles
  *   device 00010005-...
  *   shaders 0123456789abcdef
- *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use, keys rising
+ *   89abcdef01234567 tile,packed_a          a node's key (vkt_picked.key) and the variants to use; sorted by key
  *   89abcdef01234568 shared 64x64,8x4       an entry with a tile in shared memory (vkt_tile)
  *   check fedcba9876543210                  hash of all bytes before this line */
 #ifndef VKT_TUNING_H

@@ -182,7 +182,8 @@ static vkt_result run(vkt_generator *g, const step *s, uint32_t n)
     return vkt_program_read(s->program, s->logits, g->logits, 4ull * g->vocabulary);
 }
 
-/* Puts the token that was chosen last into the cache. Then g->logits are the logits of the token that follows it. */
+/* Puts the pending token into the cache, if there is one. Sets g->logits to the logits of the token after the pending
+ * token. */
 static vkt_result catch_up(vkt_generator *g)
 {
     if (!g->has_pending) return VKT_OK;

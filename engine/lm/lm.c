@@ -117,7 +117,7 @@ static vkt_result load_vector(loader *l, const vkt_gguf_tensor *t, vkt_lm_tensor
     return r;
 }
 
-/* Uploads the tensor `name`, a matrix or a vector. `heads`: the tensor is that of the queries or keys. */
+/* Uploads the tensor `name`, a matrix or a vector. `heads`: the tensor is a query or key matrix. */
 static vkt_result load(loader *l, const char *name, bool heads, vkt_lm_tensor *out)
 {
     const vkt_gguf_tensor *t = vkt_gguf_find_tensor(l->g, name);
@@ -152,7 +152,7 @@ static vkt_result load_block(loader *l, uint32_t number)
         const char *name;
         vkt_lm_tensor *to;
         bool heads;
-        vkt_gguf_architecture only; /* 0: all architectures have it */
+        vkt_gguf_architecture only; /* the one architecture that has the tensor; 0: all architectures have it */
     } parts[] = { { "attn_norm.weight", &b->attn_norm, false, 0 },
                   { "attn_q.weight", &b->q, true, 0 },
                   { "attn_k.weight", &b->k, true, 0 },
@@ -188,7 +188,7 @@ static vkt_result load_all(loader *l)
     return VKT_OK;
 }
 
-/* Returns the bytes of the file's tensors on the device. */
+/* Returns the bytes of all tensors in the file, an estimate of the device memory that the model needs. */
 static uint64_t bytes_needed(const vkt_gguf *g)
 {
     uint64_t n = 0;

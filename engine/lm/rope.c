@@ -42,8 +42,8 @@ vkt_result vkt_lm_rope(vkt_lm *m, const vkt_gguf *g, const vkt_gguf_model *model
     if (model->rope_divisors) VKT_TRY(vkt_gguf_read_f32(g, model->rope_divisors->name, 0, n, m->rope_factors));
     for (uint32_t j = 0; yarn && j < n; j++)
         m->rope_factors[j] = (float)((double)m->rope_factors[j] * yarn_divisor(model, j));
-    /* YaRN multiplies sine and cosine of query and key by `length`, which multiplies the scores by the square of
-     * `length`. For a rope_factor up to 1, `length` is 1, as in transformers (modeling_rope_utils.py). */
+    /* YaRN multiplies sine and cosine by `length`, both for queries and for keys. So the scores are multiplied by the
+     * square of `length`. For a rope_factor up to 1, `length` is 1, as in transformers (modeling_rope_utils.py). */
     const double length = yarn ? 1 + 0.1 * log(fmax(model->rope_factor, 1)) : 1;
     m->attention_scale = (float)(length * length / sqrt(model->head_width));
     return VKT_OK;

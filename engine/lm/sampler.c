@@ -112,7 +112,8 @@ vkt_result vkt_sampler_choose(vkt_sampler *s, const float *logits, uint32_t draw
     const double u = (double)(((uint64_t)w.w[0] << 32 | w.w[1]) >> 11) * 0x1p-53;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t token = at_order(&c, i);
-        /* Rounding may keep `sum` at or below u * total. In this case the loop chooses the last token with a weight. */
+        /* Rounding may keep `sum` at or below u * total. In this case the loop chooses the last token whose weight is
+         * above 0. */
         if (s->weight[token] <= 0) break;
         *id = token;
         sum += s->weight[token];

@@ -59,7 +59,7 @@ struct vkt_mpi {
     bool failed;
     bool stuck; /* MPI may still use memory of a failed exchange */
 
-    vkt_mpi_phase phase; /* of the call in which this rank is now */
+    vkt_mpi_phase phase; /* phase of the call in which this rank is now */
     uint32_t peer;       /* the other rank of this call */
     uint64_t since_ns;   /* time of the last vkt_mpi_begin; a call begins a wait for each phase and each data message */
     vkt_mpi_header out, in;

@@ -167,8 +167,8 @@ static vkt_result mpi_exchange(void *user, uint32_t peer, const void *send, void
     return call(m, peer, false, send, receive, bytes);
 }
 
-/* Exchanges headers with rank xor 1, then with rank xor 2, xor 4 and so on. At the end, a message from each rank has
- * reached this rank, directly or through other ranks. */
+/* Exchanges headers with rank xor 1, then with rank xor 2, xor 4 and so on. The last exchange of any rank ends only
+ * after all ranks have called this function. */
 static vkt_result mpi_barrier(void *user)
 {
     vkt_mpi *m = user;

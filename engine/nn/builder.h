@@ -45,7 +45,8 @@ struct vkt_builder {
     vkt_lora lora;
 };
 
-/* Adds a row to the summary, with the number of parameters made since the last row. Returns `out`; {0} on an error. */
+/* Adds a row to the summary. The row counts the parameters and frozen arrays that were added since the last row.
+ * Returns `out`; {0} on an error. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
 /* Counts a frozen array for the next row of the summary. */
 void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);

@@ -75,7 +75,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
-/* Adds stage number i, from 0. In all stages but the first, the first block halves height and width. */
+/* Adds stage number i, from 0. Stage 0 keeps height and width. Block 0 of each other stage halves both. */
 static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
 {
     char name[16];

@@ -12,7 +12,7 @@ _Static_assert(VKT_STEP_ROWS == STEP_ROWS && VKT_STEP_FIRST == STEP_FIRST && VKT
 
 /* ---- dispatches ---- */
 
-/* Computes the number of work groups. */
+/* Computes the number of work groups along each axis. Returns an error if the device does not allow so many. */
 static vkt_result find_groups(const vkt_emit *e, const vkt_custom_kernel *k, uint64_t groups[3])
 {
     const uint64_t local = k->shader.declared.local[0];

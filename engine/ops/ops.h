@@ -15,7 +15,7 @@
 extern const vkt_op *const vkt_ops[];
 
 /* Returns the sum of x over the dimensions that `shape` lacks or has as 1; `shape` must broadcast to x's shape. If x
- * has this shape already, the result is x itself. Otherwise the result is a new value in ROWS. */
+ * has this shape already, the result is x itself. Otherwise the result is a new value in VKT_ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Return the maximum and the minimum of x, with the rules of vkt_sum_to for dimensions and layout. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
@@ -26,7 +26,7 @@ vkt_result vkt_check_written(const vkt_graph *g, const char *op, vkt_tensor exte
 /* Returns d where x = y, and d times 0 elsewhere, which is NaN if d is not finite. The result has x's shape and layout;
  * d and y broadcast to x. No gradient passes through the result. */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
-/* If possible, replaces the op of the node `mse` by mlp_mse. The node then also computes the layers before the loss,
+/* If possible, replaces the op of the node `mse` by mlp_mse. The op mlp_mse also computes the layers before the loss,
  * and the gradients that start from dloss. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
 /* The decay rates whose powers the optimizer's clock has, in the format of base/fixed.h. A rate that the optimizer does
@@ -44,9 +44,9 @@ uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
  * optimizer's clock. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
-/* ---- a step that is split into shards (data parallel training: train/shards.h) ----
+/* ---- a step that is split into shards (data parallel training: train/shards.c) ----
  * A graph of shards computes the gradients of a part of a batch, and adds them to the sum of this rank. The host passes
- * the number of the shard to each run (vkt_shard_run in record/marks.h). A second graph over the same store updates the
+ * the index of the shard to each run (vkt_shard_run in record/marks.h). A second graph over the same store updates the
  * parameters by the sum over all ranks. */
 typedef struct vkt_shard_params {
     uint32_t levels;      /* this rank has 2^levels shards */
@@ -65,9 +65,9 @@ uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
 /* The external f32 vectors of a graph of shards. */
 typedef struct vkt_shard_values {
     vkt_tensor sum;    /* as long as the arena. After the last run of a step: the sum over this rank's shards */
-    vkt_tensor planes; /* of vkt_shard_plane_bytes bytes; {0}: none */
-    vkt_tensor saved;  /* of vkt_shard_saved_bytes bytes; {0}: none */
-    vkt_tensor update; /* the vector `sum`, in the graph of the update */
+    vkt_tensor planes; /* the partial sums: vkt_shard_plane_bytes bytes; {0}: none */
+    vkt_tensor saved;  /* the saved states: vkt_shard_saved_bytes bytes; {0}: none */
+    vkt_tensor update; /* the vector of `sum` as a value of the update's graph, which needs the sum over all ranks */
 } vkt_shard_values;
 /* Appends the sums of the gradients to the graph of shards g. Call it after vkt_backward. */
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
@@ -85,8 +85,8 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
  * numbers of groups of all conditional dispatches, and the device reads these numbers (vkCmdDispatchIndirect). A
  * conditional dispatch must not depend on numbers that a dispatch with a larger n has written to scratch.
  *
- * The condition only saves time: the results must be the same if all dispatches run. The first two runs of a program
- * run all dispatches, to measure how long they take (record/parts.c). */
+ * The condition only saves time: the results must be the same if all dispatches run. If a submission has a
+ * time limit, the first two runs of a program run all dispatches, to measure how long they take (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
     size_t first; /* index of the first dispatch */
@@ -102,7 +102,7 @@ static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
 }
-/* Returns the lanes of a work group for the value of a trait (base/traits.h). A trait of 0 means one subgroup. */
+/* Returns the number of lanes of a work group for a trait's value (base/traits.h). A trait of 0 means one subgroup. */
 static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
@@ -164,9 +164,9 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
 /* Returns the number of lanes of a work group of `kernel` that loops over `loads` loads, `passes` times. The number
- * starts with vkt_lanes_for, and is doubled while an invocation would have more iterations than vkt_largest_loop. Two
- * iterations are added for each pass: a partial one, and one of a loop around the pass. If the largest work group is
- * too small, sets the emission's error. */
+ * starts with the result of vkt_lanes_for, and is doubled while an invocation would have more iterations than
+ * vkt_largest_loop. Two iterations are added for each pass: a partial one, and one of a loop around the pass. If the
+ * largest work group is too small, sets the emission's error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes);
 /* Returns how many bytes one binding can hold, rounded down to a multiple of VKT_ALIGN_BYTES. Larger tensors are split
  * into ranges of this size. */

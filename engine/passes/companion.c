@@ -1,10 +1,10 @@
-/* passes/companion.c - finds companions. The dispatches of some nodes can also do the work of a later node. The later
- * node is then the companion, and the earlier node is its head.
+/* passes/companion.c - finds companions. The dispatches of some nodes can also do the work of a later node. Such a
+ * later node is called the companion of the earlier node, and the earlier node is its head.
  *
  * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the head calls
- * vkt_fuse_companion. Emit does not call this function where a companion would not save time. The dispatches and their
- * order are then those of a graph without companions. A companion saves a dispatch. It saves a barrier too if the two
- * nodes are neighbours on the longest path of the graph. */
+ * vkt_fuse_companion. Emit does not call this function where a companion would not save time. In this case the
+ * dispatches and their order are the same as without companions. A companion saves a dispatch. A companion also saves a
+ * barrier if the two nodes are neighbours on the longest path of the graph. */
 #include "passes/passes.h"
 
 /* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head` runs, or be an

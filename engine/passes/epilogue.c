@@ -1,6 +1,6 @@
 /* passes/epilogue.c - fuses epilogues. An epilogue is a relu, a dropout, a sum with an existing tensor, or an
- * activation's gradient with an existing tensor. The node before an epilogue computes it too, before it stores its
- * output.
+ * activation's gradient whose other operand exists. The node before an epilogue also computes the epilogue, before it
+ * stores its output.
  *
  * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
  * output of the later node becomes an alias of the earlier node's output, as for a reshape, and the lowering skips the
@@ -65,7 +65,7 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-/* If input slope_in of n is a relu's gradient that only n reads, fuses the node of this gradient with n. n then
+/* If input slope_in of n is a relu's gradient that only n reads, fuses the node of this gradient with n. After that, n
  * computes the gradient as it loads the input. */
 static void fuse_slope(vkt_graph *g, vkt_node *n)
 {

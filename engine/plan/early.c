@@ -1,7 +1,7 @@
 /* plan/early.c - moves dispatches of `early` ops towards the start of the list, each behind the last node on which it
  * depends.
  *
- * Sums of gradients are added to the graph behind the whole backward pass, but each one needs the gradients of a few
+ * Sums of gradients are added to the graph behind the whole backward pass, but each sum needs the gradients of a few
  * layers only. The earlier a sum runs, the earlier another rank can get the sum. */
 #include "plan/plan.h"
 

@@ -1,12 +1,13 @@
 /* plan/pack.c - finds offsets for values whose live ranges are known.
  *
  * The values of a list are placed one after the other. Each value gets the lowest offset that no placed value with an
- * overlapping live range uses. There are two searches. The first one starts with the values in the order of size, the
- * second one in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020, section 5.1). Then each value that ends above the least possible size (lower_bound) moves to a
- * random earlier position in the list, and all values are placed again: squeaky wheel optimization (Joslin & Clements,
- * JAIR 10, 1999). If values moved by a fixed distance, the search would cycle. The plan is the best of all rounds. The
- * random numbers are from Philox with a fixed key, so the plan of a graph is always the same.
+ * overlapping live range uses. There are two searches. The first search starts with the values in the order of size,
+ * the second search in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep
+ * Neural Net Inference", 2020, section 5.1). A search has several rounds. After a round, each value that ends above the
+ * least possible size (lower_bound) moves to a random earlier position in the list, and all values are placed again:
+ * squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values moved by a fixed distance, the search would
+ * cycle. The plan is the best of all rounds. The random numbers are from Philox with a fixed key, so the plan of a
+ * graph is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
  * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one
@@ -15,7 +16,8 @@
 
 #include <stdlib.h>
 
-/* The number of stages of a bucket, and the largest number of buckets of a value that is not long (is_long). */
+/* BUCKET_STAGES: number of stages of a bucket. MAX_BUCKETS: a value that is not long (is_long) is live in at most so
+ * many buckets. */
 enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 };
 
 /* One value in the list of one bucket. */
@@ -157,8 +159,8 @@ static void place_one(packer *s, vkt_packed *v)
     insert_placed(s, v);
 }
 
-/* Places all values in order. Returns the sum of the block sizes. Stores the result in s->best if it is the smallest so
- * far. */
+/* Places all values in order. Returns the sum of the block sizes. If this sum is the smallest so far, stores the
+ * offsets in s->best. */
 static uint64_t place_all(packer *s)
 {
     s->n_placed = s->n_blocks = s->n_longs = s->n_marks = 0;

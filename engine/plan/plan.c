@@ -121,7 +121,8 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
     return r;
 }
 
-/* Sets the memory of values that are not packed, and then that of values whose owner is another value. */
+/* Sets the memory of values that are not packed. Then gives each value the memory of its owner, with the value's own
+ * size. */
 static void set_other_regions(const vkt_emit *e, vkt_plan *p)
 {
     for (size_t i = 1; i < p->n; i++) {

@@ -1,5 +1,5 @@
 /* plan/plan.h - the order in which the dispatches of a lowered graph run, the memory of its values, and the barriers.
- * All of this is decided before anything is allocated.
+ * All of this is decided before the program allocates device memory.
  *
  * Dispatches run in stages. Dispatches of one stage need no barrier between them. Between two stages there may be a
  * barrier. In a plan that keeps the graph's order, each stage has one dispatch. In a plan with another order
@@ -41,10 +41,10 @@ typedef struct vkt_barrier {
 
 typedef struct vkt_plan {
     vkt_host host;
-    size_t n;           /* number of values: of the graph, and added by the lowering or by vkt_recompute */
+    size_t n;           /* number of values: those of the graph, and those that the lowering and vkt_recompute add */
     vkt_region *region; /* by value id */
-    uint32_t *owner;    /* by value id: id of the value whose memory this value uses. It is the root value, or the root
-                         * of an input that the value's producer overwrites */
+    uint32_t *owner;    /* by value id: id of the value whose memory this value uses. If the producer of the value's
+                         * root overwrites an input, this is the owner of that input; else it is the root */
     vkt_live_range *live_range; /* live ranges, by owner */
     uint32_t *stage;            /* by dispatch: its stage; starts at 0 and never falls */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
@@ -71,8 +71,9 @@ typedef struct vkt_plan_options {
 } vkt_plan_options;
 
 /* Lowers the peak of memory: inserts dispatches of `cheap` ops into e->list a second time, in front of a late reader of
- * their outputs. So the first outputs are not live at the peak. Call this function before the plan is made. *again gets
- * the number of inserted dispatches. After VKT_E_NOMEM the list is still valid, and vkt_lower_free frees it. */
+ * their outputs. So the outputs of the first run are not live at the peak. Call this function before the plan is made.
+ * *again gets the number of inserted dispatches. After VKT_E_NOMEM the list is still valid, and vkt_lower_free frees
+ * it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
 /* Moves the dispatches of `early` ops towards the start of the list, each behind the last node on which it depends.
@@ -89,8 +90,9 @@ void vkt_plan_free(vkt_plan *p);
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
 /* Splits a list of n dispatches into parts that take at most limit_ns each. Dispatch i takes ns[i]. A dispatch that
- * alone takes longer than limit_ns is a part of its own. If stages end in a part, the part ends where the last of them
- * ends. ends[k] is the index of the last dispatch of part k, plus 1. Returns the number of parts. */
+ * alone takes longer than limit_ns is a part of its own. Each part ends at the end of a stage. Only if one stage takes
+ * longer than limit_ns, a part may end inside this stage. ends[k] is the index of the last dispatch of part k, plus 1.
+ * Returns the number of parts. */
 uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
                                uint32_t *ends);
 
@@ -104,8 +106,8 @@ static inline bool vkt_live_ranges_overlap(vkt_live_range a, vkt_live_range b)
 {
     return a.first <= b.last && b.first <= a.last;
 }
-/* Returns whether two ranges may overlap. Ranges of two external values always may, because the application may bind
- * the same array to both values. */
+/* Returns whether two ranges may overlap. Returns true for ranges of two external values, because the application may
+ * bind the same array to both values. */
 bool vkt_regions_overlap(vkt_region a, vkt_region b);
 /* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, like the size of the descriptor. */
 vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);

@@ -117,8 +117,8 @@ static void measure_spans(recomputation *m)
         if (e->g->values[i].keep) m->use[root_of(e, (vkt_tensor){ i })].live = (span){ 0, UINT32_MAX };
 }
 
-/* Finds the live bytes at each dispatch, and the peak. First, live[d] gets the difference between dispatch d and the
- * dispatch before d. Then the differences are summed. */
+/* Finds the live bytes at each dispatch, and the peak. First, live[d] gets the live bytes at dispatch d minus those at
+ * dispatch d - 1. Then these differences are summed. */
 static void measure_peak(recomputation *m)
 {
     const vkt_emit *e = m->e;
@@ -190,7 +190,8 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* Returns whether a second run of the node is allowed and saves memory. Fills the other members of *c. */
+/* Returns whether a second run of the node is allowed and saves memory. Fills all members of *c except `first` and
+ * `end`. */
 static bool evaluate(const recomputation *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
@@ -246,8 +247,7 @@ static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
     return VKT_OK;
 }
 
-/* Changes the bindings of the dispatches `from` .. end - 1: replaces c->roots[i] by ids[i], for each i for which
- * which[i] is true. */
+/* In the bindings of the dispatches `from` .. end - 1, replaces c->roots[i] by ids[i] if which[i] is true. */
 static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
 {
     for (size_t d = from; d < end; d++)

@@ -1,6 +1,6 @@
 /* plan/schedule.c - finds an order with few stages: list scheduling over hazards (Graham, "Bounds on Multiprocessing
- * Timing Anomalies", 1969; priorities by the longest path, Hu 1961). A memory budget limits a stage, not a number of
- * processors.
+ * Timing Anomalies", 1969; priorities by the longest path, Hu 1961). In these papers the number of processors limits
+ * what runs at the same time. Here a memory budget limits a stage.
  *
  * A dispatch is ready if it depends on earlier stages only. A stage gets ready dispatches. First it gets those from
  * which the longest path of dependent dispatches starts, because the longest path determines the number of stages. Then
@@ -135,7 +135,7 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* the newest `after`; the dispatch from which the edges for it start */
+    uint32_t last = 0, from = NO_ACCESS; /* the last `after` that was found; the dispatch from which its edges start */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;

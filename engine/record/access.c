@@ -30,8 +30,8 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     return VKT_OK;
 }
 
-/* Returns whether the value has the same bytes on host and device, and its size is a multiple of 4 bytes. Such a value
- * is copied without a conversion. */
+/* Returns whether the value has layout ROWS, the same type on host and device, and a size that is a multiple of 4
+ * bytes. Such a value is copied without a conversion. */
 static bool is_plain(const vkt_value *v)
 {
     return v->layout == VKT_ROWS && (v->storage == VKT_PRECISION_F32 || v->dtype == VKT_F16) && v->bytes % 4 == 0;

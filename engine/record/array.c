@@ -58,7 +58,8 @@ vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shap
     VKT_TRY(array_new(ctx, dtype, shape, &a));
     const vkt_result r = vkt_buffer_create_shared(ctx, VKT_MEM_STAGING, a->bytes, name ? name : "shared", &a->buffer);
     if (r != VKT_OK) {
-        vkt_free(&ctx->host, a); /* vkt_array_destroy would wait for work that a closed gate may block */
+        vkt_free(&ctx->host, a); /* not vkt_array_destroy: it waits for submitted work, and this work may wait for a
+                                  * gate (gpu/gpu.h) that the caller has not opened yet */
         return r;
     }
     memset(a->buffer->mapped, 0, a->buffer->bytes);
@@ -86,7 +87,8 @@ static void leave_ring(vkt_array *a)
     before->next = before == a->next ? NULL : a->next;
 }
 
-/* Reads the bytes of `from` in pieces. Copies them to the array `to`, or if it is NULL, continues *hash with them. */
+/* Reads the bytes of `from` in pieces. If `to` is not NULL, copies the bytes to the array `to`. If `hash` is not NULL,
+ * continues *hash with the bytes. */
 static vkt_result read_bytes(const vkt_array *from, const vkt_array *to, uint64_t *hash)
 {
     enum { PIECE_BYTES = 1 << 20 };

@@ -11,7 +11,7 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* Sets the pending time of earlier frames, and that of this frame, to 0 if the work is done. */
+/* If the work of earlier frames is done, sets its pending time to 0. Does the same for the work of this frame. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };
@@ -19,8 +19,8 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Sets *room to whether this call may submit, and if it may, begins a frame. But a call with a budget equal to left_ns
- * goes on with the frame of the last call. A call without limit belongs to no frame. */
+/* Sets *room to whether this call may submit. If the budget is left_ns, the rest of the last call's budget, this call
+ * goes on with the frame of the last call. Else, if this call may submit and its budget has a limit, a frame begins. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
     p->budget.goes_on = budget_ns == p->budget.left_ns;
@@ -39,8 +39,8 @@ static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
     return VKT_OK;
 }
 
-/* Prepares a run: writes its words, and makes the slices if there are none yet. If this would have to wait, does
- * nothing, and *ready is false. */
+/* Prepares a run: writes the words of the run (abi/step.abi.h), and makes the slices if there are none yet. If the call
+ * would have to wait for this, does nothing and sets *ready to false. */
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;
@@ -54,8 +54,8 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
 
 /* Finds the slices, from p->budget.next on, that fit into the budget. Returns the index of the first slice behind them.
  * *cost_ns gets their expected time. If nothing is pending and the frame has submitted nothing yet, the next slice
- * counts as fitting even if it is longer than the budget. Otherwise this slice would never run, because it would be too
- * long in each later frame, too. */
+ * counts as fitting even if it is longer than the budget. Without this rule, such a slice would never run, because it
+ * would be too long in each later frame, too. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint64_t *ns = p->budget.slices.ns;

@@ -65,7 +65,8 @@ void vkt_debug_end(vkt_program *p)
 
 /* ---- level 4: the first NaN ---- */
 
-/* Returns whether t is an f32 value that the program computes. A value of a dead node has no live range. */
+/* Returns whether t is an f32 value that some dispatch uses, in the memory of activations or in a part of the store. No
+ * dispatch uses the values of a dead node, so they have no live range. */
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;
@@ -125,8 +126,8 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Looks for a NaN in the outputs of all nodes. Values share no memory at level 4, so each value still has the numbers
- * that its node wrote. */
+/* Looks for a NaN in the outputs of all nodes. At level 4, activations share no memory, so each activation still has
+ * the numbers that its node wrote. */
 static vkt_result check_values(vkt_program *p)
 {
     for (size_t i = 0; i < p->g->n_nodes; i++) {

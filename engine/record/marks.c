@@ -54,7 +54,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* not stored in *value: if no dispatch can be submitted behind the barrier, there is no run */
+    uint64_t arrived; /* not used. *value stays as it is if only the barrier is submitted: this counts as no run */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }

@@ -1,5 +1,5 @@
 /* record/marks.h - a program whose step is submitted in sections. Other work can begin when a section ends, and a
- * section can wait for work of the host. The exchange of gradients between ranks (dist/exchange.h) uses this. */
+ * section can wait for work of the host. The exchange of gradients between ranks (dist/exchange.h) uses sections. */
 #ifndef VKT_MARKS_H
 #define VKT_MARKS_H
 

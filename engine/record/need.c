@@ -4,12 +4,12 @@
 #include "abi/step.abi.h"
 
 /* BLOCK_BYTES is the smallest standard size of a block of device memory (gpu/memory.c). TYPES is the largest number of
- * memory types in which the buffers are. */
+ * memory types that the buffers use. */
 enum { BLOCK_BYTES = 1 << 20, TYPES = 3 };
 
-/* Returns an upper limit for the bytes of blocks that a buffer needs. A buffer larger than half a block has a block of
- * its own. Smaller buffers share blocks. At least half of a shared block is used. This is not so in the last block of
- * each memory type, so vkt_program_needs adds TYPES blocks. */
+/* Returns an upper limit for the bytes of blocks that a buffer needs if vkt_ctx_params.block_bytes is BLOCK_BYTES. A
+ * buffer larger than half a block has a block of its own. Smaller buffers share blocks. A shared block is at least half
+ * full, unless it is the last block of its memory type. For the last blocks, vkt_program_needs adds TYPES blocks. */
 static uint64_t in_blocks(uint64_t bytes)
 {
     return bytes > BLOCK_BYTES / 2 ? bytes : 2 * bytes;
@@ -51,8 +51,8 @@ static void add_store(const vkt_graph *g, vkt_memory_needs *n)
     add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
 }
 
-/* Sets out[0] to the array of value i in `ctx`, or to NULL if the caller has not named an array. Sets out[1] to the
- * value's vkt_binding.other. */
+/* Sets out[0] to the array of value i, and out[1] to its vkt_binding.other. Without a vkt_binding for the value, out[0]
+ * is the array of vkt_external_array, or the copy of that array in `ctx`. NULL: there is no such array. */
 static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i,
                       const vkt_array *out[2])
 {

@@ -94,7 +94,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
         p->options.more_bytes = more_bytes; /* a caller that sets `recompute` wants to save memory */
-    /* The caller may make other programs and arrays later, so half of the memory that is left stays for them. */
+    /* more_bytes is used only if half of the memory that is left stays free, for later programs and arrays. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
@@ -210,7 +210,8 @@ static bool is_external(const vkt_program *p, size_t i)
     return p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias;
 }
 
-/* Checks that no array which the program writes (vkt_write) shares memory with another array of the same run. */
+/* Checks each value that the program writes (vkt_write, vkt_append): its array must not share memory with the array of
+ * another external value in the same run. */
 static vkt_result check_arrays_apart(const vkt_program *p, uint32_t side)
 {
     const vkt_value *v = p->g->values;

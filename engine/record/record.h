@@ -20,7 +20,7 @@ typedef struct vkt_handover {
 struct vkt_array {
     vkt_ctx *ctx;
     vkt_buffer *buffer;
-    vkt_handover handover[2]; /* [0] releases an application's buffer, [1] acquires it; made at the first use */
+    vkt_handover handover[2]; /* [0] releases the buffer, [1] acquires the buffer; made at the first use */
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
@@ -50,7 +50,7 @@ struct vkt_store {
     uint32_t n;
     uint64_t arena_bytes;
     bool updates;            /* the store's graph has an update */
-    vkt_optimizer_kind kind; /* of the graph's update */
+    vkt_optimizer_kind kind; /* the optimizer of this update */
     vkt_clock_rates rates;
     vkt_buffer *part[VKT_ARENAS]; /* index: vkt_store_part; NULL: the store does not have this part */
     vkt_buffer *clock;
@@ -91,7 +91,7 @@ typedef struct vkt_slice_set {
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
-    uint64_t *ns;        /* by slice: its expected time, plus the time until the next slice of its frame begins */
+    uint64_t *ns;        /* by slice: its expected time, with the gap to the next slice of the frame */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
     uint64_t *least_ns;  /* by slice: lower limit of `ns`. It is the time of the slice's conditional dispatches in the
                           * second run */
@@ -139,7 +139,7 @@ struct vkt_program {
     size_t n_views;
     /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
     vkt_series pieces[2];   /* by side: one for each dispatch, with timestamps to measure it; none once parts exist */
-    vkt_series parts[2];    /* by side: what all later runs submit */
+    vkt_series parts[2];    /* by side: the command buffers that a run submits, once they exist */
     vkt_series profiled[2]; /* by side: the parts with timestamps; none if `profile` is false */
     uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
@@ -170,7 +170,7 @@ struct vkt_program {
         vkt_pending now, before; /* `now` is work of this frame, `before` is work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
         bool goes_on;            /* the last call belonged to the frame of the call before it */
-        bool unlimited;          /* the last call that did not go on with a frame had a budget without limit */
+        bool unlimited;          /* the last call had no limit, or went on with the rest of a budget without limit */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
 
@@ -205,9 +205,9 @@ vkt_result vkt_parts_mark(vkt_program *p);
 vkt_result vkt_parts_prepare(vkt_program *p);
 /* Returns the pieces or the parts that the newest run submits. */
 vkt_series *vkt_parts_now(vkt_program *p);
-/* submit.c: all functions that submit a run call these three. vkt_run_words checks the run and writes its
- * words for the ring (RING_WORDS of them). vkt_run_begin prepares the submission, and may wait. vkt_run_end counts the
- * run as submitted. */
+/* submit.c: a function that submits a run calls vkt_run_begin before the submission, and vkt_run_end behind it.
+ * vkt_run_begin calls vkt_run_words and prepares the submission. It may wait. vkt_run_end counts the run as submitted.
+ * vkt_run_words checks the run, and writes the RING_WORDS words of the run for the ring. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);

@@ -59,11 +59,12 @@ static vkt_result plan_wanted(search *s)
 }
 
 /* Finds the largest batch that fits. If `of_context` is true, finds the largest context instead. Tries `most` and
- * multiples of `step`. If the size `wanted` fits (s->out->fits), first doubles the size until a size does not fit. Then
- * bisects. */
+ * multiples of `step`. If the size `wanted` fits (s->out->fits), first doubles the size until a size does not fit. The
+ * rest of the search is a bisection. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
-    uint64_t low = 0, high = 0; /* in steps. `low` fits or is 0. `high` does not fit, or is tried next while growing */
+    /* In steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high` does not fit. */
+    uint64_t low = 0, high = 0;
     const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* in steps: end - 1 stands for `most` */
     bool fits;
     if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;

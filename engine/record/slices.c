@@ -1,9 +1,9 @@
 /* record/slices.c - the slices of a run that is distributed over several frames (budget.c): how long each slice takes,
  * and where a step is divided.
  *
- * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If stages of the plan end
- * in a slice, the slice ends where the last of them ends. Each slice has its own timestamps, which the device copies to
- * memory of the host. So the host can read the times of a slice as soon as the slice is done, and never waits.
+ * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If possible, a slice ends
+ * at the end of a stage of the plan. Each slice has its own timestamps, which the device copies to memory of the host.
+ * So the host can read the times of a slice as soon as the slice is done, and never waits.
  *
  * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
  * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
@@ -173,7 +173,8 @@ static uint32_t divide(const vkt_program *p, uint64_t grain_ns, uint32_t *next)
     return *next + more;
 }
 
-/* Makes the arrays of the first slices. The times of the kernels are those of the second run. */
+/* Allocates the arrays of the slices at the first use. The kernels' times in the second run are the first expected
+ * times. */
 static vkt_result make_arrays(vkt_program *p)
 {
     vkt_slices *s = &p->budget.slices;

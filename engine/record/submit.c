@@ -1,4 +1,4 @@
-/* record/submit.c - one run: the words of its step state, its submission, and waiting for it. */
+/* record/submit.c - one run: the words that the host writes for the run, its submission, and waiting for its end. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"

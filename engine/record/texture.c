@@ -5,7 +5,7 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* Returns how many numbers the array has for each pixel; 0: type or shape of the array do not fit the image. */
+/* Returns how many numbers the array has for each pixel; 0: the array's type or shape does not fit the rectangle. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;

@@ -72,8 +72,8 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
 
 /* Returns how many slices fit into the budget. *cost_ns gets their expected time. As long as no time is known, a single
  * slice is submitted, and its cost is the whole budget. If nothing is pending, one slice counts as fitting even if it
- * is longer than the budget. Otherwise this slice would never run, because it would be too long in each later frame,
- * too. */
+ * is longer than the budget. Without this rule, such a slice would never run, because it would be too long in each
+ * later frame, too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

@@ -53,7 +53,8 @@ static void backward(const vkt_ref_call *c, map da, map db)
     const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
 
 /* Returns the part of dy that an operand of a maximum or minimum gets: 1 if the operand is the result, 0.5 at a tie,
- * else 0. For a maximum, `won` is the operand and `lost` the other operand. For a minimum, they are exchanged. */
+ * else 0. For a maximum, `won` is the operand and `lost` the other operand. For a minimum, `lost` is the operand and
+ * `won` the other operand. */
 static double share(double won, double lost)
 {
     return won == lost ? 0.5 : won > lost;
@@ -90,10 +91,10 @@ static void where_backward(const vkt_ref_call *c)
     }
 }
 
-/* ---- swiglu: a and b are two tensors, or the two halves of each row of one tensor ---- */
+/* ---- swiglu: its operands a and b are two tensors, or the two halves of each row of one tensor ---- */
 
-/* Returns the index of element i of a (k = 0) or b (k = 1), in its tensor, and sets *input to the number of this
- * tensor. */
+/* Finds element i of operand k (0: operand a; 1: operand b). Sets *input to the number of the operand's tensor, and
+ * returns the index of the element in this tensor. */
 static size_t half_index(const vkt_ref_call *c, size_t i, uint32_t k, uint32_t *input)
 {
     const bool two = c->n_in > 1 && c->in[1].f;

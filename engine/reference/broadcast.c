@@ -1,4 +1,4 @@
-/* reference/broadcast.c - finds the element of a small tensor that broadcasting repeats in a large one. */
+/* reference/broadcast.c - finds the element of a small tensor that broadcasting copies to an element of a large one. */
 #include "reference/families.h"
 
 size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i)

@@ -76,8 +76,8 @@ typedef struct pixel {
     uint32_t n, o, p, q;
 } pixel;
 
-/* Returns the value of a pixel: the bias plus the sum of all products. If dz is not NULL, also adds to din the
- * gradients of x, w and bias that come from this pixel. */
+/* Returns the value of a pixel: the bias plus the sum of all products. *dz is the gradient of the pixel. If dz is not
+ * NULL, also adds the gradients of x, w and bias that come from this pixel to din. */
 static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
 {
     const vkt_conv2d_attr *a = &((const vkt_conv2d_max_pool_attr *)c->attr)->conv;

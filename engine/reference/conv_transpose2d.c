@@ -12,8 +12,8 @@ static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uin
     return i >= 0 && i < size;
 }
 
-/* If `back` is false, adds x * w to y. If it is true, adds dy * w to the gradient of x, and dy * x to the gradient of
- * w. The arguments x, w and y are the indices of the elements. */
+/* If `back` is false, adds x * w to y. If `back` is true, adds dy * w to the gradient of x, and dy * x to the gradient
+ * of w. The arguments x, w and y are the indices of the elements. */
 static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
 {
     if (!back) {

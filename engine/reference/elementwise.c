@@ -1,4 +1,4 @@
-/* reference/elementwise.c - ops on single elements, and ops that copy elements in logical order.
+/* reference/elementwise.c - dropout, and ops that copy elements in logical order.
  *   dropout: x * scale if the mask keeps x, else 0
  *   to_f32, reshape, to_layout, write: the same logical elements in the same logical order */
 #include "reference/families.h"

@@ -5,8 +5,9 @@
 
 /* ---- hash_grid ---- */
 
-/* The grid cell of a point in one grid, and the position of the point in the cell. A point outside of the grid is moved
- * to the edge of the grid. The table stores the entries of this grid from entry `first` on. */
+/* The grid cell of a point in one grid, and the position of the point in the cell. The grid has `cells` cells along
+ * each axis. A point outside of the grid is moved to the edge of the grid. The table stores the entries of this grid
+ * from entry `first` on. */
 typedef struct cell {
     uint32_t corner[3], cells;
     double fraction[3];
@@ -44,8 +45,8 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     return at;
 }
 
-/* Returns the index of the table's entry for corner k of the cell. Bit d of k is 1 if the corner is on the far side of
- * axis d. */
+/* Returns the index of the table's entry for corner k of the cell. Bit d of k is 1 if the corner is at the far end of
+ * the cell along axis d. */
 static size_t entry(const cell *at, uint32_t dims, uint32_t k)
 {
     static const uint32_t prime[] = { 1, 2654435761u, 805459861u };
@@ -153,9 +154,9 @@ static size_t rope_index(const rope_form *f, bool split, const size_t at[3], siz
     return row * f->width + d;
 }
 
-/* Returns the angle of pair j at a position. Input 1 has the rotations per position of each pair, as a fraction of 64
- * bits in two words. All high words come before all low words. The product of position and high word is reduced modulo
- * one rotation, because otherwise the sum would lose digits. */
+/* Returns the angle of pair j at a position. Input 1 has a fraction of 64 bits for each pair: the rotations of the pair
+ * per position. It stores the high words of all pairs, then the low words of all pairs. Whole rotations are removed
+ * from the product of position and high word, because otherwise the sum would lose digits. */
 static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
 {
     const double high = (double)(uint32_t)(position * c->in[1].u[j]) * 0x1p-32; /* the product modulo 2^32 is exact */

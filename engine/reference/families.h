@@ -42,7 +42,7 @@ static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size
     return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
 }
 
-/* Returns the quantized weight in row `row` and column `column`. */
+/* Returns the weight in row `row` and column `column` of a quantized matrix. */
 double vkt_ref_quantized(const vkt_quantized_attr *a, const uint32_t *words, size_t row, size_t column);
 /* Broadcasting copies an element of a tensor of shape `small` to element i of a tensor of shape `large`. Returns the
  * index of that element of the small tensor. The shapes are aligned at the right. Where `small` has dimension 1, the

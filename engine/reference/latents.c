@@ -1,11 +1,11 @@
-/* reference/latents.c - grids of latents that are read for a tile of texels, and quantization. */
+/* reference/latents.c - the ops latent_grid (reads a grid of latents for a tile of texels) and quantize. */
 #include "reference/families.h"
 
 #include <math.h>
 
 /* ---- latent_grid ---- */
 
-/* Along one axis: cells c[0] and c[1] around a texel, with the weights w[0] and w[1]. */
+/* The two cells around a texel along one axis: c[0] with the weight w[0], and c[1] with the weight w[1]. */
 typedef struct around {
     size_t c[2];
     double w[2];
@@ -70,8 +70,8 @@ const vkt_ref_op vkt_ref_latent_grid = { "latent_grid", 1, latent_grid_forward, 
 
 /* ---- quantize: see vkt_quantize_attr ---- */
 
-/* Returns the random number of logical element i. It depends on the element's index e in the memory of the device. In
- * the layout VKT_BATCH_LAST, the batch is the fastest dimension, and its pitch is a multiple of 4. */
+/* Returns the random number of logical element i. The number depends on the element's index e in the memory of the
+ * device. In the layout VKT_BATCH_LAST, the batch is the fastest dimension, padded to a multiple of 4 samples. */
 static double noise(const vkt_ref_call *c, size_t i)
 {
     const vkt_quantize_attr *a = c->attr;
@@ -82,8 +82,9 @@ static double noise(const vkt_ref_call *c, size_t i)
     return (vkt_philox4x32(counter, c->seed).w[e % 4] >> 8) / 16777216.0;
 }
 
-/* While difference quotients are computed, c->constant has the unchanged x. Then y is the quantized constant plus the
- * change of x. So a difference quotient is 1, like the straight-through gradient. */
+/* For a difference quotient, c->constant has the unchanged x, and c->in[0] has the changed x. In this case, y is the
+ * quantized value of the unchanged x, plus the change of x. So the quotient is 1, as is the straight-through gradient
+ * inside of 0 .. 1. */
 static void quantize_forward(const vkt_ref_call *c)
 {
     const vkt_quantize_attr *a = c->attr;

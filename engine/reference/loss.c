@@ -48,7 +48,7 @@ static void xent_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_softmax_xent = { "softmax_xent", 1, xent_forward, xent_backward };
 
-/* ---- cross_entropy and nll: with class weights, a label that does not count, and smoothing ---- */
+/* ---- cross_entropy and nll: with class weights, a label that is ignored, and label smoothing ---- */
 
 static double weight(const vkt_ref_call *c, size_t k)
 {
@@ -71,7 +71,7 @@ static double divisor(const vkt_ref_call *c)
     return a->sum || a->each ? 1 : sum;
 }
 
-/* Returns the factor of -log p[k] in the loss of row b. */
+/* Returns the factor of minus the log-probability of class k in the loss of row b. */
 static double share(const vkt_ref_call *c, size_t b, size_t k)
 {
     const vkt_cross_entropy_attr *a = c->attr;

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions). Only its first
- * `rows` samples are normalised. */
+/* The statistics of channel k, and the sizes that give the index of an element. x is (N,C,positions). Only the first
+ * `rows` samples of x are normalised. */
 typedef struct channel {
     size_t rows, channels, positions, k;
     double mean, scale, gamma, beta; /* scale: 1 / sqrt(var + eps) */
@@ -175,7 +175,7 @@ static void row_backward(const vkt_ref_call *c)
 {
     for (size_t r = 0; r < rows_of(c); r++) {
         const row w = row_of(c, r);
-        double sum = 0, along = 0; /* sum of gamma * dy; sum of gamma * dy * xhat */
+        double sum = 0, along = 0; /* sum: the sum of gamma * dy; along: the sum of gamma * dy * xhat */
         for (size_t k = 0; k < w.run; k++) {
             const size_t i = w.first + k, at = row_channel(&w, k);
             const double dy = c->dout[0][i], xhat = (c->in[0].f[i] - w.mean) * w.scale;

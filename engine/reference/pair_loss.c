@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-/* The arguments of a term. */
+/* The arguments of a term. A term is the loss of one element. */
 typedef struct pair {
     double y, t;
-    double weight;   /* bce_logits: factor of t */
+    double weight;   /* bce_logits: factor of -t * log(sigmoid(y)) */
     double constant; /* value of y for those parts of the formula that the gradient treats as constant */
 } pair;
 

@@ -1,8 +1,8 @@
 /* reference/reduce.c - reductions, and broadcasting, which is the gradient of a sum.
  *   sum, mean: the sum and the mean of all elements, a scalar
  *   sum_to: the sum over the dimensions that the result does not have, or has with size 1
- *   max_to, min_to: the largest or the smallest element over the dimensions over which sum_to sums. The gradient is
- *     divided equally among the elements that are equal to the result
+ *   max_to, min_to: the maximum or the minimum over the same dimensions as sum_to. The gradient is divided equally
+ *     among the elements that are equal to the result
  *   expand: broadcasts x to the shape of the result */
 #include "reference/families.h"
 

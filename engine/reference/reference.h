@@ -1,6 +1,7 @@
 /* reference/reference.h - a second implementation of the ops and their gradients: on the CPU, in double precision, as
- * plain loops over logical indices. Ops that only handle the step state, metrics or shards have no reference. The
- * folder shares no code with ops/, only the structs of attributes (ir/attrs.h). It is for tests, audits and vkt-bench.
+ * plain loops over logical indices. Ops that only handle the step state, metrics or shards have no reference. An op
+ * that computes a gradient (such as conv2d_dx) is checked against `backward` of the differentiated op. This folder
+ * shares no code with ops/, only the structs of attributes (ir/attrs.h). Tests, audits and vkt-bench use it.
  *
  * The functions do not check shapes: the op's `infer` function must have accepted them. The functions allocate nothing
  * and cannot fail. Threads: any. */
@@ -34,7 +35,7 @@ typedef struct vkt_ref_call {
     const double *const *dout; /* backward: dout[i] is the gradient of output i; NULL: output i has no gradient */
     double *const *din;        /* backward: din[i] is the gradient of input i; NULL: the caller does not want it. The
                                 * caller sets the gradients to 0, and the op adds to them */
-    uint32_t rows;             /* number of real samples in the batch (never 0) */
+    uint32_t rows;             /* number of real samples, the first ones of the batch (never 0) */
     uint32_t first;            /* gather ops: sample b of the batch is row order[first + b] of the table */
     uint64_t seed;             /* seed of the random numbers of dropout and quantize */
     uint32_t t;                /* number of the step */
@@ -55,8 +56,9 @@ typedef struct vkt_ref_op {
 const vkt_ref_op *vkt_ref_find(const char *name);
 
 /* Computes one step of n parameters in place, as described at vkt_update. g has complete gradients, so o->micro_batches
- * is ignored. t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups has a pair for
- * each 64 parameters, as in abi/update.abi.h. groups may be NULL. All defaults of o must be filled in. */
+ * is ignored. t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups may be NULL.
+ * Otherwise groups has a pair for each 64 parameters: the factor of the learning rate (negative for frozen parameters),
+ * and the weight decay. All defaults of o must be filled in. */
 void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g,
                     double *const moments[3], const double *groups);
 /* Computes the Euclidean norm of g without the parameters that `groups` (may be NULL) freezes. */

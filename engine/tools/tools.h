@@ -1,5 +1,5 @@
 /* tools/tools.h - kernels that only tests and vkt-bench run. They are not in libvktrain. A program that needs these
- * kernels links this library in addition to libvktrain, and calls vkt_tools_begin. */
+ * kernels links the library vkt_tools in addition to libvktrain, and calls vkt_tools_begin. */
 #ifndef VKT_TOOLS_H
 #define VKT_TOOLS_H
 

@@ -10,7 +10,7 @@ typedef struct rows {
     vkt_host h;
     const vkt_columns *c;
     const vkt_records *r;
-    uint32_t *map;    /* for each column of c, its index in r; UINT32_MAX if it is not needed */
+    uint32_t *map;    /* index in r of each column of c; UINT32_MAX: the column is not needed */
     float *x, *y;     /* x: inputs (n, inputs); y: targets (n) */
     uint32_t *labels; /* classes (n) */
 } rows;

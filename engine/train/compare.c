@@ -116,8 +116,9 @@ static part as_fraction(const part *value, char room[32])
     return is_count ? whole(room) : *value;
 }
 
-/* Adds the difference of one attribute. If the op's field has no label, adds both values unchanged under `name`. If the
- * label is empty, adds nothing. Any other label replaces the name, and both values are added as fractions. */
+/* Adds the difference of one attribute. If the op's field has no label (vkt_field.label), or if there is no field, adds
+ * both values unchanged under `name`. If the label is empty, adds nothing. Any other label replaces the name, and both
+ * values are added as fractions. */
 static void report_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;
@@ -131,7 +132,7 @@ static void report_attribute(vkt_differences *d, part op, part of, part name, co
 }
 
 /* Adds each name whose value differs, and each name that only one of the two texts has. `op` is the name of the op
- * whose attributes are compared; `op` is empty for settings. */
+ * whose attributes are compared, and `of` is the label of the node. For settings, `op` and `of` are empty. */
 static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;

@@ -20,7 +20,7 @@ const char *vkt_differences_text(vkt_differences *d);
 /* Compares settings, which are lines "name=value". d->was is the name of the text `was`, and d->is the name of the text
  * `is`. */
 void vkt_compare_settings(const char *was, const char *is, vkt_differences *d);
-/* Compares graphs, which are lines "op label member=value ..". */
+/* Compares graphs. A graph has a line "op label member=value .." for each node. */
 void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d);
 
 #endif

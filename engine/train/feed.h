@@ -1,8 +1,8 @@
 /* train/feed.h - makes a data set readable by a program. The whole data set is on the device, or it is streamed through
  * a ring of slots.
  *
- * All feeds look the same to the program: a table of samples, a table of labels, and an array `order` with indices of
- * these tables. A batch starts at position `first` of `order`.
+ * All feeds look the same to the program: a table of samples, a table of labels, a table of targets if the data set has
+ * targets, and an array `order` with indices of these tables. A batch starts at position `first` of `order`.
  *   resident: the table is the data set, and `order` is the order of the epoch
  *   resident, with `room`: the table has the samples of one epoch, sorted in the order of the epoch. So `order` is
  *   0, 1, 2, ..
@@ -23,8 +23,8 @@ typedef struct vkt_feed {
     const vkt_dataset *data;
     uint32_t batch, n; /* batch: samples of a batch; n: samples of the data set */
     uint32_t length;   /* number of samples of the current epoch: the first `length` samples of host_order */
-    uint32_t room;     /* not 0: vkt_feed_start fills the tables on the device with the samples of one epoch, in the
-                        * epoch's order. An epoch then has at most `room` samples */
+    uint32_t room;     /* not 0: vkt_feed_start fills the tables on the device with the samples of one epoch, at most
+                        * `room` of them, in the epoch's order */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
     uint32_t workers;  /* see vkt_loader_params.workers */
     bool streams;
@@ -39,7 +39,7 @@ typedef struct vkt_feed {
 } vkt_feed;
 
 typedef struct vkt_batch {
-    uint32_t rows, first; /* rows 0: the epoch is over */
+    uint32_t rows, first; /* rows 0: the epoch is over; first: position in `order` */
     uint32_t terms;       /* terms of the rows together (vkt_dataset_terms); 0: the data set has none */
 } vkt_batch;
 

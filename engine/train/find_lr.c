@@ -11,8 +11,8 @@ enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
  * the test. */
 #define BLOWN_UP 4.0
 
-/* The measurements of a test. The result of a batch arrives up to two batches late. Its loss is added to the sum of the
- * step that has the batch. */
+/* The measurements of a test. The result of a batch arrives up to two batches late. The loss of the batch is added to
+ * the sum of the step that has the batch. For terms, see vkt_dataset_params. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step;     /* batches per step */

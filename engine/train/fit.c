@@ -14,7 +14,7 @@ typedef struct fit {
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
-    bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
+    bool nonfinite;       /* a loss or a weight of this epoch is not finite; `diverged` has logged it on rank 0 */
     vkt_result written;   /* VKT_OK; VKT_E_CHECKPOINT after a checkpoint could not be written */
     double median_ms;     /* median time of a step, at the end of the last complete epoch; 0: there is none yet */
 } fit;
@@ -123,7 +123,7 @@ static vkt_result diverged(fit *f, const char *what)
 }
 
 /* Waits for the result of the oldest open step, and adds it to the sums of the epoch. In VKT_PRECISION_F16, a step may
- * be skipped because its gradients overflow. This is no divergence: the loss of a skipped step is finite. */
+ * be skipped because its gradients overflow. A skipped step whose loss is finite is no divergence. */
 static vkt_result await_step(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -207,8 +207,8 @@ static vkt_result run_steps(fit *f)
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
-        /* c->stop may read the weights. Then it waits for the newest step. With shards, the device ends this step only
-         * after the exchange of the gradients, so the exchange comes first. */
+        /* c->stop may read the weights, and such a read waits for the newest step. With shards, the device ends this
+         * step only after the exchange of the gradients, so the exchange comes first. */
         if (c->stop) VKT_TRY(vkt_steps_exchange(t));
         f->interrupted = vkt_steps_stop(t, c->stop && c->stop(c->user));
         if (f->interrupted) return drain(f);

@@ -72,8 +72,8 @@ static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
     return vkt_hash(h, vkt_dataset_std(d), channels * sizeof(double));
 }
 
-/* Computes the hash of a validation set: type, shape, labels, targets, features. Means, deviations and class names are
- * in the hash only if they are not the same as in the training set `train`. */
+/* Computes the hash of a validation set: type, shape, labels, targets, terms, features. Means, deviations and class
+ * names are in the hash only if they are not the same as in the training set `train`. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };

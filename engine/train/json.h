@@ -1,4 +1,4 @@
-/* train/json.h - JSON that the files of train/ write. */
+/* train/json.h - functions with which the files of train/ write JSON. */
 #ifndef VKT_TRAIN_JSON_H
 #define VKT_TRAIN_JSON_H
 

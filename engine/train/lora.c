@@ -1,5 +1,5 @@
-/* train/lora.c - vkt_lora_merge and vkt_lora_unmerge: add the adapters of a store to its weights, and subtract them.
- * The file is not in nn/, because the store is on a higher layer. */
+/* train/lora.c - vkt_lora_merge adds the adapters of a store to its weights, and vkt_lora_unmerge subtracts them. The
+ * file is not in nn/, because the store is on a higher layer. */
 #include <stdio.h>
 
 #include "nn/builder.h"

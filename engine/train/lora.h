@@ -9,8 +9,8 @@
 
 /* If the name of parameter i is "<layer>.lora_A.weight", returns the length of <layer> in bytes; else 0. */
 size_t vkt_lora_layer_bytes(const vkt_store *s, uint32_t i);
-/* Finds the parameter whose name is the first n bytes of `layer`, followed by `end`, and sets *out to its number.
- * Returns false if there is no such parameter. */
+/* Finds the parameter whose name is the first n bytes of `layer`, followed by `end`. Sets *out to the index of this
+ * parameter. Returns false if there is no such parameter. */
 bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *end, uint32_t *out);
 
 #endif

@@ -94,8 +94,8 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
 
 enum { MAX_WIDE = 32, NAME_ROOM = 4 * MAX_WIDE + 1 };
 
-/* Writes the first MAX_WIDE characters of the name of class k. Control characters become '?'. *letters gets the number
- * of characters written. */
+/* Writes the name of class k, or the number k if the class has no name, but at most MAX_WIDE characters. Control
+ * characters become '?'. *letters gets the number of characters written. */
 static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM], uint32_t *letters)
 {
     char number[16];

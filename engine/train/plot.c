@@ -31,7 +31,7 @@ typedef struct axis {
 typedef struct panel {
     const char *header;
     size_t train, val; /* offsets of the training and the validation value in a vkt_epoch_record */
-    double limit;      /* largest possible value, which a widened range does not exceed */
+    double limit;      /* largest possible value; fit_values does not widen the range beyond it */
     double left, right;
 } panel;
 
@@ -56,7 +56,8 @@ static double to_pixels(const axis *a, double value)
     return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
 }
 
-/* Computes the range of the values of both series, and widens it to ticks. Returns false if there is no value. */
+/* Computes the range of all values, of training and validation, and widens this range to multiples of a->step. Returns
+ * false if there is no value. */
 static bool fit_values(const chart *c, const panel *p, axis *a)
 {
     double lo = INFINITY, hi = -INFINITY;

@@ -1,4 +1,4 @@
-/* train/predict.c - predictions without a trainer: a forward program, a store of weights, samples of one data set. */
+/* train/predict.c - vkt_predictor: runs the forward pass of a model on a data set, without a trainer. */
 #include "train/trainer.h"
 
 struct vkt_predictor {

@@ -1,8 +1,8 @@
 /* train/progress.c - shows one line per epoch, and a progress bar if the stream is a terminal.
  *
- * The bar is one line, rewritten in place, and always shorter than the width of the terminal. If the bar wrapped, each
- * redraw would leave a line behind. Each redraw reads the width of the terminal, so no signal handler is needed for a
- * resized window. The output has no colours, so NO_COLOR has no effect. */
+ * The line with the bar is rewritten in place. It is shorter than the width of the terminal, because each redraw of a
+ * wrapped line would leave a line behind. Each redraw reads the width of the terminal, so no signal handler is needed
+ * for a resized window. The output has no colours, so NO_COLOR has no effect. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -42,8 +42,8 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order in which they are written. The bar is between HEAD and BATCHES. THE_BAR is the
- * number of the bar in given_up. */
+/* The parts of the line, in the order in which they are written. The bar is between HEAD and BATCHES, but it is none of
+ * these parts. THE_BAR represents the bar in the list given_up. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
 /* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first part is

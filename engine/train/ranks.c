@@ -29,9 +29,9 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
     return VKT_OK;
 }
 
-/* Returns the array of value i in this rank's context if the ranks compare it, else NULL. Not compared are arrays that
- * this graph writes. Also not compared are an array in memory that the host or the application may write, and all
- * copies of such an array. */
+/* Returns the array of value i in this rank's context if the ranks compare this array, else NULL. The ranks do not
+ * compare an array that the graph writes. They also do not compare an array if the host or the application may write to
+ * the memory of the array or of one of its copies in other contexts. */
 static const vkt_array *compared_array(const vkt_trainer *t, uint32_t i)
 {
     const vkt_value *v = &t->g->values[i];
@@ -82,8 +82,8 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
 }
 
-/* Returns VKT_E_STATE on all ranks. Rank 0 logs the differences between its facts and those of the first rank that
- * differs. `texts` has the facts of each rank, in `room` bytes each. Some rank must differ from rank 0. */
+/* Returns VKT_E_STATE on all ranks. Rank 0 logs the differences between the facts of rank 0 and the facts of the first
+ * rank that differs. `texts` has the facts of each rank, in `room` bytes each. Some rank must differ from rank 0. */
 static vkt_result report(const vkt_trainer *t, const char *texts, size_t room)
 {
     char name[24];
@@ -99,7 +99,7 @@ static vkt_result report(const vkt_trainer *t, const char *texts, size_t room)
     return VKT_E_STATE;
 }
 
-/* The hash and the length of a rank's facts. */
+/* The hash of a rank's facts, and their length in bytes, with the final NUL. */
 typedef struct digest {
     uint64_t hash, bytes;
 } digest;

@@ -88,7 +88,7 @@ static vkt_result prepare(vkt_trainer *t, uint32_t n)
     return t->store_given ? vkt_replicas_follow(t) : VKT_OK;
 }
 
-/* The fit of another rank, which runs in its own thread. */
+/* The fit of another rank. This fit runs in a thread of its own. */
 typedef struct job {
     vkt_trainer *t;
     vkt_fit_params params;

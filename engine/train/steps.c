@@ -134,7 +134,8 @@ static vkt_result exchange_all(vkt_shards *s)
     return VKT_OK;
 }
 
-/* Waits for the first run of a pending step whose result is not collected yet, and stores this result. */
+/* Collects the next result of a pending step: waits for the oldest run of this step that is not collected, and stores
+ * the result of this run. */
 static vkt_result collect(vkt_trainer *t, uint64_t step)
 {
     vkt_pending_step *p = &t->shards.pending[step % VKT_STEPS_PENDING];
@@ -146,9 +147,9 @@ static vkt_result collect(vkt_trainer *t, uint64_t step)
     return VKT_OK;
 }
 
-/* A program keeps the results of VKT_RUN_RING runs. If the caller's next submission would overwrite a result that is
- * not collected yet, collects the oldest of these results. The next submission is a run of step `step`, and `submitted`
- * runs of this step are submitted already. */
+/* A program keeps the results of its last VKT_RUN_RING runs. If the next submission would overwrite a result that is
+ * not collected yet, collects this result. The next submission is a run of step `step`, and `submitted` runs of this
+ * step are submitted already. */
 static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
 {
     const uint32_t runs = runs_of(&t->shards);
@@ -159,8 +160,8 @@ static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
     return open < VKT_RUN_RING ? VKT_OK : collect(t, first);
 }
 
-/* Submits all runs of this rank's shards of a step of `rows` samples. `values` gets the values of the timeline
- * semaphore at which the sections of the last run are done. */
+/* Submits all runs of this rank's shards of a step of `rows` samples. A run has sections (record/marks.h). values[i]
+ * gets the value that the timeline semaphore has when section i of the last run is done. */
 static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 {
     vkt_shards *s = &t->shards;
@@ -189,9 +190,9 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 }
 
 /* Submits a step of shards, and then exchanges the gradients of the previous step, while the device computes the
- * shards. In two cases the exchange must come first: if a step has many runs, and if a program is still measured
- * (vkt_program_is_measured). In these cases the submission waits for one of the new runs, and this run waits for the
- * exchange of the previous step. */
+ * shards. In two cases the exchange must come first: if a step has many runs, or if the first runs of a program still
+ * measure times (vkt_program_is_measured). In these cases the submission waits for one of the new runs, and this run
+ * waits for the exchange of the previous step. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;

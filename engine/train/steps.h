@@ -1,12 +1,12 @@
 /* train/steps.h - training steps: submits them, and collects their results some steps later.
  *
- * A step is one run of the training program. With shards (vkt_trainer_params.dist), a step consists of several runs of
- * a program of shards, the exchange of gradients with the other ranks, and one run of the update.
+ * Without shards, a step is one run of the training program. With shards (vkt_trainer_params.dist), a step consists of
+ * several runs of a program of shards, the exchange of gradients with the other ranks, and one run of the update.
  *
- * The sizes of a step of shards are members of vkt_shards: the batch of a step has `count` shards, a shard has `parts`
- * runs, and a run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample s * parts * rows of
- * the batch. A rank computes `own` shards, from shard `first` on. So the samples of a rank in a batch are neighbours in
- * the order of the epoch. */
+ * Members of vkt_shards give the sizes of a step with shards. The batch of a step has `count` shards. `parts` runs
+ * compute one shard, and a run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample
+ * s * parts * rows of the batch. A rank computes `own` shards, from shard `first` on. So the samples of a rank in a
+ * batch are neighbours in the order of the epoch. */
 #ifndef VKT_STEPS_H
 #define VKT_STEPS_H
 
@@ -17,14 +17,15 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* loss: sum over the runs of mean loss * terms; correct: number of correct predictions */
-    uint64_t rows, terms; /* terms: see vkt_sums */
+    double loss, correct; /* loss: the mean loss of each run times its number of terms, added up over the runs. correct:
+                           * number of correct predictions */
+    uint64_t rows, terms; /* terms: see vkt_sums in trainer.h */
     uint32_t t;           /* the optimizer's completed steps */
     bool finite;          /* the loss is finite */
 } vkt_step_result;
 
-/* The result of one run of a program of shards. `loss` is the mean over the samples of the run, or
- * over their terms. */
+/* The result of one run of a program of shards. `loss` is the mean over the terms of the run (vkt_dataset_terms), or
+ * over its samples if the data set has no terms. */
 typedef struct vkt_shard_result {
     float loss, correct;
     uint32_t rows, terms;
@@ -32,19 +33,20 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* run: number of the first run of the shards; update: number of the run of the update */
+    uint64_t run, update; /* run: number of the step's first run of the program of shards. update: number of the step's
+                           * run of the update program */
     uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
 enum { VKT_STEPS_PENDING = 4 }; /* largest number of pending steps */
 
 typedef struct vkt_shards {
     uint32_t count;       /* shards of a batch; 0: a step is one run, and this rank is the only one */
-    uint32_t own, parts;  /* own: shards of this rank; parts: runs of a shard */
-    uint32_t rows, first; /* rows: samples of a run; first: index of this rank's first shard */
+    uint32_t own, parts;  /* own: number of shards of this rank; parts: number of runs that compute one shard */
+    uint32_t rows, first; /* rows: number of samples of a run; first: index of this rank's first shard */
     uint32_t rank, ranks;
     vkt_graph *g; /* graph of the update */
     vkt_program *update;
-    vkt_array *planes, *saved; /* see vkt_shard_values; NULL: not needed */
+    vkt_array *planes, *saved; /* see vkt_shard_values in ops/ops.h; NULL: not needed */
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring: step i is at index i % VKT_STEPS_PENDING */
     uint32_t *terms;           /* terms of each step of the epoch, of all ranks together; NULL: the data set has none */
@@ -60,11 +62,12 @@ typedef struct vkt_steps {
     uint64_t run;                /* without shards: number of the newest run of the program */
     uint64_t submitted, arrived; /* submitted: steps that this fit has submitted; arrived: steps whose results were
                                   * taken */
-    uint32_t batch;              /* number of the epoch's next step */
+    uint32_t batch;              /* index of the next step in the epoch */
 } vkt_steps;
 
-/* Return the number of samples of a whole step, and the number of steps of an epoch. */
+/* Returns the number of samples of a whole step, of all ranks together. */
 uint32_t vkt_steps_rows(const vkt_trainer *t);
+/* Returns the number of steps of an epoch. */
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
 /* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. Does not use the
  * feed. */
@@ -90,19 +93,19 @@ bool vkt_steps_stop(vkt_trainer *t, bool wish);
  * `r` is VKT_E_PEER. Does nothing if `r` is VKT_OK, or without shards. */
 void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
-/* Checks the number of ranks. VKT_E_ARG: it is not allowed. */
+/* Checks the number of ranks. VKT_E_ARG: the number is no power of two, or is larger than VKT_MAX_SHARDS. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
 /* Sets the states (running statistics) to the values that they had before the last step of which a shard was submitted.
  * The first run of each step saves these values. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
-/* Checks vkt_trainer_params.dist. Sets the numbers of t->shards, and rounds params.batch down to whole shards.
- * VKT_E_ARG. */
+/* Checks vkt_trainer_params.dist, and sets the numbers of t->shards. If the training set has fewer samples than the
+ * batch, params.batch becomes the number of these samples, rounded down to a multiple of the shards. VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums of the gradients to the graph of shards `g`, and builds the graph of the update. The caller destroys
  * *update, also after a failure. */
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update);
-/* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings to arrays[*n]. When t->program
- * exists, vkt_shards_programs makes the program of the update, and connects it with t->program. */
+/* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings to arrays[*n]. Call
+ * vkt_shards_programs after t->program is made: it makes the program of the update, and connects it with t->program. */
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n);
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v);
 void vkt_shards_destroy(vkt_trainer *t);
@@ -112,9 +115,9 @@ vkt_result vkt_ranks_compare(vkt_trainer *t, const vkt_fit_params *p);
 /* Compares a hash of all parameters after step `step`. If the hashes differ, returns VKT_E_PEER on all ranks, and rank
  * 0 logs the ranks whose hash is not the most common one. */
 vkt_result vkt_ranks_compare_weights(vkt_trainer *t, uint64_t step);
-/* Replaces the bytes at `data` by those of rank 0. All ranks must call it. */
+/* Copies the bytes at `data` of rank 0 to `data` of all other ranks. All ranks must call this function. */
 vkt_result vkt_ranks_share(vkt_trainer *t, void *data, size_t bytes);
-/* Sets *any to whether `mine` is true on some rank. All ranks must call it. */
+/* Sets *any to whether `mine` is true on some rank. All ranks must call this function. */
 vkt_result vkt_ranks_any(vkt_trainer *t, bool mine, bool *any);
 
 #endif

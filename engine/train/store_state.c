@@ -5,7 +5,7 @@
  *
  *   vktrain.store   optimizer ("none": the store has no update), number of steps, seed, loss scale (a hexadecimal float
  *                   of C99, because this form is exact), good steps, skipped steps, micro-batches in the sum of
- *                   gradients, samples of these micro-batches */
+ *                   gradients, samples or terms of these micro-batches */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -7,15 +7,15 @@
 #include "record/record.h"
 #include "train/trainer.h"
 
-/* The memory that a program needs in addition to its plan: blocks that are not full (gpu/memory.c), staging, and small
- * buffers. */
+/* An estimate of the memory that is needed in addition to the plans: blocks that are not full (gpu/memory.c), staging,
+ * and small buffers. */
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program;       /* bytes without data */
-    uint64_t data;          /* bytes of the data */
-    uint64_t data_streamed; /* bytes of the data if they are streamed */
-    uint64_t data_most;     /* sum of the larger one of both, over the data sets */
+    uint64_t program;       /* bytes of all but the data sets: activations, scratch, arenas, arrays of shards */
+    uint64_t data;          /* bytes of the data sets, if only those are streamed that must be */
+    uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
+    uint64_t data_most;     /* the larger of data and data_streamed for each data set, added up over the data sets */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)

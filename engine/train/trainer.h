@@ -97,7 +97,7 @@ struct vkt_trainer {
     vkt_program *program; /* a run computes a step; with shards, a run computes a shard or a part of a shard */
     vkt_shards shards;    /* all other data of a step that is split into shards */
     vkt_steps steps;
-    vkt_trainer **replicas;    /* trainers of the other ranks of this process: params.n_more_devices; NULL: none */
+    vkt_trainer **replicas;    /* params.n_more_devices trainers of the other ranks of this process; NULL: none */
     const vkt_trainer *first;  /* rank 0, if this trainer is a replica of rank 0; else NULL */
     vkt_thread_group *group;   /* the connections of all ranks of this process; NULL: there are no other ranks */
     vkt_transport *transports; /* one for each rank of this process; NULL: there are no other ranks */
@@ -180,8 +180,8 @@ void vkt_evaluator_clear(vkt_evaluator *e);
  * be NULL. */
 vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
                                  float *outputs);
-/* Evaluates the whole data set. `c` and its on_batch may be NULL; then `progress` is not used. `loss` and `accuracy`
- * may be NULL. */
+/* Evaluates the whole data set. `c`, c->on_batch, `loss` and `accuracy` may be NULL. Without on_batch, `progress` is
+ * not used. */
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);
 

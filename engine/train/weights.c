@@ -32,7 +32,8 @@ vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_saf
                     vkt_shape_text(shape, want));
 }
 
-/* Copies all parameters to `values`, in the order of the store. Fills `blobs` with a description of each parameter. */
+/* Copies `part` of all parameters to `values`, in the order of the store. Fills `blobs` with a description of each
+ * parameter. */
 static vkt_result collect(vkt_store *s, vkt_store_part part, float *values, vkt_blob *blobs)
 {
     for (uint32_t i = 0; i < vkt_store_count(s); i++) {

@@ -1,6 +1,6 @@
 /* vktrain/audit.h - checks whether a device computes correctly. The audit runs each op of a graph, forward and
- * backward, and compares it with the same op in double precision on the CPU. It also compares the CPU's gradients with
- * difference quotients. The program `vkt-audit` does all of this. */
+ * backward, and compares the results with a reference: the same op in double precision on the CPU. The audit also
+ * compares the gradients of the reference with difference quotients. The program `vkt-audit` does all of this. */
 #ifndef VKTRAIN_AUDIT_H
 #define VKTRAIN_AUDIT_H
 
@@ -16,9 +16,9 @@ extern "C" {
  * shapes, on inputs in the ranges that vkt_custom_input gives (low, high, bound). The audit compares some elements of
  * each gradient with difference quotients of the device's own outputs. The tolerance is 3e-3 of the gradient's largest
  * element, plus the error that the rounding of f32 may cause. The audit also checks that the shaders write all elements
- * of their outputs, and nothing after the end of an output. In the entry of such a node, `op` is "custom", `text` has
- * the op's name and the shapes of its inputs, and `forward` is 0. `gradient` and `difference` are errors of the
- * gradients, divided by the tolerance of this paragraph. */
+ * of their outputs, and nothing after the end of an output. Each such node has an entry of its own. In this entry,
+ * `op` is "custom", `text` has the op's name and the shapes of its inputs, `times` is 1, and `forward` is 0. `gradient`
+ * and `difference` are errors of the gradients, divided by the tolerance of this paragraph. */
 
 /* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
@@ -35,7 +35,7 @@ typedef struct vkt_audit_entry {
     bool sampled;       /* random cases of the op replace the node, and this entry is one of them. Reason: the node
                          * cannot be made smaller, or the values that its inputs may have are not known. In entries of
                          * vkt_audit_op: false, although their cases are random, too */
-    vkt_result status;  /* not VKT_OK: the case could not be run. Then only `right` and `fault` of the members below are
+    vkt_result status;  /* not VKT_OK: the case could not be run, and of the members below only `right` and `fault` are
                          * valid */
     double forward;     /* largest error of an output element, divided by the op's tolerance; wrong if above 1 or NaN */
     uint32_t gradients; /* bit i: the gradient of input i was compared */
@@ -51,7 +51,7 @@ typedef struct vkt_audit_entry {
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
 
-/* The options of an audit. Zero is the default. */
+/* The options of an audit. A member that is 0 or NULL selects its default. */
 typedef struct vkt_audit_params {
     uint64_t seed;   /* seed of all random numbers; 0 means 1 */
     double max_cost; /* largest number of floating-point operations of the reference in one case; 0 means 3e8, which
@@ -76,10 +76,10 @@ typedef struct vkt_audit_totals {
 
 /* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.
  * The inputs are random numbers of the kind that the op's own tests use. The graph does not change, and the numbers in
- * its values and stores are not read. The graph may have gradients or not. This function may be called before or after
- * vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or
- * could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an error,
- * returns that error. params may be NULL. Threads: calls on one context must not overlap. */
+ * its values and stores are not read. The graph may be with or without gradients. This function may be called before
+ * or after vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is
+ * wrong or could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an
+ * error, returns this error. params may be NULL. Threads: calls on one context must not overlap. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

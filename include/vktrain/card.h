@@ -42,8 +42,8 @@ struct vkt_card {
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
 /* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
- * file has no card. VKT_E_FORMAT: the file is no safetensors file, the card is damaged, or the card is that of another
- * program than `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
+ * file has no card. VKT_E_FORMAT: the file is no safetensors file, the card is damaged, or the "program" of the
+ * card is not `program`. VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_card_read(const vkt_host *host, const char *path, const char *program, vkt_card **out);
 /* Makes a card from the JSON text of a card. A program needs this function for weights without a card, for instance
  * weights of PyTorch. Messages call the text `name`. VKT_E_FORMAT: the text is no card. VKT_E_NOMEM. After an error
@@ -54,11 +54,12 @@ VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset st
 /* Returns the name of class k, valid as long as the card. If the class has no name, writes the number k to `room` and
  * returns `room`. */
 VKT_API const char *vkt_card_class(const vkt_card *c, uint32_t k, char room[16]);
-/* Returns the text of a member of the JSON object, valid as long as the card; NULL: no member `key` is a text. The
- * member may be one of those that the program added (`more`). */
+/* Returns the text of the member `key` of the JSON object, valid as long as the card; NULL: the object has no such
+ * member, or the member is no text. The member may be one that `more` has added. */
 VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
-/* Reads a member that is a number or a list of numbers. Writes the first `most` numbers to `out` (may be NULL), and
- * returns how many there are; UINT32_MAX: no member `key` is a number or a list of numbers. */
+/* Reads the member `key`, which is a number or a list of numbers. Writes the first `most` numbers to `out` (may be
+ * NULL), and returns how many numbers the member has. UINT32_MAX: the object has no such member, or the member is
+ * neither a number nor a list of numbers. */
 VKT_API uint32_t vkt_card_numbers(const vkt_card *c, const char *key, uint32_t most, double *out);
 
 /* Makes a data set of n samples in memory, row-major, without labels. Samples of u8 and f32 are normalised by the

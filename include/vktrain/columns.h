@@ -7,7 +7,7 @@
  *   vkt_dataset_from_columns(NULL, columns, records, NULL, 0, true, &data);
  *   vkt_columns_to_text(columns, &text);                    for vkt_trainer_attach
  *
- * A program that predicts reads the text back. It then turns any other file with these columns into numbers by the same
+ * A program that predicts reads this text, and turns any other file with the same columns into numbers by the same
  * rules:
  *
  *   a number        (x - mean) / std; 0 for a missing field
@@ -16,8 +16,8 @@
  *   both kinds      one more number, 1 for a missing field, else 0; only for a column in which vkt_columns_guess found
  *                   missing fields
  *
- * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null", in any case of letters. Numbers are finite and
- * decimal, with a point. Blanks before a field or a name are ignored. In names, upper and lower case are equal.
+ * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null". In these texts and in names, upper and lower
+ * case are equal. Numbers are finite and decimal, with a point. Blanks before a field or a name are ignored.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -59,7 +59,7 @@ typedef enum vkt_target_kind {
     VKT_TARGET_NUMBER       /* a number, predicted as (y - mean) / std */
 } vkt_target_kind;
 
-/* The options of a guess. Zero is the default. */
+/* The options of a guess. A member that is 0 or NULL selects its default. */
 typedef struct vkt_columns_params {
     const char *target;          /* NULL: the last column */
     vkt_target_kind kind;        /* the kind of the target */
@@ -76,12 +76,12 @@ typedef struct vkt_columns vkt_columns;
 
 /* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
  * many different texts (most_values), or counts the rows (each value is the number of its row plus a constant).
- * VKT_E_NOT_FOUND: there is no column with a name of the params. VKT_E_FORMAT: the target cannot be learned, or no
+ * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target cannot be learned, or no
  * inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, or a row that does not exist. `params` may be
  * NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
-VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with it stay valid */
+VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with *c stay valid */
 VKT_API uint32_t vkt_columns_count(const vkt_columns *c);                    /* number of columns */
 VKT_API const vkt_column *vkt_columns_at(const vkt_columns *c, uint32_t at); /* NULL: there is no column `at` */
 VKT_API uint32_t vkt_columns_target(const vkt_columns *c);                   /* index of the target */
@@ -98,11 +98,11 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 VKT_API vkt_result vkt_columns_to_text(const vkt_columns *c, char **text);
 VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const char *text, vkt_columns **out);
 
-/* Makes a data set (n,F) f32 from the rows of a table with the indices rows[0] .. rows[n-1]. If `rows` is NULL, uses
- * all rows, and not n. If `with_target` is true, a target column with classes becomes the labels of the data set, and a
- * target column of numbers becomes the targets (n,1) of the data set. VKT_E_FORMAT: there is no row, the table lacks a
- * column, a column of numbers has a text, or a target is missing or an unknown class. VKT_E_ARG: an index is too
- * large. */
+/* Makes a data set (n,F) f32 from n rows of a table. The indices of these rows are rows[0] .. rows[n-1]. If `rows` is
+ * NULL, uses all rows of the table, and n is not used. If `with_target` is true, a target column with classes becomes
+ * the labels of the data set, and a target column of numbers becomes the targets (n,1) of the data set. VKT_E_FORMAT:
+ * there is no row, the table lacks a column, a column of numbers has a text, or a target is missing or an unknown
+ * class. VKT_E_ARG: an index is too large. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

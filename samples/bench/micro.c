@@ -73,9 +73,9 @@ static const vkt_op copy_op = {
 
 /* ---- programs of these ops ---- */
 
-/* Limits of bench_job.min_ns, the time to measure by each clock. MIN_NS: the ceilings must be accurate, because all
- * other results are compared with them. MAX_NS: the ceilings must not take long, because every run of vkt-bench
- * measures them. */
+/* Limits of bench_job.min_ns (the time to measure by each clock) in this file. The ceilings must be accurate, because
+ * all other results are compared with them. So min_ns is at least MIN_NS. The ceilings must not take long, because each
+ * run of vkt-bench without --tune measures them. So min_ns is at most MAX_NS. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 

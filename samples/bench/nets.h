@@ -9,8 +9,8 @@ typedef struct bench_net {
     const char *name; /* for instance "mnist-b128" */
     const char *what;
     uint32_t batch;
-    vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers, in the layout rows */
-    uint32_t words;   /* samples are sequences (F) of whole numbers below `words`; 0: samples are no sequences */
+    vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers. (T,D) has the layout VKT_ROWS */
+    uint32_t words;   /* above 0: a sample (F) is a sequence of F whole numbers below `words` */
     uint32_t classes; /* number of classes, for cross-entropy; 0: the network is a regression */
     uint32_t targets; /* a regression: number of targets of a sample (F); a sample (T,D) has targets (T,D) */
     float range;      /* a regression: inputs and targets are uniform in [-range, range) */

@@ -112,8 +112,8 @@ static void print_marks(const layout *l, const bench_result *r)
     fprintf(l->out, " %s%s%s", check, noisy && *check ? ", " : "", noisy ? "noisy" : "");
 }
 
-/* Prints the line of an op's result. `before` is the result of the previous line. If its case is the same, leaves out
- * the shape; if its phase is the same too, leaves out the phase. */
+/* Prints the line of an op's result. `before` is the result of the previous line. Leaves out the shape if both results
+ * have the same case. Leaves out the phase if both results have the same case and phase. */
 static void print_op(const layout *l, const bench_result *r, const bench_result *before)
 {
     const bool same_case = before && strcmp(before->op, r->op) == 0 && strcmp(before->shape, r->shape) == 0;

@@ -14,8 +14,8 @@
  * smaller difference may be noise. */
 #define WORTH 0.97
 
-/* The nodes of a network that have the same key (vkt_picked.key) and can use the same variants. One variant is chosen
- * for all of them. */
+/* The nodes of a network that have the same key in the tuning file (vkt_picked.key) and can use the same variants. One
+ * variant is chosen for all of them. */
 typedef struct choice {
     uint64_t key, usable;
     vkt_variant preferred;
@@ -23,9 +23,9 @@ typedef struct choice {
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
     vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile that was forced for the time ns[]; all 0: none was forced */
-    double now;                 /* the sum in the step being measured, whose nodes use `variant` and the tile `used` */
-    vkt_variant variant;
-    vkt_tile used;
+    double now;                 /* the sum of the times of these nodes in the step that is being measured */
+    vkt_variant variant;        /* the variant that these nodes use in that step */
+    vkt_tile used;              /* the tile that these nodes use in that step */
 } choice;
 
 typedef struct tuning {
@@ -96,8 +96,9 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, each time counts. Otherwise a time
- * counts only if the nodes used this tile, and if it is below WORTH times the old time of the variant (if any). */
+/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves each time. Otherwise moves a time
+ * only if the nodes used this tile. If the variant already has a time, the new time must also be below WORTH times the
+ * old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -112,9 +113,9 @@ static void take_times(tuning *t, vkt_tile tile)
     }
 }
 
-/* Measures a step and adds the times of its nodes to the choices. `force`: a set of one variant. Nodes use this variant
- * if they can, and only choices with this variant get a time. force = 0: nodes use the variants that they prefer, and
- * the nodes of each choice are counted. `tile`: nodes use this tile if they can; all 0: their own tiles. */
+/* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. Nodes use this
+ * variant if they can, and only choices that can use this variant get a time. With 0, nodes use the variants that they
+ * prefer, and the nodes of each choice are counted. `tile`: nodes use this tile if they can; all 0: their own tiles. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;

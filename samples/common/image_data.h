@@ -24,8 +24,8 @@ extern const char image_data_help[]; /* the help text of --data */
  * samples becomes the validation set.
  *
  * Without `folder`, opens the first of $VKT_DATA/<name>, data/<name> and ../shared/data/<name> that has a train.csv or
- * test.csv. If there is none, generates images of forms in two colours and says so on stderr. On failure there is
- * nothing to free. */
+ * test.csv. If there is none, generates images of forms in warm and cold colours, and says so on stderr. On failure
+ * there is nothing to free. */
 vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out);
 void image_data_close(image_data *d);
 

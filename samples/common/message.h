@@ -18,8 +18,8 @@ void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1,
 /* Declares this process a rank above 0. From then on, remarks are dropped, and errors have "rank <rank>: " behind the
  * program's name. A message of the library about a rank other than 0 is dropped, because rank 0 prints it too. */
 void message_rank(uint32_t rank);
-/* Prints the meaning of `r`, unless an error was printed before, because the message of that error is more precise. A
- * rank above 0 does not print VKT_E_PEER. */
+/* Prints the meaning of `r`. Prints nothing if an error was printed before, because the message of that error is more
+ * precise. A rank above 0 does not print VKT_E_PEER. */
 void complain_of_result(vkt_result r);
 /* Is the log function of a vkt_host. Prints errors by complain. Prints other lines by remark, with the level in front.
  */

@@ -16,8 +16,8 @@ typedef struct mnist_data {
  * the files. Logs and skips a folder that has training images but lacks other files. If no folder has the files,
  * downloads them to data/mnist. If the download fails, generates digits. Both sets are normalised by the mean and
  * standard deviation of the training set, rounded to four decimals: 0.1307 and 0.3081 for MNIST, which are the usual
- * values. Prints one line before a download to `notes` (NULL: nowhere), and one line about generated digits to stderr.
- * On failure (logged) there is nothing to free. */
+ * values. Before a download, prints one line to `notes` (NULL: nowhere). Generated digits are reported on stderr. On
+ * failure (logged) there is nothing to free. */
 vkt_result mnist_data_open(const vkt_host *host, const char *folder, FILE *notes, mnist_data *out);
 void mnist_data_close(mnist_data *d);
 

@@ -167,7 +167,7 @@ static const struct {
     { "nesterov", { .kind = VKT_SGD, .momentum = 0.9f, .nesterov = true } },
 };
 
-/* ---- values: each function ends the program with a message if `text` is not valid ---- */
+/* ---- values: if `text` is not valid, the functions from here to wire() end the program with a message ---- */
 
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most)
 {
@@ -279,7 +279,8 @@ typedef struct parse {
     const train_cli *cli;
 } parse;
 
-/* Writes the default optimizer in parentheses: its name in `optimizers`, or if it has none, "sgd" and its settings. */
+/* Writes the default optimizer in parentheses. An optimizer that is in `optimizers` is written by its name. Any other
+ * optimizer is written as "sgd" and its settings. */
 static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 {
     const char *name = NULL;
@@ -338,7 +339,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
-/* With --find-lr, refuses --resume, --predict and all other output files: the test writes only its figure. */
+/* With --find-lr, refuses --resume, --predict and the options for output files. The test writes only its figure. */
 static void check_find_lr(const train_options *o, struct argp_state *state)
 {
     const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,

@@ -39,7 +39,7 @@ typedef struct train_options {
     bool report;
     double label_smoothing;
     bool predict;             /* the sample does not train: it predicts `files` with the weights `load` */
-    const char *const *files; /* the files of --predict; "-": standard input */
+    const char *const *files; /* the arguments, for instance the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
 

@@ -117,6 +117,8 @@ static json_t *json_plain(const char *text)
     return s ? s : json_string("(its name is not UTF-8)");
 }
 
+/* ---- one file ---- */
+
 static bool add_file(const predict_kind *k, predict_list *l, const char *path)
 {
     l->path = path;
@@ -141,7 +143,7 @@ typedef struct answer {
     double probability[TOP];
 } answer;
 
-/* Returns the likeliest classes by the softmax of the logits z (classes). */
+/* Returns the likeliest classes with their probabilities, the softmax of the logits. z has one logit for each class. */
 static answer answer_of(const float *z, uint32_t classes)
 {
     answer a;

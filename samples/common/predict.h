@@ -37,13 +37,13 @@ vkt_result predict_files(session *s, const predict_kind *kind, const vkt_card *c
 /* ---- for readers ---- */
 
 /* Adds a copy of a sample to the list. `note` (NULL: none) is printed behind the sample's prediction and must exist as
- * long as the list. VKT_E_NOMEM. */
+ * long as the list. The only error is VKT_E_NOMEM. */
 vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const vkt_host *predict_host(const predict_list *list); /* an error logged to this host becomes the file's error */
 /* Reads the whole file, or standard input for "-". The caller frees *bytes, which has *n bytes and a NUL behind them.
- * VKT_E_IO, also for more than 512 MiB. */
+ * VKT_E_IO: the file cannot be read, or has more than 512 MiB. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);
 
 #endif

@@ -16,8 +16,9 @@ typedef struct ranks {
     vkt_transport transport;
 } ranks;
 
-/* Connects to the other processes of --mpi. A rank above 0 then prints only errors of its own, and *o keeps no option
- * that prints or writes results. Returns false after a message. Without --mpi it does nothing and returns true. */
+/* Connects to the other processes of --mpi. From now on, a rank above 0 prints only errors of its own. On such a rank,
+ * the function removes the options that print or write results from *o. Returns false after a message. Without --mpi,
+ * does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
 /* Returns the device for the context of this process: the value of --device, or the first device of --devices. With
  * --mpi and n devices in --devices, each rank gets the device with the index rank % n. `room` is memory for the result.
@@ -51,8 +52,8 @@ void ranks_fail(const ranks *r, vkt_result why);
 void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Waits for the other processes and disconnects from them. If a rank has failed, ends all processes with `status`, or
- * with 1 if `status` is 0. A second call does nothing. */
+/* Disconnects from the other processes, and first waits for them if no rank has failed. If a rank has failed, ends all
+ * processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif

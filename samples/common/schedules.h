@@ -9,7 +9,7 @@
 extern const char schedules_help[]; /* the forms that schedule_parse reads, for --help */
 
 /* Reads "cosine", "step=30", "multi-step=30,60,80", "exponential=0.95", ... Returns false if the text has no such form.
- * "cosine" and "one-cycle" give the total 0; session_trainer sets the total. */
+ * For "cosine" and "one-cycle", out->total is 0: session_trainer sets it later. */
 bool schedule_parse(const char *text, vkt_schedule *out);
 
 #endif

@@ -11,8 +11,8 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 /* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is one of three: numbers
  * with commas or blanks between them, the path of a file with such numbers, or "balanced". With "balanced", the weight
- * of a class is samples / (classes * samples of the class), as in scikit-learn, and 0 for a class without samples.
- * Errors are VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
+ * of a class is N / (C n), as in scikit-learn: N samples, C classes, n samples of this class. If n is 0, the weight
+ * is 0. Errors are VKT_E_ARG, VKT_E_IO and VKT_E_NOMEM, with a message on stderr. */
 vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out);
 
 #endif

@@ -140,7 +140,7 @@ static const char *own_file(const session *s, const char *path, vkt_run_file fil
     return s->in_folder && path == vkt_run_dir_path(s->folder, file) ? NULL : path;
 }
 
-/* Opens the folder of --run on rank 0. Then the other ranks make the path of the checkpoint from the folder's name. */
+/* Opens the folder of --run on rank 0. The other ranks wait, and make the checkpoint's path from the folder's name. */
 static vkt_result open_run(session *s, int argc, char **argv)
 {
     static char checkpoint[4096];
@@ -179,7 +179,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) {
-        ranks_fail(&s->ranks, VKT_E_IO); /* a check of files failed: open_run reports its own errors */
+        ranks_fail(&s->ranks, VKT_E_IO); /* does nothing if open_run has reported an error */
         ranks_leave(&s->ranks, status);
         exit(status);
     }
@@ -309,7 +309,7 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 }
 
 /* Returns true if a signal or an error ended the run, and the fit wrote the weights of the best epoch to the folder of
- * --run. Then write_files does not replace these weights by those of the last step. */
+ * --run. In this case, write_files keeps the file, and does not write the weights of the last step. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
@@ -506,7 +506,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    /* --seed is given, so --run is given, too: the options --seed and --resume exclude each other. */
+    /* The options --seed and --resume exclude each other. So with --seed, the path comes from --run. */
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
         complain("--seed: the run of %s has the seed %llu, got %llu: leave it out, or name another folder", path,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);

@@ -38,8 +38,8 @@ typedef struct session {
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
     json_t *more;              /* NULL, or more members of --json; session_end frees it */
-    /* A function that session_finish calls before it writes files, if there is a best epoch and the fit did not fail.
-     * NULL: none. It may measure, print and set `more`. */
+    /* A function that session_finish calls before it writes files, if there is a best epoch and `failed` is VKT_OK. The
+     * function may measure, print and set `more`. NULL: none. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user;       /* a pointer that only the sample uses */
     const char *unit; /* unit of the speed in the progress bar, per second; NULL: batches */
@@ -47,14 +47,14 @@ typedef struct session {
 } session;
 
 /* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input
- * files can be read and the output files written. Ends the program with status 2 if an option is wrong, with 1 if
- * something fails, and with 0 after --help, --version and --list-devices. After session_begin, the first signal only
- * asks the run to end: see stop.h. */
+ * files can be read, and whether the output files can be written. Ends the program with status 2 if an option is wrong,
+ * with 1 if something fails, and with 0 after --help, --version and --list-devices. After session_begin, the first
+ * signal only asks the run to end: see stop.h. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
  * a message, if this fails. */
 bool session_open(session *s);
-uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, like start_ns */
+uint64_t session_now_ns(void);               /* returns CLOCK_MONOTONIC; start_ns has the same clock */
 void session_print_memory(const session *s); /* prints the peak of device memory, unless --quiet */
 /* Copies *data to s->data. Unless --quiet is given, prints a line: source, number of training and validation samples,
  * shape of a sample, number of classes. */
@@ -74,7 +74,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
 /* Calls vkt_trainer_fit with `p` (vkt_run_dir_fit if s->in_folder), and shows the progress unless --quiet is given. A
- * signal ends the fit. The callbacks of `p` are not called. */
+ * signal ends the fit. The callbacks of `p` must be NULL, because this function sets its own. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Prints the outcome of a fit that ended with `r`, and writes the files. If one file fails, still writes the other
  * files. Returns the first error. After an error before the first step, only returns `r`. `resumable`: the fit had a

@@ -35,7 +35,7 @@ void canvas_begin(const device *d, VkCommandBuffer cmd, const canvas *to)
                                         .layerCount = 1,
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
-    /* The source stage waits for the semaphore of the window's image, so the layout changes after this wait. */
+    /* In frames_submit, the stage of `before` waits for the window's image. So the layout changes after this wait. */
     image_barrier(d, cmd, to->image, before, drawn);
     d->vk.CmdBeginRendering(cmd, &rendering);
 }

@@ -13,7 +13,8 @@ enum { MAX_DEVICES = 32, MAX_FAMILIES = 32, MAX_INSTANCE_EXTENSIONS = 16 };
 
 /* ---- the instance ---- */
 
-/* Prints the messages of a validation layer in the form that the library uses for a device of its own. */
+/* Prints a message of a validation layer, with "validation: " in front, as the library does for its own devices. Skips
+ * messages of the loader. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)

@@ -12,7 +12,7 @@ typedef struct rgba_image {
 /* Reads a PNG or JPEG file. If a side is longer than `most`, the image is scaled down. `most`, `max_pixels` and the
  * errors are those of vkt_image_read. Prints errors on stderr. */
 vkt_result rgba_image_read(const char *path, uint32_t most, uint64_t max_pixels, rgba_image *out);
-/* Writes a PNG file. VKT_E_IO, with a message on stderr. */
+/* Writes a PNG file. VKT_E_IO or VKT_E_NOMEM, with a message on stderr. */
 vkt_result rgba_image_write(const rgba_image *p, const char *path);
 void rgba_image_free(rgba_image *p);
 

@@ -52,7 +52,7 @@ void window_set_title(window *w, const char *title);
  * minimised. */
 vkt_result window_renew(window *w);
 /* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if the swapchain
- * does not fit the window any more: then call window_renew. */
+ * does not fit the window any more. In this case, call window_renew. */
 vkt_result window_acquire(window *w, VkSemaphore acquired, uint32_t *image);
 vkt_result window_present(window *w, uint32_t image);
 

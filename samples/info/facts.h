@@ -13,7 +13,7 @@ typedef struct info_choice {
     char text[160];  /* inputs and attributes, in the form of bench/case.h */
     uint64_t usable; /* the set of usable variants */
     vkt_variant taken;
-    bool tuned;     /* the tuning file chose it */
+    bool tuned;     /* the tuning file chose `taken` */
     uint32_t times; /* number of nodes */
 } info_choice;
 

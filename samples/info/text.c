@@ -8,7 +8,7 @@
 #include "common/terminal.h"
 #include "gpu/gpu.h"
 
-/* ---- tables: the widest cell sets the width of its column; the last column is not padded ---- */
+/* ---- tables: the widest cell sets the width of its column; a last column aligned to the left is not padded ---- */
 
 enum { MAX_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 

@@ -22,8 +22,9 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
-/* With --mpi, the other ranks wait while rank 0 validates and answers before the training, and while rank 0 writes
- * files after the training. During the training, the timeout is that of vkt_mpi_open. */
+/* The timeout of --mpi before and after the training. Before the training, the other ranks wait while rank 0 validates
+ * and answers. After the training, they wait while rank 0 writes files. During the training, the timeout is that of
+ * vkt_mpi_open. */
 static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
@@ -34,7 +35,7 @@ typedef struct work {
     rows rows, checked; /* rows: of --data; checked: of --validation */
     vkt_dataset *train, *check;
     double first_loss; /* of the validation set before the training; NaN: not measured */
-    bool fitting;      /* the fit has begun: from now on, session_fit reports errors to the other ranks */
+    bool fitting;      /* the fit has begun, so session_fit reports errors to the other ranks */
 } work;
 
 /* ---- the data ---- */
@@ -226,9 +227,9 @@ static bool has_trained(const session *s, const vkt_trainer *t)
     return s->error != VKT_E_DIVERGED || vkt_trainer_best_epoch(t);
 }
 
-/* Writes the adapter. Then uses the adapter, unless a signal or an error has ended the run. `r` is the result of the
- * training and of its other files. Before the use, disconnects the processes of --mpi, so that no rank waits for
- * answers and chats. */
+/* Writes the adapter. `r` is the result of the training and of its other files. If `r` is an error other than
+ * VKT_E_CHECKPOINT, returns `r`. Otherwise disconnects the processes of --mpi, so that no rank waits for answers and
+ * chats. After that, unless a signal came, prints an answer, and does what --perplexity and --chat ask for. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
     session *s = w->s;
@@ -242,7 +243,7 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 }
 
 /* Sets --shards, if there are several ranks and the option is not given, to the largest power of two up to 8 that
- * divides the batch. If this is less than the number of ranks, the trainer's default stays. */
+ * divides the batch. If this power is less than the number of ranks, the trainer's default stays. */
 static void choose_shards(session *s)
 {
     const uint32_t count = ranks_count(&s->ranks);

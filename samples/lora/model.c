@@ -118,7 +118,7 @@ void model_close(model *m)
     vkt_gguf_destroy(&m->gguf);
 }
 
-/* Computes the FNV-1a hash of the names of all tensors, and of at most PART bytes at each end of their data. */
+/* The hash is FNV-1a, of the name of each tensor, and of at most PART bytes at each end of the tensor's data. */
 void model_identity(const model *m, char out[160])
 {
     enum { PART = 4096 };
@@ -259,7 +259,7 @@ static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_g
     TRY(build_loss(&m, batch, true, g, &loss));
     TRY(vkt_backward(g, loss));
     vkt_optimizer optimizer = of->s->o.optimizer;
-    /* With shards, sums_bytes counts the sums of micro-batches. */
+    /* With shards, sums_bytes counts the sums of micro-batches, so this graph must not have them. */
     if (ranks_shards(&of->s->ranks, &of->s->o) > 1) optimizer.micro_batches = 1;
     TRY(vkt_update(g, &optimizer));
     return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
@@ -319,11 +319,11 @@ static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sum
         mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
-/* The step does not fit. Prints options with which a step fits or needs less memory. */
+/* For a step that does not fit, prints options with which it fits or needs less memory. */
 static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
 {
     const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1, shards = ranks_shards(&s->ranks, &s->o);
-    const uint64_t rows = (uint64_t)p->batch * micro; /* of one shard in a step */
+    const uint64_t rows = (uint64_t)p->batch * micro; /* rows of one shard in a step */
     if (found->batch) {
         uint64_t parts = (rows + found->batch - 1) / found->batch;
         while (rows % parts) parts++;
@@ -351,7 +351,7 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
 
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with)
 {
-    enum { LEAST_VALIDATED = 128 }; /* with shards, the validation runs on at most max(this, rows of a shard) rows */
+    enum { LEAST_VALIDATED = 128 }; /* with shards, a batch of the validation has at most max(this, `rows`) rows */
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
     const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;

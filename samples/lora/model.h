@@ -27,34 +27,35 @@ const char *find_file(const char *path, char room[1024]);
  * devices. Prints a line, unless --quiet. */
 vkt_result model_open(const session *s, const lora_options *o, model *m);
 void model_close(model *m); /* call it after programs and trainers are destroyed */
-/* Writes a text that identifies the weights of the base model. */
+/* Writes a text that identifies the base model and the context: name, a hash of the weights, context length. */
 void model_identity(const model *m, char out[160]);
 
-/* The functions of a vkt_model; `user` is the model. A sample has 2 T numbers (rows.h). */
+/* The functions of a vkt_model. `user` points to the model. A sample has 2 * context numbers: see rows.h. */
 vkt_tensor model_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                       void *user);
 
 /* Loads the adapter of --adapter, if there is one, into the values of a store. */
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
-/* Makes a store with the adapter of --adapter, or *out = NULL without one. */
+/* Makes a store with the adapter of --adapter. Without --adapter, *out becomes NULL and m->lora.n_targets 0. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
 /* Makes the folder of --save-adapter. Tests whether the output files of vkt-lora can be written. */
 vkt_result model_try_outputs(const session *s, const lora_options *o);
-/* Writes the files of --save-adapter, --save-gguf and --merge. VKT_E_ARG: one is wanted, but `store` is NULL. */
+/* Writes the files of --save-adapter, --save-gguf and --merge. VKT_E_ARG: one of these options is given, but
+ * `store` is NULL. */
 vkt_result model_save(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
 /* Describes what is in the memory of a device at the same time as a training step. */
 typedef struct beside {
     uint32_t checked;    /* rows on which the trainer validates; 0: none */
     uint32_t validators; /* number of programs that validate */
-    uint64_t data;       /* bytes of the data sets */
+    uint64_t data;       /* bytes of the data sets in that memory; 0 with --stream */
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
- * of the shards. VKT_E_MEMORY_CAP: the step and `with` need more memory than --memory-limit allows or the device has.
- * Also VKT_E_MEMORY_CAP: the device cannot run the step, but a smaller batch or context fits. Messages name the batch
- * or context that fits, if there is one. VKT_E_UNSUPPORTED: the device cannot run the step, and no smaller batch or
- * context fits. */
+ * of the number of shards. VKT_E_MEMORY_CAP: the step and `with` need more memory than the limit: --memory-limit, or
+ * without it the memory of the device. Also VKT_E_MEMORY_CAP: the device cannot run the step, but a smaller batch or
+ * context fits. Messages name the batch or context that fits, if there is one. VKT_E_UNSUPPORTED: the device cannot run
+ * the step, and no smaller batch or context fits. */
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

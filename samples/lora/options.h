@@ -12,11 +12,11 @@ enum { MOST_TARGETS = 64 };
 
 typedef struct lora_options {
     const char *model, *adapter; /* NULL: not given */
-    vkt_lora_params lora;        /* rank, alpha, dropout, and targets below */
+    vkt_lora_params lora;        /* rank, alpha, dropout; n_targets: number of `targets` below */
     const char *targets[MOST_TARGETS];
     bool has_shape;         /* --rank, --alpha or --targets is given */
     uint32_t context;       /* 0: not given */
-    vkt_chat_template form; /* 0: the one that the model's file names */
+    vkt_chat_template form; /* 0: the form of the template in the model's file */
     bool assistant_only;
     const char *validation;       /* a file; NULL: not given */
     uint32_t validation_examples; /* UINT32_MAX: not given */

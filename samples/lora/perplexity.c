@@ -19,7 +19,7 @@ typedef struct evaluator {
     vkt_program *p;
     vkt_tensor rows, loss;
     uint32_t batch;
-    uint32_t *ids; /* (batch, 2 T) */
+    uint32_t *ids; /* (batch, 2 * context) */
 } evaluator;
 
 static vkt_result evaluator_open(const session *s, model *m, vkt_store *store, uint32_t batch, evaluator *e)

@@ -330,7 +330,7 @@ vkt_result rows_dataset(const vkt_host *host, const rows *r, uint32_t context, u
                         vkt_dataset **out)
 {
     const uint32_t *ids = r->ids + (size_t)first * 2 * context;
-    uint32_t *terms = calloc(n, sizeof *terms); /* labels of each row that count */
+    uint32_t *terms = calloc(n, sizeof *terms); /* for each row, the number of labels that count */
     if (!terms) {
         complain("not enough memory for %u rows", n);
         return VKT_E_NOMEM;

@@ -98,8 +98,9 @@ static bool ends(const talker *t, uint32_t id)
     return false;
 }
 
-/* Feeds the generator those ids of `all` that its text lacks. If its text is not the beginning of `all`, or already has
- * all ids, resets the generator and feeds all ids. `all` must have fewer ids than the context. */
+/* Feeds the text `all` to the generator, which already has the ids t->text. If t->text is a shorter beginning of `all`,
+ * feeds only the other ids of `all`. Otherwise resets the generator and feeds all ids. `all` must have fewer ids than
+ * the context. */
 static vkt_result feed(talker *t, const vkt_tokens *all)
 {
     size_t same = 0;
@@ -213,7 +214,7 @@ static void chat_remove(chat *c, size_t i)
 }
 
 /* Encodes the chat. As long as the ids leave no room for an answer, removes the oldest question and its answer.
- * VKT_E_ARG: the last message does not fit, even alone behind the system's message; nothing is removed then. */
+ * VKT_E_ARG: the last message does not fit, even alone behind the system's message. In this case, removes nothing. */
 static vkt_result encode_chat(const talker *t, chat *c, vkt_tokens *out)
 {
     const size_t first = strcmp(c->messages[0].role, "system") == 0;

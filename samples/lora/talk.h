@@ -10,7 +10,7 @@ typedef struct question {
     const char *text;
     bool is_text; /* the model continues `text`; false: `text` is a message of a chat, and the model answers it */
     /* The question comes from the data. If it is too long for the context, a remark replaces the answer. If is_of_data
-     * is false, a question that is too long is VKT_E_ARG. */
+     * is false, talk_answer returns VKT_E_ARG for a question that is too long. */
     bool is_of_data;
     bool may_lack; /* if there is too little device memory, a remark replaces the answer; false: this is an error */
 } question;

@@ -158,7 +158,7 @@ static int channel(const app *a, const buffer *copy, uint32_t view, uint32_t x, 
     return rgba[4 * ((size_t)y * a->sheet.extent.width + view * a->o->width + x) + c];
 }
 
-/* Returns the PSNR of a view, compared with another one, in dB. */
+/* Returns the PSNR in dB of a view, compared with the view `reference`. */
 static double psnr(const app *a, const buffer *copy, uint32_t view, uint32_t reference)
 {
     double sum = 0;
@@ -269,8 +269,8 @@ static vkt_result train(app *a)
     return a->inferred ? learn_infer(&a->l) : VKT_OK;
 }
 
-/* Trains on the images of the frame before, then traces and draws one frame. `copy` gets a copy of the frame (NULL:
- * no copy). If the swapchain does not fit the window any more, draws nothing and returns VKT_OK. */
+/* Trains on the images of the previous frame. After that, traces and draws one frame. `copy` gets a copy of the new
+ * frame (NULL: no copy). If the swapchain does not fit the window any more, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     const render_view views[] = { RENDER_LIGHT, a->inferred ? RENDER_INFERRED : RENDER_NETWORK };
@@ -279,7 +279,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(frames_begin(&a->f, &now));
     if (a->traced) TRY(train(a));
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: the recorded commands are dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: now->cmd, still empty, is not submitted */
     const window_image *shown = &a->w.images[image];
     const canvas to = { shown->handle, shown->view, a->w.extent, a->w.format.format, true };
     a->camera += !a->stopped;

@@ -22,8 +22,8 @@ typedef struct learn_graph {
     vkt_tensor position, normal, light, order;
 } learn_graph;
 
-/* The columns of the data. Each column is an array (pixels, 3): the library's copy of an image that it reads or
- * writes. */
+/* The columns of the data. Each column is an array (pixels, 3) of the library. The first three are copied from images.
+ * LEARN_INFERRED is copied to an image. */
 typedef enum learn_column { LEARN_POSITION, LEARN_NORMAL, LEARN_LIGHT, LEARN_INFERRED, LEARN_COLUMNS } learn_column;
 
 typedef struct learner {
@@ -45,15 +45,15 @@ typedef struct learner {
 vkt_result learn_create(vkt_ctx *ctx, const gbuffer *from, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 /* Returns the data for the shader: the grid's levels, the buffer of all published parameters, and the index at which
- * each parameter begins in this buffer. */
+ * each parameter begins in this buffer. The published parameters are a moving average of the trained ones. */
 vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[NRC_LEVELS], vkt_vk_buffer *parameters,
                        network_at *at);
 
 /* Submits a whole round: copies the images, then trains LEARN_STEPS steps on them. */
 vkt_result learn_round(learner *l);
 /* Submits slices, which are parts of steps, until the budget is used up or the round is complete. The next call
- * continues there. *measured_ns becomes the measured time of the slices of an earlier frame; 0: no new measured time
- * has arrived. */
+ * continues with the next slice. *measured_ns becomes the measured time of the slices of an earlier frame; 0: no new
+ * measured time has arrived. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, uint64_t *measured_ns);
 /* Computes the light of all pixels with the published parameters, and writes it to the image NRC_INFERRED. */
 vkt_result learn_infer(learner *l);

@@ -10,8 +10,9 @@
  * evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* The push constants of network.frag: for each parameter the index of its first float in the bound buffer. `table` is
- * the table of the hash grid. `parameter` has the weight and the bias of layer 0, then of layers 1 and 2. */
+/* The push constants of network.frag: indices of the first floats of the parameters in the bound buffer. `table` is the
+ * index of the hash grid's table. parameter[2 * k] is the index of the weight of layer k, and parameter[2 * k + 1]
+ * the index of its bias. */
 typedef struct network_at {
     uint32_t table, parameter[6];
 } network_at;

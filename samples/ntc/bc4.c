@@ -37,8 +37,9 @@ static void values_of(int first, int second, uint16_t values[8])
 }
 
 /* Computes the best codes and the error for the bounds of *c. `levels`: see bc4_encode. If the bounds differ, the block
- * is allowed only if each bound is the value of at least one number. Only then do the decoded numbers contain both
- * bounds, so that bc4_encode finds the same block again. */
+ * is allowed only if each bound is the decoded value of at least one of the 16 numbers. The reason: bc4_encode takes
+ * the bounds that it tries first from the numbers. So it finds the same block again from the decoded numbers only if
+ * these contain both bounds. */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];
@@ -61,15 +62,15 @@ static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
     if (c->first != c->second && !(used[0] && used[1])) c->error = UINT64_MAX;
 }
 
-/* Returns whether a block may have these bounds. `six`: first <= second, so the block has the two bounds, four values
- * between them, and the extra values 0 and 1. Bounds of 0 or 255 would only repeat the extra values. */
+/* Returns whether a block may have these bounds. If `six` is true, the block must have first <= second: six values from
+ * first to second, and the extra values 0 and 1. Bounds of 0 or 255 would only repeat the extra values. If `six` is
+ * false, the block must have first > second: eight values from second to first. */
 static bool fits(int first, int second, bool six)
 {
     return six ? first >= 1 && first <= second && second <= 254 : second >= 0 && second < first && first <= 255;
 }
 
-/* Moves the bounds as long as the error becomes smaller: first in steps of 8 / 255, then in steps of 4, 2 and 1 / 255.
- */
+/* Moves the bounds as long as the error becomes smaller. The steps are 8, then 4, 2 and 1, in units of 1 / 255. */
 static void improve(const uint16_t cells[16], uint32_t levels, candidate *best)
 {
     const bool six = best->first <= best->second;

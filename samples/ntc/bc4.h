@@ -16,8 +16,8 @@ size_t bc4_bytes(uint32_t height, uint32_t width);
 
 /* Encodes a plane (height, width). A block that reaches beyond the plane repeats the numbers at the edge. `levels`
  * above 0: the reader of the blocks rounds each decoded number to a multiple of 1 / levels, so bc4_encode computes
- * errors with the rounded numbers. `levels` 0: no rounding. A plane that was encoded with levels = 0 and decoded stays
- * the same if it is encoded with levels = 0 and decoded again. */
+ * errors with the rounded numbers. `levels` 0: no rounding. With `levels` 0, a second encoding and
+ * decoding does not change the plane any more. */
 void bc4_encode(const uint16_t *plane, uint32_t height, uint32_t width, uint32_t levels, uint8_t *blocks);
 /* Decodes all blocks of a plane. */
 void bc4_decode(const uint8_t *blocks, uint32_t height, uint32_t width, uint16_t *plane);

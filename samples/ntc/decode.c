@@ -65,7 +65,7 @@ static float *transposed(const ntc_set *s)
     return w;
 }
 
-/* Computes the layers for the inputs value[0]. Returns the outputs, which are in one of the two arrays. `w` is the
+/* Computes all layers. The inputs are in value[0]. Returns the outputs, which are in one of the two arrays. `w` is the
  * result of transposed(). */
 static const float *evaluate(const ntc_set *s, const float *w, float value[2][NTC_MAX_INPUTS])
 {

@@ -11,7 +11,8 @@
  *   train      uses the library: trains latents and network
  *   train_bc4  replaces latents by those that BC4 blocks can store
  *   dds        writes latents as block-compressed textures
- *   job, pack  the commands `pack` and `unpack`
+ *   job        trains on images, for the commands `pack` and `view`
+ *   pack       the commands `pack` and `unpack`
  *   render     draws textures, decoded in a fragment shader
  *   view       the command `view` */
 #include <stdio.h>

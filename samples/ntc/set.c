@@ -1,5 +1,5 @@
 /* ntc/set.c - sizes and memory of a set, and its file. All numbers of the file have the lowest byte first. The numbers
- * before the weights are 32-bit words:
+ * before the weights have 32 bits. The file has, in this order:
  *   "VTC2", number of bytes of the file, CRC-32 of all bytes behind the CRC-32
  *   width, height, number of textures, number of grids, hidden
  *   for each texture: channels, name (28 bytes, ends with 0)
@@ -207,7 +207,8 @@ static uint32_t get(cursor *c, int bytes)
     return x;
 }
 
-/* Writes the BC4 blocks of a grid to the file's bytes. `get_them`: reads the blocks from the file's bytes. */
+/* Encodes the latents of a grid as BC4 blocks in the file's bytes. If `get_them` is true, instead decodes the latents
+ * from the blocks in the file's bytes. */
 static void code_blocks(cursor *c, const ntc_grid *g, bool get_them)
 {
     for (uint32_t f = 0; f < g->features; f++, c->p += bc4_bytes(g->height, g->width)) {

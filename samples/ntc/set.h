@@ -49,7 +49,7 @@ uint32_t ntc_outputs(const ntc_set *s); /* returns the number of outputs of the 
 uint32_t ntc_blocks(uint32_t texels);   /* returns the number of blocks along a side; the last block may reach beyond
                                          * the side */
 /* The network gets the position of a block between the centres of the cells of one grid. Returns `scale` of this grid.
- * It is the coarsest grid with corners, or the first grid if no grid has corners. */
+ * This grid is the coarsest one with `corners`, or grid 0 if no grid has `corners`. */
 uint32_t ntc_place_scale(const ntc_set *s);
 ntc_layer ntc_layer_of(const ntc_set *s, uint32_t i);
 size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biases */

@@ -10,8 +10,8 @@
 #include "ntc/train_bc4.h"
 #include "vktrain/train.h"
 
-static const float network_factor = 0.3f; /* learning rate of the network, divided by that of the latents */
-static const double frozen = 0.05;        /* share of the steps that train only the network: the last ones */
+static const float network_factor = 0.3f; /* learning rate of the network / learning rate of the latents */
+static const double frozen = 0.05;        /* share of the steps, at the end, that train only the network */
 
 /* ---- the data ---- */
 
@@ -49,8 +49,8 @@ static vkt_result make_texels(ntc_trainer *t, const uint8_t *texels)
     return r;
 }
 
-/* Returns the position of block x between two cells along an axis: -1 at the centre of one, 1 at the centre of the
- * next. */
+/* Returns the position of block x between two neighbouring cells along an axis: -1 at the centre of the first cell, 1
+ * at the centre of the second cell. */
 static float place(uint32_t x, uint32_t scale)
 {
     return 2 * (float)((2 * x + 1 + scale) % (2 * scale)) / (float)(2 * scale) - 1;
@@ -217,8 +217,8 @@ static uint32_t phase_of(const ntc_trainer *t, uint64_t step)
     return (double)step >= (1 - t->p.rounded) * (double)t->p.steps ? NTC_ROUNDED : NTC_NOISE;
 }
 
-/* Returns the learning rate of a step. It falls from p.lr to 2 % of p.lr along half a period of a cosine. While the
- * latents are frozen, it falls from 20 % to 0.4 % of p.lr along a line. */
+/* Returns the learning rate of a step. Before the latents are frozen, it falls from p.lr to 2 % of p.lr along half a
+ * period of a cosine. While they are frozen, it falls linearly from 20 % to 0.4 % of p.lr. */
 static float rate_of(const ntc_trainer *t, uint64_t step)
 {
     const double first = first_frozen(t), done = (double)step / first;

@@ -18,8 +18,8 @@ enum { NTC_BC4_NOISE = 4 }; /* latents of BC4 blocks get the same noise as laten
 typedef struct ntc_params {
     uint64_t seed;
     uint64_t steps;   /* number of steps of the whole training */
-    double rounded;   /* share of the steps in which the latents are rounded, or rounded and frozen */
-    uint32_t tile[2]; /* rows and columns of blocks in a tile; the columns are a multiple of 4 */
+    double rounded;   /* share of the steps, at the end, with rounded latents; a share below 0.05 counts as 0.05 */
+    uint32_t tile[2]; /* rows and columns of blocks in a tile; the number of columns is a multiple of 4 */
     float lr;         /* learning rate of the latents at the first step */
 } ntc_params;
 
@@ -40,7 +40,7 @@ typedef struct ntc_trainer {
     vkt_program *programs[NTC_PHASES];
     uint32_t *order; /* the tiles, shuffled */
     uint32_t tiles, columns;
-    uint64_t pass;  /* pass over all tiles that has this `order`, counted from 1; 0: `order` is not filled yet */
+    uint64_t pass;  /* number, from 1, of the pass over all tiles that uses `order`; 0: `order` is not filled yet */
     uint64_t step;  /* number of submitted steps */
     uint64_t run;   /* number of the last run, counted within its program */
     bool under_way; /* a part of the next step was submitted */
@@ -55,8 +55,8 @@ void ntc_trainer_destroy(ntc_trainer *t);
 
 /* Submits one step. After the last step the function does nothing. */
 vkt_result ntc_trainer_step(ntc_trainer *t);
-/* Sets *loss to the mean squared error of the last submitted step, for texels from 0 to 1. NaN: there was no step.
- * Waits for the step. */
+/* Sets *loss to the mean squared error of the last submitted step, for texels from 0 to 1. NaN: no step was
+ * submitted since ntc_trainer_create. Waits for the step. */
 vkt_result ntc_trainer_loss(ntc_trainer *t, double *loss);
 /* Submits slices, which are parts of steps, until the budget of a frame is used up or the training is complete. */
 vkt_result ntc_trainer_slices(ntc_trainer *t, uint64_t budget_ns);

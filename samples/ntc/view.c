@@ -28,7 +28,7 @@ typedef struct app {
     buffer uploaded; /* latents and weights of a file */
     gpu_image sheet; /* the image to draw on if there is no window */
     uint32_t texture;
-    double psnr; /* in dB: of the last measured step, or of the result without a screen; NaN: not known */
+    double psnr; /* in dB; in a window for the last measured step, without a screen for the result. NaN: not known */
 } app;
 
 /* ---- opening and closing ---- */
@@ -205,8 +205,9 @@ static vkt_result report(app *a, int of_decoder, int of_library)
     return write_results(a->s, o) ? VKT_OK : VKT_E_IO;
 }
 
-/* Compares the drawing of each texture with the texels from the CPU and, if the program trains, with those from the
- * library. `decoded` and `inferred` are memory for these texels. */
+/* Compares the drawing of each texture with the texels that the CPU decodes. If the program trains, also compares it
+ * with the texels that the library computes. `decoded` and `inferred` are memory for the texels of the CPU and of the
+ * library. */
 static vkt_result compare(app *a, buffer *copy, uint8_t *decoded, uint8_t *inferred)
 {
     ntc_set *set = &a->job.set;
@@ -291,7 +292,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(frames_begin(&a->f, &now));
     TRY(train(a));
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* the recorded commands are dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: now->cmd, still empty, is not submitted */
     const window_image *shown = &a->w.images[image];
     const canvas to = { shown->handle, shown->view, a->w.extent, a->w.format.format, true };
     draw_views(a, now, &to, a->texture);

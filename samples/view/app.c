@@ -132,8 +132,9 @@ static vkt_result run_request(app *a)
 }
 
 /* Collects losses, runs the action that a key requested, and submits this frame's slices, which are parts of steps. An
- * action waits until no step is partly done. Until then, slices only finish this step. During a pause, no other slices
- * are submitted. With --recorded, the function submits no slices: record_training records a step. */
+ * action waits until no step is partly done. While an action waits, slices only finish the step that is partly done,
+ * also during a pause. While no action waits, a pause stops all slices. With --recorded, the function submits no
+ * slices: record_training records a step. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0, measured_ns = 0;
@@ -151,8 +152,8 @@ static vkt_result record_training(app *a, const frame *now)
     return a->o->recorded && !a->paused ? learn_record(&a->l, now) : VKT_OK;
 }
 
-/* Records, at the end of a frame, the barrier before the next training. The training then waits until this frame and
- * earlier steps have finished their use of the parameters. */
+/* Records, at the end of a frame, the barrier before the next training. The barrier makes the next training wait until
+ * this frame and earlier steps no longer use the parameters. */
 static void record_hand_over(const app *a, const frame *now)
 {
     VkMemoryBarrier2 before, after;
@@ -324,7 +325,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(train(a, now));
     add_since(&spent, start);
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: the recorded commands are dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* no image was acquired: now->cmd, still empty, is not submitted */
     start = host_now();
     TRY(record_training(a, now));
     add_since(&spent, start);

@@ -12,7 +12,7 @@ typedef struct view_options {
     uint32_t headless;   /* number of steps of a run without a screen; 0: run in a window */
     uint32_t frames;     /* number of frames after which the window closes; 0: no limit */
     uint32_t batch;      /* pixels of a step */
-    uint32_t side;       /* side of the sample's own image; limit for the longest side of a file's image */
+    uint32_t side;       /* side of the sample's own image; a file's image with a longer side is scaled down to it */
     uint64_t max_pixels; /* limit for the pixels of a file's image; 0: the default */
     double budget_ms;    /* device time of training per frame */
     float lr;

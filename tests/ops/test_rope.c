@@ -224,8 +224,8 @@ static void attention_sees_distances(void **state)
 
 /* ---- swiglu ---- */
 
-/* As in PyTorch, a NaN stays NaN, and silu(-inf) is NaN. For a = -200 both gradients are 0. For a = 200 they are those
- * of the product a b. */
+/* As in PyTorch, a NaN stays NaN, and silu(-inf) is NaN. For a = -200 both gradients are 0. For a = 200 the gradients
+ * are those of the product of a and b. */
 static void swiglu_of_numbers_that_are_not_finite(void **state)
 {
     (void)state;

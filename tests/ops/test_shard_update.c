@@ -12,7 +12,8 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 70, B = 4, C = 3, PARAMS = 6, STEPS = 4 };
 
-/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of a depends on b, and the gradient of b on a. */
+/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of `a` depends on `b`, and the gradient of
+ * `b` depends on `a`. */
 typedef struct rig {
     vkt_graph *g, *update; /* update: NULL for the plain update */
     vkt_store *store;

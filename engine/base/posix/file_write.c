@@ -167,8 +167,8 @@ static int lock(int fd)
     return r == 0 ? 0 : errno;
 }
 
-/* Returns whether the error means that the file system has no flock. Some network file systems have none. Files are
- * then written without a lock, because the lock only shows that a temporary is in use. */
+/* Returns whether the error means that the file system has no flock. Some network file systems have none. On these,
+ * files are written without a lock. This is safe, because the lock only shows that a temporary is in use. */
 static bool is_unsupported(int error)
 {
     return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;

@@ -46,7 +46,7 @@ static void close_writer(vkt_file_writer *w)
     *w = (vkt_file_writer){ .fd = -1, .dir_fd = -1 };
 }
 
-/* Makes a descriptor for `file`, which the writer then owns. Closes `file` after a failure. */
+/* Gives the writer a descriptor that owns `file`. Closes `file` after a failure. */
 static vkt_result take_handle(vkt_file_writer *w, HANDLE file)
 {
     w->fd = _open_osfhandle((intptr_t)file, _O_WRONLY | _O_BINARY | _O_NOINHERIT);

@@ -212,7 +212,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
-    if (!VKT_BUILT_CONV2D_TILE) { /* then the code below is unreachable, and the linker leaves out all variants */
+    if (!VKT_BUILT_CONV2D_TILE) { /* if so, the code below is unreachable, and the linker leaves out all variants */
         vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
         return;
     }
@@ -289,9 +289,9 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost of DIRECT. In TILE, each lane computes other output channels, so lanes are idle if a group has few
- * channels. On a CPU driver, DIRECT costs as much as TILE if at least half of the lanes of TILE would be idle. DIRECT
- * is then used, because its entry comes first. */
+/* Returns the cost of DIRECT. In TILE, each lane has output channels of its own, so lanes are idle if a group has few
+ * output channels. If at least half of the lanes would be idle, DIRECT costs as much as TILE on a CPU driver. With
+ * equal costs DIRECT is used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     const bool idle = 2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW);

@@ -8,7 +8,7 @@
 
 /* Emits y = x * w + bias, a convolution; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-/* Emits dx from dy. A transposed convolution also uses this function: `dy` is then its input, and `dx` is its output.
+/* Emits dx from dy. A transposed convolution also uses this function, with its input as `dy` and its output as `dx`.
  * Only a transposed convolution may have a bias; otherwise bias is {0}. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);

@@ -3,8 +3,8 @@
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * dx: an element of x is a factor in several sums y[n,o,p,q]. In each of them, one weight w[o,c,r,s] multiplies it. The
- * element's dx is the sum of dy[n,o,p,q] w[o,c,r,s] over these sums.
+ * dx: an element of x is a factor in several sums y[n,o,p,q]. In each of these sums, one weight w[o,c,r,s] multiplies
+ * the element. The gradient of the element is the total of dy[n,o,p,q] w[o,c,r,s] over these sums.
  *
  * dw[o,c,r,s] is the sum, over n, p and q, of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in
  * y[n,o,p,q].
@@ -93,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* If kind is 1, kernels are 1x1: conv/tile.comp need not pack their weights. If kind is 0 or 1, a group has up to
-     * 70 output channels, else up to 11. In depthwise cases a group always has up to 3. */
+    /* If kind is 1, kernels are 1x1, so conv/tile.comp may read the weights without a packed copy. If kind is 0 or 1, a
+     * group has up to 70 output channels, else up to 11. In depthwise cases a group always has up to 3. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

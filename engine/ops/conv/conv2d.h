@@ -6,15 +6,15 @@
 #include "ops/conv/geometry.h"
 
 /* Fuses the max pooling n with `conv` and, if `relu` is true, with the relu between them. Returns false, and changes
- * nothing, if there is no kernel for this (conv/fused_max_pool.c). Before the call, the caller checks that only these
- * nodes read the values between them. */
+ * nothing, if no kernel computes the fused node, or if separate nodes may be better (conv/fused_max_pool.c). Before the
+ * call, the caller checks that only these nodes read the values between them. */
 bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu);
 
 /* Adds the gradients of a node whose inputs are x, w and, optionally, bias. Sets dx[i] if input i needs a gradient.
  * dx[1] is also set if only bias needs a gradient, because dw and db are outputs of one node. */
 void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr *a, vkt_tensor dy, vkt_tensor *dx);
-/* Both functions add a node that computes a gradient. vkt_conv2d_dx returns dx (N,C,H,W), with `in` = {H, W}.
- * vkt_conv2d_dw returns dw (O,C/G,R,S), with `kernel` = {R, S}; *db is {0} unless `bias` is true. */
+/* Each of the next two functions adds a node that computes gradients. vkt_conv2d_dx returns dx (N,C,H,W), with `in` =
+ * {H, W}. vkt_conv2d_dw returns dw (O,C/G,R,S), with `kernel` = {R, S}; *db is {0} unless `bias` is true. */
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);
 vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a, const uint32_t kernel[2],
                          bool bias, vkt_tensor *db);

@@ -20,7 +20,7 @@ bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
 }
 
 /* Emits the dispatch for the pixels that are in phase h along H and in phase v along W. If no tap reaches these pixels,
- * the kernel gets a source of height 0, so that it adds no products. */
+ * the kernel gets a source of height 0, so that each tap counts as padding. */
 static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {
@@ -85,7 +85,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
  * the compilers of AMD's GPUs need at most 96 registers. */
 #define SHARED_ROWS 8u
 /* SHARED_CHANNELS: the most channels of a work group. SHARED_CHUNK: the most taps of each channel whose weights are in
- * shared memory at a time. Together the weights need less than 8 KiB. */
+ * shared memory at a time. The weights in shared memory need less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
 /* At least this many lanes compute the same channels, unless there are fewer columns. A subgroup of NVIDIA has as many

@@ -7,12 +7,13 @@
 #include "abi/abi.h"
 #include "abi/conv2d_dw_direct_shared.abi.h"
 
-/* MOST_SUMS: the most sums of a lane. MOST_ROWS: the most output channels of a tile. MOST_COLS: the most weights of an
- * output channel in a tile. The compilers of AMD's GPUs need at most 120 registers for such tiles. */
+/* MOST_SUMS: the most sums for dw that a lane has. MOST_ROWS: the most output channels of a tile. MOST_COLS: the most
+ * weights of an output channel in a tile. The compilers of AMD's GPUs need at most 120 registers for such tiles. */
 #define MOST_SUMS 48u
 #define MOST_ROWS 4u
 #define MOST_COLS 24u
-/* A tile with this many sums, or fewer, is not made smaller. A smaller tile would load more than it computes. */
+/* A tile with this many sums, or fewer, is not made smaller, because its lanes already load about one vec4 for each
+ * product of two vec4s. */
 #define LEAST_SUMS 8u
 
 static uint32_t depth_of(const vkt_conv_dw_job *j)

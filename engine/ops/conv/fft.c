@@ -7,8 +7,8 @@
  * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
  * end and its start.
  *
- * tiled: a tile gives T - reach + 1 elements of the destination ("overlap-save": Oppenheim & Schafer, Discrete-Time
- * Signal Processing, section 8.7.3).
+ * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has as many elements of dy. The method is
+ * "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3).
  *
  * X, W and dY are the spectra of x, w and dy: y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and
  * tiles of X conj(dY)). A cross-correlation is a product with the conjugate. For instance, a 5x5 kernel over 13x13
@@ -119,9 +119,9 @@ static bool fits(const vkt_emit *e, const fft_job *j)
            channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
-/* Returns true if a variant with transforms can run. There must be one group, both numbers of channels must be
- * multiples of 4, and the stride must be 1. Along each axis, the kernel must reach over at most 8 pixels, and the
- * padding must have fewer pixels than this reach. The kernel must not be 1x1. */
+/* Returns true if the attributes and the numbers of channels allow a variant with transforms. There must be one group,
+ * both numbers of channels must be multiples of 4, and the stride must be 1. Along each axis, the kernel must reach
+ * over at most 8 pixels, and the padding must have fewer pixels than this reach. The kernel must not be 1x1. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
@@ -132,11 +132,12 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* An operand or the destination. It is an image or weights. Weights have two channel dimensions: `channels` is the size
- * of one of them, and `columns` is a quarter of the size of the other. */
+/* An operand or the destination. It is an image or weights. The columns of an image are the vec4s of a channel
+ * (fft_job.columns). Weights have two channel dimensions: `channels` is the size of one of them, and `columns` is a
+ * quarter of the size of the other. */
 typedef struct operand {
     vkt_tensor t;
-    uint32_t weights; /* 1: weights. A bool would add padding bytes, and operands are keys of vkt_recall */
+    uint32_t weights; /* 1: weights. A bool would add padding bytes, but vkt_recall compares the bytes of operands */
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
@@ -254,8 +255,8 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is an input, which is added to
- * the image. If the destination is weights, `bias` is the output db, the sum of dy. This sum is frequency 0 of
- * `summed`, the spectrum of dy. */
+ * the image. If the destination is weights, `bias` is the output db, the sum of dy. The kernel adds up this sum from
+ * frequency 0 of the tiles in `summed`, the spectrum of dy. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {

@@ -58,8 +58,8 @@ static vkt_result infer(vkt_infer *f)
 typedef struct job {
     const vkt_node *n;
     const vkt_conv2d_max_pool_attr *a;
-    vkt_conv2d_size z; /* its `out` is the size of y */
-    uint32_t z_size[2];
+    vkt_conv2d_size z;         /* z.out is the size of y */
+    uint32_t z_size[2];        /* height and width of the convolution's output */
     uint32_t rows, depth;      /* output and input channels of a group */
     uint64_t y_plane, x_plane; /* vec4s of a channel */
 } job;

@@ -23,15 +23,16 @@ void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
  * iterations, and normally one work group for each piece. If a dispatch cannot have so many work groups, a work group
  * does several pieces. If a loop is too long, sets the emission's error and returns false. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
-/* Binds n channels of t, `plane` vec4s each, from channel `first` on. *base: the index of the first vec4 in the
- * binding. */
+/* Binds n channels of t, `plane` vec4s each, from channel `first` on. *base: the index, in the binding, of the first
+ * vec4 of channel `first`. */
 vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n,
                              uint32_t *base);
 
 /* The tiles of SHARED, and of COOP if the program and the device allow COOP. */
 typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
-    bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
+    bool can_shared, can_coop; /* can_shared: no tensor is larger than a binding, and no loop is too long. can_coop: the
+                                * same conditions, and the program and the device allow COOP */
     bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has 16
                                 * rows and 16 columns or more */
     double waste;              /* vkt_blocks_waste of `shared` */
@@ -59,7 +60,7 @@ typedef struct vkt_conv_job {
     vkt_tensor taps, packed; /* taps: the tile kernel's table of taps. packed: the weights in the order in which the
                               * tile or span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
-    bool halves;             /* tiles of 32 rows or more are half a subgroup wide: see takes_halves in tile.c */
+    bool halves;             /* parts of 32 rows or more have tiles half a subgroup wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_job;
@@ -75,16 +76,16 @@ vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_con
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Returns the binding of j->slope for the same elements as vkt_conv_destination. */
 vkt_bind vkt_conv_slope(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Copies w to panels of `mb` rows, and returns the binding of the panels. The caller sets the order of the weights in
- * `push`: `inner`, w_base, w_outer and w_inner. */
+/* Copies w to panels of `mb` rows, and returns the binding of the panels. `m_major`: the source channel is the fastest
+ * index in a panel. The caller sets the order of the weights in `push`: `inner`, w_base, w_outer and w_inner. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push);
 
 /* ---- dw and db ---- */
 
 /* The job to compute dw and db from x and dy; db may be {0}. If `index` is {0}, dy is the gradient of the convolution's
- * output. Otherwise a max pooling with disjoint windows of cell[0] x cell[1] reads that output: dy is then the gradient
- * of the pooling's output, and `index` is the pooling's index. */
+ * output. Otherwise a max pooling with disjoint windows of cell[0] x cell[1] reads the convolution's output, dy is the
+ * gradient of the pooling's output, and `index` is the pooling's index. */
 typedef struct vkt_conv2d_dw_product {
     const vkt_conv2d_size *z;
     vkt_tensor x, dy, dw, db;
@@ -108,7 +109,8 @@ static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tens
     return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
 }
 
-/* The part that one dispatch computes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
+/* The part that one dispatch computes: dw[row .. row + rows)[channel .. channel + channels) of each of the groups
+ * group .. group + groups - 1. */
 typedef struct vkt_conv_dw_part {
     uint32_t group, groups, row, rows, channel, channels;
 } vkt_conv_dw_part;

@@ -4,9 +4,9 @@
 
 #include "ops/conv/geometry.h"
 
-/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product, the pixels of a
- * phase are `stride` pixels apart, and a phase has only the taps that do not fall between two source pixels. In other
- * products one phase has all pixels and all taps.
+/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product, the distance
+ * between neighbouring pixels of a phase is the stride of the convolution, and a phase has only the taps that do not
+ * fall between two source pixels. In other products one phase has all pixels and all taps.
  *
  * Pixel i < count is pixel first + i * step of the destination. Tap k < taps is tap `tap` + k * tap_step of the kernel.
  * Tap k of pixel i reads element i * stride + offset + k * reach of the source, if the source has this element. */
@@ -28,7 +28,7 @@ bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, 
                            int64_t k);
 /* Returns whether some tap of some pixel reads outside of the source, or the phase has no tap. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
-/* Returns which fraction of the taps of all pixels reads inside the source, over both axes. */
+/* Returns the fraction of the taps that read inside the source along both axes, among all taps of all pixels. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);
 
 #endif

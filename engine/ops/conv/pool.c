@@ -1,8 +1,9 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
  * A vec4 is four samples of one pixel. So loads are whole vec4s, whatever window, stride and padding are. Adaptive
- * windows that divide the image evenly are computed as ordinary windows. If windows are disjoint, without padding or
- * gaps between them, a faster kernel computes the gradient (DISJOINT in shaders/conv/pool2d_dx.comp). */
+ * windows that divide the image evenly are computed as ordinary windows. A faster kernel computes the gradient
+ * (DISJOINT in shaders/conv/pool2d_dx.comp) if windows are disjoint, without padding or gaps between them, and each
+ * window is small enough for one lane. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
@@ -94,9 +95,9 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 }
 
 /* Fuses max_pool(relu(x)) into one node. The bits of the result and of the gradient do not change. If the maximum of a
- * window is above 0 or NaN, relu does not change its winner. Otherwise relu passes no gradient, and the index is 0: no
+ * window is above 0 or NaN, relu does not change the winner. Otherwise relu passes no gradient, and the index is 0: no
  * winner. Nothing is fused if a node reads the index already. That node computes the gradient of relu's output, and
- * needs the winner of each window.
+ * needs a winner even in a window whose maximum is not above 0.
  *
  * A convolution that produces x is fused too, with or without relu, if vkt_conv2d_fuse_max_pool can do it. Reshapes
  * between these nodes are skipped: the ops on sequences add them (sequence.c). */

@@ -1,5 +1,6 @@
-/* ops/conv/pool_split.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
- * loops are short enough: by channels, then by rows. In the forward pass, large windows are split into parts, too. */
+/* ops/conv/pool_split.c - splits poolings and their gradients, first by channels and then by rows, into dispatches
+ * whose bindings are small enough and whose loops are short enough. In the forward pass, large windows are split into
+ * parts, too. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 #include "ops/elementwise/elementwise.h"
@@ -139,7 +140,8 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     return p;
 }
 
-/* Computes which rows of x, first .. end - 1, the windows of row p of y contain, as in lib/pool.glsl. */
+/* Computes which rows of x, first .. end - 1, the windows of row p of y contain, as in lib/pool.glsl. With dilation,
+ * the rows between two elements of a window count, too. */
 static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
 {
     const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
@@ -147,7 +149,8 @@ static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *
     *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
 }
 
-/* Computes which rows of y, first .. last, have windows that contain row h of x, as in pool2d_dx.comp. */
+/* Computes which rows of y, first .. last, have windows that contain row h of x, as in pool2d_dx.comp. With dilation, a
+ * window counts even if row h is between two of its elements. */
 static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
 {
     const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
@@ -366,8 +369,8 @@ static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p
     emit_block(&j, &all);
 }
 
-/* Returns the dropout behind the node if the kernel that writes t should compute the dropout too, else NULL. t must be
- * the output 0 of the node, and the device must have the trait dropout_joined. */
+/* Returns the dropout behind the node if the kernel that writes t should compute the dropout too, else NULL. The result
+ * is always NULL if t is not output 0 of the node, or if the device does not have the trait dropout_joined. */
 static const vkt_node *take_dropout(vkt_emit *e, vkt_tensor t, uint32_t channels)
 {
     const bool joins = e->lim->traits->dropout_joined && t.id == e->node->out[0].id;

@@ -16,7 +16,7 @@ static vkt_tensor raise(vkt_graph *g, const char *function, const char *name, vk
     return (vkt_tensor){ 0 };
 }
 
-/* Returns (N,C,1,L) as (N,C,L). */
+/* Returns t (N,C,1,L) as (N,C,L). */
 static vkt_tensor lower(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return t;

@@ -43,8 +43,8 @@ static bool reads_inside(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* Returns true if no tap of y (or of dx) is outside the source. For dx, this is possible only with a 1x1 kernel and
- * strides of 1. */
+/* Returns true if it is certain that no tap of y (or of dx) is outside the source. For dx, the function returns true
+ * only if the kernel is 1x1, the strides are 1 and there is no padding. */
 static bool is_inside(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -215,7 +215,8 @@ vkt_conv2d_tilings vkt_conv_dw_shared_plan(const vkt_emit *e, const vkt_conv_dw_
 {
     vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
-    /* SHARED and COOP read dy with the size of y. If j->dy is still pooled, it is smaller. */
+    /* SHARED and COOP read a dy with the size of y. j->dy itself is smaller if it is the gradient of a pooling's output
+     * (parts.h). */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)

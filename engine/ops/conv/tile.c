@@ -105,8 +105,8 @@ static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
     return taps * (depth / step_depth(depth) + 2) + 1;
 }
 
-/* Returns the iterations for part p: those of the phase with the most taps, times the tiles that a work group computes
- * one after the other. */
+/* Returns the iterations for part p: those of one tile of the phase with the most taps, times the number of tiles that
+ * a work group computes one after the other. */
 static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     uint64_t taps[2] = { 0 }, count[2] = { 0 };
@@ -123,7 +123,7 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
 }
 
 /* Returns true if the loops are short enough in part p and in the last part. The last part may have fewer source
- * channels. Its loops may still be longer, because step_depth may be smaller. */
+ * channels. Its loops may still be longer, because its step_depth may be smaller. */
 static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     vkt_conv_part last = *p;
@@ -206,8 +206,8 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
 }
 
 /* Returns true if the kernel reads weights as [m][k]. Weights of y that are not packed have this order. Packed weights
- * get this order if depth is a multiple of 4, and if the rows are so few that a lane holds four k of one or two rows.
- * Then a lane needs one or two loads instead of four. */
+ * get this order if depth is a multiple of 4, and if the rows are so few that a lane holds the weights of one or two
+ * rows. In this case, a lane loads the weights for four k with one or two loads instead of four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);

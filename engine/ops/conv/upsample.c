@@ -68,8 +68,8 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
                                   .below_w = w.below };
 }
 
-/* Emits the dispatches. Each computes as many channels as bindings hold. Each pixel of the result needs up to `taps`
- * loop iterations. */
+/* Emits the dispatches. Each dispatch computes as many channels as bindings hold. Each pixel of the result needs up to
+ * `taps` loop iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {
@@ -79,7 +79,7 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    /* the iterations of a lane for one part of each of its rows */
+    /* the iterations of a lane that computes one vec4 in each of its rows */
     const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1);
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;

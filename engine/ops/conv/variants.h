@@ -32,7 +32,7 @@ void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_pa
 typedef struct vkt_direct_job {
     uint32_t columns, rows, groups;
     uint64_t K;
-    uint32_t most_rows; /* most channels of a lane: a power of two, at most 8 */
+    uint32_t most_rows; /* largest number of channels that a lane may compute: a power of two, at most 8 */
 } vkt_direct_job;
 /* The work groups of a vkt_direct_job (shaders/lib/direct_shared.glsl). A work group has `lanes` lanes; `across` of
  * them compute the same `rows` channels. */

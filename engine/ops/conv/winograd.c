@@ -3,12 +3,14 @@
  *
  * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Linear transforms map the patch d and the
  * kernel g to 4x4 numbers each: B^T d B and G g G^T. The elementwise products of both, summed over source channels, are
- * m. The tile is A^T m A. A tile needs 16 products for four pixels instead of 36.
+ * m. The tile is A^T m A. For each source channel, a tile of four pixels needs 16 products. Without the transforms, it
+ * would need 36.
  *
- * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles * samples). On devices with the trait
- * shared_pays, gemm_shared.comp computes them as one batch, and the transforms write plain matrices. On other devices,
- * such as CPU drivers, gemm_tile.comp computes them, and the transforms write the panels that it reads. Source: Lavin &
- * Gray, Fast Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
+ * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles * samples), where `rows` is the number of
+ * destination channels, and `depth` the number of source channels. On devices with the trait shared_pays,
+ * gemm_shared.comp computes the products as one batch, and the transforms write plain matrices. On other devices, such
+ * as CPU drivers, gemm_tile.comp computes the products, and the transforms write panels, which gemm_tile.comp reads.
+ * Source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -66,7 +68,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     return j;
 }
 
-/* Returns the vec4s of one of the 16 matrices of the weights. */
+/* Returns the number of vec4s of one of the 16 matrices of the weights. */
 static uint32_t weights_point(const job *j)
 {
     return vkt_div_up(j->rows, j->mb) * j->mb / 4 * j->depth;

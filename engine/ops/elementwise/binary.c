@@ -175,9 +175,9 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. If the operands are flat, the kernel can also compute the op behind the sum. This op is a relu of the
- * sum, or the gradient of an earlier relu with the sum as its dy. Such a gradient also needs the output of that relu,
- * so it is a function of three numbers: the two summands and this output. */
+/* Emits a sum. If is_flat is true, the kernel can also compute the op behind the sum. This op is a relu of the sum, or
+ * the gradient of an earlier relu with the sum as its dy. Such a gradient also needs the output of that relu, so it is
+ * a function of three numbers: the two summands and this output. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;

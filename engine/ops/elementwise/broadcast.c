@@ -1,5 +1,5 @@
 /* ops/elementwise/broadcast.c - broadcasting: the dispatches of expand, and of functions of two and three operands. An
- * operand is repeated along the dimensions of the result that the operand lacks, or has as 1. */
+ * operand is repeated along each dimension of the result that the operand lacks, or whose size is 1 in the operand. */
 #include "ops/elementwise/broadcast.h"
 
 #include "kernel/ids.h"

@@ -10,7 +10,7 @@ bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out);
 /* Emits y = f(in[0], ..). f is the function with the number `function` in functions.abi.h: BINARY_ for two operands,
  * TERNARY_ for three. For one operand f is the identity. */
 void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, uint32_t n_in, vkt_tensor y);
-/* Emits y = scale * (the sum of x over the dimensions that y lacks or has as 1). y is ROWS. */
+/* Emits y = scale * (the sum of x over the dimensions that y lacks, or whose size is 1 in y). y is ROWS. */
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale);
 
 #endif

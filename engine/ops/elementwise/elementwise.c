@@ -111,8 +111,8 @@ const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels)
 }
 
 /* Fuses the epilogue of n, if the epilogue is a sum or (without padding) the gradient of a unary function. Returns the
- * kernel and the function for n and the epilogue. Sets *b to the input of the epilogue that n does not compute. If
- * nothing is fused, the kernel is that of dropout alone, and *b does not change. */
+ * kernel and the function for n and the epilogue. One input of the epilogue is the output of n; sets *b to the other
+ * input. If nothing is fused, the kernel is that of dropout alone, and *b does not change. */
 static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };

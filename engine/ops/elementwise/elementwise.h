@@ -18,12 +18,12 @@ void vkt_emit_convert(vkt_emit *e, vkt_tensor x, vkt_tensor y);
 /* Emits y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, emits y = dropout(x).
  * The attribute `planes` of the dropout must be false. */
 void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f);
-/* Returns the dropout that is the next epilogue of the node being lowered, if vkt_emit_dropout can compute both nodes.
- * Then the caller must emit both. Else returns NULL. */
+/* Returns the next epilogue of the node being lowered, if this epilogue is a dropout that vkt_emit_dropout can compute
+ * together with the node. The caller must then emit the node and the dropout. Else returns NULL. */
 const vkt_node *vkt_take_dropout(vkt_emit *e);
-/* Returns the dropout that is the next epilogue of the node being lowered, if it has one random number for each
- * element, or for each plane (n,c) of a tensor (N,C,H,W) with C = `channels`. Then the caller must emit both. Else
- * returns NULL. */
+/* Returns the next epilogue of the node being lowered, if this epilogue is a dropout with one random number for each
+ * element, or for each plane (n,c) of a tensor (N,C,H,W) with C = `channels`. The caller must then emit the node and
+ * the dropout. Else returns NULL. */
 const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels);
 /* Attributes of unary_dx. */
 typedef struct vkt_slope_attr {

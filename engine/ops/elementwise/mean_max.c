@@ -60,8 +60,9 @@ static void min_to_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_reduce_to(e, n->in[0], n->out[0], REDUCE_MIN, 1);
 }
 
-/* Adds the gradient. Equal extremes get equal shares of dy. If an element of y is NaN, no x is equal to it. Then dy / 0
- * is not finite, and vkt_where_equal multiplies it by 0, so dx is NaN, as in torch. */
+/* Adds the gradient. Equal extremes get equal shares of dy. If an element of y is NaN, no element of x is equal to it,
+ * so `number` is 0 and dy / number is not finite. vkt_where_equal multiplies this quotient by 0. So dx is NaN, as in
+ * torch. */
 static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });

@@ -65,9 +65,9 @@ static void quantize_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor 
     dx[0] = vkt_apply(g, &vkt_op_quantize_dx, (vkt_tensor[]){ n->in[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Generates multiples of 1/256 in [0, 1]. For these, steps * x is exact, so device and reference round to the same
- * level. In [0, 1], the straight-through gradient is equal to the reference's difference quotient, which treats the
- * rounding error as a constant. */
+/* Generates multiples of 1/256 in [0, 1]. For these, x * (2^bits - 1) is exact, so device and reference round to the
+ * same level. In [0, 1], the straight-through gradient is equal to the reference's difference quotient, which treats
+ * the rounding error as a constant. */
 static void quantize_sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_quantize_attr a = { .bits = vkt_rng_range(r, 1, 9),

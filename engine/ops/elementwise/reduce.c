@@ -34,8 +34,9 @@ typedef struct function {
     float scale;
 } function;
 
-/* The dimensions of x that a reduction keeps, and those that it reduces. Each list goes from slow to fast and is as
- * short as possible. Kept dimensions are in y's order. */
+/* The dimensions of x that a reduction keeps, and the dimensions that it reduces. `kept` goes from the slowest to the
+ * fastest dimension of y, and `reduced` from the slowest to the fastest dimension of x. Both lists are as short as
+ * possible. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -62,8 +63,8 @@ static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
         list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits x's dimensions into those that y has and those that y lacks or has as 1. y is ROWS, so kept dimensions are in
- * x's logical order. The reduced ones are in x's physical order, the fastest last. */
+/* Splits the dimensions of x. Reduced are those that y lacks, or whose size is 1 in y; the others are kept. y is ROWS,
+ * so kept dimensions are in x's logical order. Reduced dimensions are in x's physical order, the fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
     reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
@@ -80,7 +81,7 @@ static reduction reduction_of(const vkt_value *x, const vkt_value *y)
     return r;
 }
 
-/* Returns the reduction that sums the columns of a matrix: (rows, columns) -> (columns). */
+/* Returns the reduction over the rows of a matrix: (rows, columns) -> (columns). */
 static reduction column_sums(uint32_t rows, uint32_t columns)
 {
     reduction r = { .outputs = columns };

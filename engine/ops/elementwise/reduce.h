@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 
 /* Emits y = scale * f(x). `function` says what f is: REDUCE_SUM, REDUCE_MAX or REDUCE_MIN (reduce.abi.h). f reduces the
- * dimensions of x that y lacks or has as 1. y is ROWS. scale is 1 unless f is a sum. */
+ * dimensions of x that y lacks, or whose size is 1 in y. y is ROWS. scale is 1 unless f is a sum. */
 void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t function, float scale);
 
 /* Infers a reduction over all elements: x f32 -> scalar. */
@@ -21,8 +21,9 @@ vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape
 /* Generates an x with elements from lo to hi, and a shape to which it is reduced. */
 void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
-/* The kernel reads rows of whole vec4s as vec4s, whichever dimensions are kept. This is possible because each stride,
- * except that of the last dimension, is a multiple of the length of a row. */
+/* x may be stored in 16 bits if its rows are whole vec4s. In this case, the kernel reads x as vec4s, whichever
+ * dimensions are kept. This is possible because each stride, except that of the last dimension, is a multiple of the
+ * length of a row. */
 #define VKT_REDUCE_HALF .half_rows = VKT_HALF_IN(0)
 
 #define VKT_SUM_TOLERANCE               \

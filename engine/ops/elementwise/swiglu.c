@@ -67,7 +67,7 @@ static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
 }
 
 /* Emits a node whose operands are the halves of the rows of one tensor: one dispatch for each range of rows. The
- * bindings of a and b are then the same range. */
+ * bindings of a and b are the same range, and so are the bindings of da and db. */
 static void emit_halves(vkt_emit *e, const operands *o, bool is_gradient)
 {
     const vkt_shape s = vkt_value_of(e->g, o->a)->shape;

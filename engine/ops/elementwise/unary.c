@@ -1,5 +1,5 @@
 /* ops/elementwise/unary.c - functions of one number: activations and elementary functions. One kernel computes all
- * functions, and one computes their gradients (lib/unary.glsl). The function's number selects among them. */
+ * functions, and one kernel computes their gradients (lib/unary.glsl). A number selects the function. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
-/* The entry for an op that `functions` lacks. lib/unary.glsl has no such number, so all results are NaN. */
+/* The entry for an op that `functions` lacks. lib/unary.glsl has no function with this number, so results are NaN. */
 static const function missing = { .number = UNARY_COUNT };
 
 static const function *function_of(const vkt_node *n)
@@ -167,7 +167,7 @@ vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope)
     return apply(g, &vkt_op_leaky_relu, x, &(vkt_leaky_relu_attr){ slope });
 }
 
-/* Adds the gradient. It is computed from y if the slope is not negative, because then y > 0 exactly where x > 0. */
+/* Adds the gradient. If the slope is not negative, y > 0 exactly where x > 0, so the gradient is computed from y. */
 static void leaky_relu_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_leaky_relu_attr *a = n->attr;

@@ -1,7 +1,7 @@
 /* ops/encode/embedding.c - rows of a table, looked up by ids, and the gradient of the table: the sums over equal ids.
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
- * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. Then
+ * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. At the end,
  * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
  * is the number of ranges of ids in embedding_rank. The sums take positions * width additions, and one write of the
  * table. Two other methods are not used. Sums by float atomics could have other bits in every run. A loop over all
@@ -15,8 +15,8 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* With so many ids, all equal, a lane of embedding_sum adds up 32,768 blocks of 64. Some drivers end long loops early.
- * The lowest known limit is 65,535 iterations, so this loop is short enough. */
+/* With MAX_IDS ids that are all equal, a lane of embedding_sum adds up the sums of 32,768 blocks of 64 ids. Some
+ * drivers end long loops early. The lowest known limit is 65,535 iterations, so this loop is short enough. */
 #define MAX_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -308,8 +308,9 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* If `blocks`, emits the sum of each whole block of positions with equal ids. Else emits the sum of each row in a range
- * of the table. */
+/* If `blocks`, emits the sum of each block: EMBEDDING_DW_BLOCK consecutive positions in the sorted order, with equal
+ * ids. Else emits the sum of each row in a range of the table, from the sums of the row's blocks and the positions that
+ * are in no block. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },

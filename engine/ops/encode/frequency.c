@@ -23,7 +23,7 @@ static vkt_result check_points(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Emits the dispatches. Each computes as many dimensions as bindings hold. */
+/* Emits the dispatches. Each dispatch computes as many dimensions as bindings hold. */
 static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
 {
     const vkt_shape s = vkt_node_in(n, 0)->shape;

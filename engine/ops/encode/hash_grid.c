@@ -1,8 +1,8 @@
 /* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
  * entries of a table.
  *
- * The gradient of the table is the slow part: each point adds to 2^D * L entries, and many points share an entry. There
- * are two variants. With each of them, all runs give the same bits.
+ * The gradient of the table is the slow part. In each level, each point adds to 2^D entries, where D is the number of
+ * dimensions, and many points share an entry. There are two variants. With each of them, all runs give the same bits.
  * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are too few levels to keep all cores busy,
  * each lane owns a table for a level and a slice of the batch.
  * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
@@ -18,7 +18,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch, unless loops would be too long */
+#define SLICES_BYTES (64ull << 20) /* `owned`: most bytes of all tables in scratch; more if loops would be too long */
 #define MOST_ADDENDS (1ull << 27)  /* most products in a sum of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
@@ -208,7 +208,7 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
                                        .groups = { gx, gy, 1 } });
 }
 
-/* Counts, for each corner, D operations for its weight, and a product and a sum for each feature. */
+/* Counts, for each corner, one operation per dimension for its weight, and a product and a sum per feature. */
 static double corner_flops(const vkt_hash_grid_attr *a, vkt_shape x)
 {
     return (double)x.dim[0] * a->levels * (1u << x.dim[1]) * (x.dim[1] + 2.0 * a->features);
@@ -359,10 +359,9 @@ static vkt_result dw_infer(vkt_infer *f)
 /* Returns the number of slices of the batch. Each slice has a table of its own, and all tables must fit into a binding
  * and into SLICES_BYTES. Within these limits, there are enough slices for the least number of groups that the device
  * wants (groups_scatter). The number of slices is then doubled as long as two conditions hold. The groups must not
- * exceed the largest number that the device wants (groups_scatter_most). All tables together must have at most a
- * sixteenth of the numbers that are added to them. If a lane's loop would still be too long, there are more slices,
- * without any of these limits. On a CPU, two slices instead of one take one and a half times as long, because the
- * tables no longer stay in the cache. */
+ * exceed the largest number that the device wants (groups_scatter_most). At least 16 numbers must be added for each
+ * number in all tables. If a lane's loop would still be too long, there are more slices, even beyond these limits. On a
+ * CPU, two slices instead of one take one and a half times as long, because the tables no longer stay in the cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;
@@ -405,8 +404,8 @@ static void emit_owned(vkt_emit *e, part *p)
     }
 }
 
-/* Returns an upper bound of the number of products in one element of the table: all corners of all points in a level,
- * because all of them may share an entry. */
+/* Returns an upper bound of the number of products whose sum is one element of the table: the corners of all points in
+ * a level, because all these corners may share an entry. */
 static uint64_t most_addends(const part *p)
 {
     return p->row << p->spec[HASH_GRID_SPEC_DIMS];

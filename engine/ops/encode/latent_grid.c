@@ -33,7 +33,7 @@ static uint32_t texels_of(const vkt_latent_grid_attr *a)
     return a->tile[0] * a->tile[1];
 }
 
-/* Emits the dispatches. Each dispatch computes as many features as one binding of the grid and one of y can hold. */
+/* Emits the dispatches. A dispatch computes as many features as a binding of the grid and a binding of y can hold. */
 static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_attr *a, const uint32_t grid[3],
                           bool is_gradient)
 {
@@ -42,9 +42,10 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint64_t plane = (uint64_t)grid[1] * grid[2], row = (uint64_t)many * 4 * n4;
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
-    /* `rows` and `quads` are upper bounds. For each feature, an invocation of the gradient visits at most 2 * scale
-     * rows of texels, and scale / 2 + 2 vec4s of each row. With corners, the invocation visits four ranges of texels.
-     * Each range has at most 1.5 * scale rows, and no more vec4s in a row than without corners. */
+    /* `rows` and `quads` are rough upper bounds for one feature in one invocation of the gradient. Without corners, the
+     * invocation visits at most 2 * scale rows of texels, and scale / 2 + 2 vec4s of each row. With corners, it visits
+     * four ranges of texels. Each range has at most 1.5 * scale rows, and its rows have no more vec4s than without
+     * corners. */
     const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
     const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {
@@ -126,8 +127,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[GRID] = vkt_apply(g, &vkt_op_latent_grid_dw, (vkt_tensor[]){ n->in[ORIGIN], dy[0] }, 2, &w, NULL);
 }
 
-/* Generates a case. In some cases the tile at the origin is partly outside the image, and the op must move it
- * inside. */
+/* Generates a case. In some cases a tile that starts at `origin` would reach beyond the image, so the op must move the
+ * tile inside. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t scales[] = { 1, 2, 3, 4, 5, 8 };

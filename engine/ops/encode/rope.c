@@ -1,10 +1,10 @@
 /* ops/encode/rope.c - rotary position embedding: see vktrain/ops.h. The gradient is the inverse rotation, and the same
  * op computes it.
  *
- * The frequencies are a constant input: turns per position, with 64 bits behind the binary point. The host computes
- * the frequencies when the graph is built, so results do not depend on the device's pow. rope.comp computes sine and
- * cosine of an angle itself, because Vulkan allows an error of 2^-11 in a device's sine. A table of sines and cosines
- * would need a row for each position of the context. */
+ * The frequencies are a constant input. Their unit is turns per position, with 64 bits behind the binary point. The
+ * host computes the frequencies when the graph is built, so results do not depend on the device's pow. rope.comp
+ * computes sine and cosine of an angle itself, because Vulkan allows an error of 2^-11 in a device's sine. There is no
+ * table of sines and cosines, because it would need a row for each position of the context. */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -113,9 +113,10 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Computes the number of work groups of a dispatch of n units. A unit is one pair of elements or four pairs. A lane
- * computes the sine and cosine of a unit once for all heads of its work group. Several groups along the heads would
- * repeat this work, so there are several only if the units are too few to keep the device busy. */
+/* Sets `groups` for a dispatch of n units. A unit is a pair of floats that is rotated, or a float that is copied. In
+ * the kernel for vec4s, a unit is a pair of vec4s or one vec4. A lane computes the sine and cosine of a unit once for
+ * all heads of its work group. Several groups along the heads would repeat this work. So there are several groups along
+ * the heads only if the units are too few to keep the device busy. */
 static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t heads, uint64_t groups[3])
 {
     const uint64_t wanted = vkt_groups_wanted(e->lim, lanes), full = vkt_groups(n, lanes, 1);
@@ -126,7 +127,7 @@ static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t 
     groups[0] = VKT_MAX(groups[0], vkt_groups(n, lanes, (uint32_t)VKT_MAX(vkt_rough_loop(e->lim) / passes, 1u)));
 }
 
-/* Returns the push constants that do not depend on the dispatch. `width`: elements of a load. */
+/* Returns the push constants that do not depend on the dispatch. `width`: floats of a load. */
 static vkt_rope_push push_of(const vkt_rope_attr *a, const form *f, uint32_t width, uint32_t lanes)
 {
     const bool x_split = !a->heads || a->x_split, y_split = !a->heads || a->y_split;
@@ -257,9 +258,9 @@ const vkt_op vkt_op_rope = {
 
 /* ---- building ---- */
 
-/* Sets `turns` to the frequencies of p. The frequency of pair j is base^(-2 j / dims), divided by the factors. Each
- * step of this formula is rounded to f32, as in PyTorch and in Python's package transformers. The frequency is then
- * converted to turns per position almost without error. Returns false if a frequency is infinite. */
+/* Sets `turns` to the frequencies of p. The frequency of pair j is base^(-2 j / dims), divided by `factor` and by
+ * factors[j]. Each step of this formula is rounded to f32, as in PyTorch and in Python's package transformers. The
+ * conversion of the frequency to turns per position adds almost no error. Returns false if a frequency is infinite. */
 static bool find_turns(const vkt_rope_params *p, uint32_t pairs, uint32_t *turns)
 {
     const float base = vkt_or_f32(p->base, 10000), factor = vkt_or_f32(p->factor, 1);

@@ -10,7 +10,8 @@
  *
  * For nll, log p[k] is z[b,k], s is 0, and dz has no term with p[k].
  *
- * stat[b] has m = max_k z[b,k], 1 / sum_k exp(z[b,k] - m), and the factor of p[k] in the brackets of dz. */
+ * stat[b] has three numbers: [0] m = max_k z[b,k]; [1] 1 / sum_k exp(z[b,k] - m); [2] the factor of p[k] in the
+ * brackets of dz, or 0 if row b does not count. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -159,7 +160,7 @@ static bool is_label_reduction(vkt_loss_reduction r)
     return r == VKT_LOSS_MEAN || r == VKT_LOSS_SUM || r == VKT_LOSS_NONE;
 }
 
-/* Returns z (N,K,d..) as (N,d..,K), ROWS. */
+/* Returns z (N,K,d..) as (N,d..,K) in ROWS. */
 static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
 {
     const uint32_t rank = vkt_tensor_shape(g, z).rank;
@@ -168,8 +169,8 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* Converts z and t with several labels per sample to (rows,K) and (rows). *group must be 1 before the call. It becomes
- * the number of rows of a sample. If the shapes do not fit, sets the graph's error and returns false. */
+/* Converts z and t with several labels per sample to z (rows,K) and t (rows). Sets *group, which must be 1 before the
+ * call, to the number of rows of a sample. If the shapes do not fit, sets the graph's error and returns false. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
@@ -341,8 +342,9 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 /* ---- op descriptors ---- */
 
 /* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K, which is
- * no class. Cases with an ignored label have many rows, so that some rows count. Each case has small logits or many
- * rows, so that the loss is not near 0: see xent_sample in loss.c. */
+ * no class. Cases with an ignored label have many rows, so that some rows count. A case of cross_entropy has small
+ * logits or many rows, so that the loss is not near 0: see xent_sample in loss.c. A log-probability of nll is at most
+ * -0.1, for the same reason. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

@@ -1,4 +1,4 @@
-/* ops/loss/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x:
+/* ops/loss/linear_xent.c - the cross-entropy of labels with the logits x w^T:
  *
  *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count
  *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]

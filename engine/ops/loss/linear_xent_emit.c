@@ -1,11 +1,12 @@
 /* ops/loss/linear_xent_emit.c - the dispatches of linear_cross_entropy, by slices of rows.
  *
- * The kernel label_rows lists the rows whose labels count. These rows are processed slice by slice. For each slice, a
- * kernel gathers its rows of x, products write its logits to scratch, and linear_xent computes its losses. For a
- * gradient, linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice,
- * and add dz^T x to dw. So logits are computed once, and nothing of the size R V is stored (the idea of Liger Kernel:
- * Hsu et al. 2024, section 3.2). The number of rows that count is known on the device only. So there are slices for all
- * R rows, and the dispatches of a slice need not run if the slice has no rows (vkt_when_begin in ops.h).
+ * The kernel label_rows lists the rows that count (linear_xent.c). These rows are processed slice by slice. For each
+ * slice, a kernel gathers its rows of x, products write its logits to scratch, and linear_xent computes its losses. For
+ * a gradient, linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice,
+ * and add dz^T x to dw. So each logit is computed once, and only the logits of one slice are stored at a time (the idea
+ * of Liger Kernel: Hsu et al. 2024, section 3.2). The number of rows that count is known on the device only. So there
+ * are slices for all rows of x. The dispatches of a slice need not run if none of the rows that count is in the slice
+ * (vkt_when_begin in ops.h).
  *
  * A product uses one range of the rows of w. If w is quantized, there are two variants. BLOCKS: the product unpacks the
  * weights. UNPACKED: another dispatch unpacks the range to scratch before the product. The ranges are visited in
@@ -32,13 +33,14 @@ typedef struct job {
     uint32_t R, D, V;
     uint32_t pitch;               /* numbers from one row of logits to the next: V, rounded up to whole vec4s */
     uint32_t slice;               /* number of rows of the largest slice */
-    uint32_t range, n_range;      /* number of rows of the largest range of w; number of ranges */
+    uint32_t range, n_range;      /* range: rows of the largest range of w; n_range: number of ranges */
     uint32_t at;                  /* index of the range that was used last */
     uint32_t unpacked;            /* index of the range whose weights are in `range_w`; n_range: none */
     vkt_quantized_attr quantized; /* format and shape of w */
     vkt_gemm_blocks blocks;       /* the quantized weights as an operand of a product */
     vkt_tensor step, dx, dw;      /* dx, dw: {0} if the node does not compute it */
-    /* Scratch. rows: the rows that count; found: see abi/label_found.abi.h; part: the losses of the rows that count. */
+    /* Scratch. rows: the numbers of the rows that count; found: two numbers (abi/label_found.abi.h); part: the losses
+     * of the rows that count. */
     vkt_tensor rows, found, part;
     vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of one slice; range_w: unpacked weights of one range */
 } job;
@@ -104,7 +106,8 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     vkt_gemm_emit(j->e, &product);
 }
 
-/* Calls `use` for all ranges of the weights: in ascending order if range 0 was used last, else in descending order. */
+/* Calls `use` for all ranges of the weights. The order is ascending in the first call, and if range 0 was used last.
+ * Otherwise the order is descending. */
 static void each_range(job *j, uint32_t rows, void (*use)(job *j, uint32_t rows, uint32_t r, bool first))
 {
     const bool up = j->at == 0;
@@ -190,7 +193,7 @@ static uint32_t bound_rows(const job *j, vkt_tensor t, uint32_t rows)
     return (uint32_t)VKT_MAX(vkt_steps_in(j->e->lim->max_storage_range_bytes, row, rows), 1);
 }
 
-/* Writes zeros to all `rows` rows of t, or if `all` is false only to the rows whose labels do not count. */
+/* Writes zeros to rows of t: to all of them if `all` is true, else to the rows that do not count. */
 static void clear(job *j, vkt_tensor t, uint32_t rows, bool all)
 {
     const uint32_t lanes = vkt_lanes(j->e->lim, j->e->lim->traits->lanes_gather), step = bound_rows(j, t, rows);

@@ -11,15 +11,17 @@
 /* The distribution of the samples of z over work groups. A vector is the part of z that a work group computes at once.
  * One work group sums a block of vectors. There are three kinds of vectors:
  *   columns: four samples per lane. For a z in BATCH_LAST
- *   by_lane: one row per lane. For a z in ROWS with few classes; in both layouts if only the label's class is read
- *   neither: one row for all lanes. For a z in ROWS with more classes
+ *   by_lane: one row per lane. For a z in ROWS with few classes, and for any z if only the label's class is read
+ *   neither of the two: one row for all lanes. For a z in ROWS with more classes
  * A z in ROWS that is larger than a binding is split into ranges of rows. Each range has its own blocks. The
  * distribution depends only on the shape, the layout and the device, so sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
     bool batch_last, columns, by_lane; /* batch_last: z is BATCH_LAST */
-    uint32_t lanes, per_block, blocks; /* lanes: of a work group; per_block: vectors per block; blocks: of all ranges */
-    uint32_t range;                    /* rows of one range */
+    /* lanes: number of lanes of a work group; per_block: number of vectors of a block; blocks: number of blocks of all
+     * ranges together. */
+    uint32_t lanes, per_block, blocks;
+    uint32_t range; /* rows of one range */
 } vkt_sample_blocks;
 typedef struct vkt_sample_range {
     uint32_t first, end;            /* rows first .. end - 1 of z */
@@ -32,8 +34,8 @@ typedef struct vkt_sample_range {
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
 bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
-/* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes (every device can bind 2^27 bytes at once)
- * or more than VKT_MANY_CLASSES classes. Only ROWS can be split into ranges. */
+/* Converts a z in BATCH_LAST to ROWS if z has more than VKT_MANY_CLASSES classes or more than 2^27 bytes. Every device
+ * can bind 2^27 bytes at once. A larger z may have to be split into ranges, and only ROWS can be split. */
 vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
 /* For gradients over z, vkt_score_lanes returns the lanes of a work group, and vkt_score_groups returns the number of
  * work groups for the rows of a range. */

@@ -84,7 +84,8 @@ static vkt_result loss_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the push constants that select the elements of real rows, and the divisor of their sum: see loss.abi.h. */
+/* Returns the push constants that do not depend on the dispatch. They say which elements are in real rows, and by what
+ * the sum of the terms is divided (loss.abi.h). */
 static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 {
     const bool rows = y->layout == VKT_ROWS;

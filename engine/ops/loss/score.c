@@ -31,8 +31,8 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
-    /* A lane loops over the classes twice, with four classes per iteration. The limit for these iterations is five
-     * sixths of vkt_largest_loop, as in vkt_rough_loop. */
+    /* For columns, a lane loops over the classes at most twice, with four classes per iteration. The limit for these
+     * iterations is five sixths of vkt_largest_loop, as in vkt_rough_loop. */
     const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5;
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .range = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;

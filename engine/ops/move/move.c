@@ -1,6 +1,7 @@
 /* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension is contiguous in x and in y, its
- * elements are f32, and all starts, strides and row lengths are multiples of 4. If different dimensions are contiguous
- * in x and in y, the box is copied through blocks of 4 x 4. Else it is copied word by word. */
+ * elements are f32, and all starts, strides and row lengths are multiples of 4. A box is copied through blocks of 4 x 4
+ * if different dimensions are contiguous in x and in y, and the other conditions of transposed_dim are true. All other
+ * boxes are copied word by word. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"
@@ -38,7 +39,7 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d)
 typedef struct side {
     vkt_bind bind;
     uint32_t base; /* the index of the box's first element in the binding */
-    bool fits;     /* the box's range of this side fits into a binding */
+    bool fits;     /* a binding can hold the range of this side that contains the box */
 } side;
 
 static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_y)
@@ -209,8 +210,9 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t split = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[split].size;
-    /* The first half has a multiple of 64 elements, so that the bindings of the two halves share no bytes. In a
-     * dimension of at most 128 elements, the first half has a multiple of 4 elements, so that no vec4 is split. */
+    /* In a dimension of more than 128 elements, the first half has a multiple of 64 elements. So if the box starts at
+     * an aligned offset, the bindings of the two halves share no bytes. In a dimension of 5 to 128 elements, the first
+     * half has a multiple of 4 elements, so that no vec4 is split. */
     const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1;
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;

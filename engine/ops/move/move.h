@@ -1,10 +1,11 @@
-/* ops/move/move.h - copies of boxes: permute, slice, concat and write on the device. */
+/* ops/move/move.h - copies of boxes of elements on the device, for permute, slice, concat and write. */
 #ifndef VKT_OPS_MOVE_H
 #define VKT_OPS_MOVE_H
 
 #include "ops/ops.h"
 
-/* A box of elements that is copied from x to y. The last dimension is the fastest one in y. */
+/* vkt_move: a box of elements that is copied from x to y. vkt_move_dim: one of its n dimensions. The last dimension is
+ * the fastest one in y. */
 typedef struct vkt_move_dim {
     uint32_t size;
     int64_t x, y; /* strides in x and in y, in elements; the stride in x may be negative */
@@ -15,7 +16,7 @@ typedef struct vkt_move {
     uint64_t x, y; /* indices of the box's first element in x and in y */
 } vkt_move;
 
-/* Computes the strides of v by logical dimension, in elements. */
+/* Sets stride[i] to the stride of v along logical dimension i, in elements. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
 /* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is the batch,
  * the padding of the batch is copied, too. */
@@ -25,7 +26,7 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 }
 /* Sets step[0 .. n - 1] to the coordinates of element number `lanes` in a box of n dimensions. A kernel adds these
  * coordinates to go from an element of a lane to the lane's next element (lib/positions.glsl). The slowest dimension is
- * first. It has no end, so size[0] is not used. */
+ * first. Its coordinate has no limit, so size[0] is not used. */
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
 /* Appends a dimension to m. Slower dimensions must be appended before faster ones. A dimension of size 1 is left out.

@@ -1,8 +1,8 @@
 /* ops/move/pad.c - slices, and constant padding around a tensor and between its elements. Each of the two ops is the
  * gradient of the other.
  *
- * Both ops leave the batch of a BATCH_LAST tensor unchanged. If dimension 0 itself changes, the builders convert to
- * ROWS and back. */
+ * Both ops leave the batch of a BATCH_LAST tensor unchanged. If dimension 0 itself changes, the builders convert
+ * the input to ROWS, and convert the result back. */
 #include "ops/move/move.h"
 
 #include <math.h>
@@ -339,7 +339,8 @@ static void slice_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_move(e, n->in[0], n->out[0], &m);
 }
 
-/* Applies a slice. If the slice changes dimension 0 (`batch`), a BATCH_LAST x is converted to ROWS and back. */
+/* Applies a slice. If the slice changes dimension 0 (`batch`), a BATCH_LAST x is converted to ROWS, and y is
+ * converted back. */
 static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
 {
     const bool through_rows = batch && vkt_is_batch_last(g, x);

@@ -106,7 +106,7 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
                                 .flops = vkt_flops_none,
                                 .formula = "the elements of x in logical order, seen with another shape" };
 
-/* ---- to_layout: a transposing copy between (N, F) ROWS and [F][N'] ---- */
+/* ---- to_layout: a transposing copy between (N, F) in ROWS and [F][N'] in BATCH_LAST ---- */
 
 static vkt_result to_layout_infer(vkt_infer *f)
 {
@@ -128,15 +128,16 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* relayout: the copy between (batch, features) in ROWS and [features][batch'] in BATCH_LAST. tile: a part of this copy,
- * with `features` features from `feature` on, and `columns` columns from `column` on. A column has 4 samples. */
+/* relayout: the copy between (batch, features) in ROWS and [features][4 * pitch4] in BATCH_LAST. tile: a part of this
+ * copy, with `features` features from `feature` on, and `columns` columns from `column` on. A column has 4 samples. */
 typedef struct relayout {
     vkt_tensor x, y;
     bool to; /* true: y is BATCH_LAST; false: x is BATCH_LAST */
     uint32_t batch, pitch4;
     uint64_t features;
     uint16_t kernel;
-    uint32_t lanes, unit; /* unit: the first feature of a tile is a multiple of it; 4 if rows are whole vec4s, else 1 */
+    /* unit: 4 if the rows are whole vec4s of f32, else 1. The first feature of a tile is a multiple of `unit`. */
+    uint32_t lanes, unit;
 } relayout;
 typedef struct tile {
     uint64_t column, columns, feature, features;

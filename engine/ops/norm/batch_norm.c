@@ -14,8 +14,8 @@
  * work group of part 3 also does part 2. In both cases, the forward dispatch of part 3 also updates the running
  * statistics, if there are any.
  *
- * If mean and variance are given (evaluation, or frozen statistics), the forward pass has part 3 only. All rows of the
- * batch then count as real, and dx = gamma / sqrt(var + eps) dy. */
+ * If mean and variance are given (evaluation, or frozen statistics), the forward pass has part 3 only. In this case,
+ * all rows of the batch count as real, and dx = gamma / sqrt(var + eps) dy. */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -292,8 +292,8 @@ static void given_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* Counts for each element four operations of the statistics (sum, difference, square, sum), unless they are given, and
- * three of y (difference, product, sum). */
+/* Counts for each element three operations of y (difference, product, sum). If the statistics are not given, also
+ * counts four operations of the statistics (sum, difference, square, sum). */
 static double batch_norm_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);

@@ -10,7 +10,7 @@
 #include "abi/softmax.abi.h"
 
 /* A line is the elements of x along the axis. If a line has more classes than this, its axis is made the fastest one,
- * on any device. Then all lanes of a work group share a line. */
+ * on any device, so that all lanes of a work group can share a line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */

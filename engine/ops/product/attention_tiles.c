@@ -54,9 +54,9 @@ static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, 
 /* ---- by shuffles ---- */
 
 /* Returns the number of rows of a tile. With more rows, a tile needs fewer loads for each product, but more registers:
- * for each row, a lane has `sums` * `parts` vec4s of sums. A lane of a GPU has about 200 registers. On a CPU the sums
- * are in the first-level cache. A head with few rows gets small tiles, because small tiles compute fewer of the scores
- * that a causal mask hides. */
+ * for each row, a lane has `parts` vec4s of each of the pass's `sums` results. A lane of a GPU has about 200 registers.
+ * On a CPU these vec4s are in the first-level cache. A head with few rows gets small tiles, because small tiles compute
+ * fewer of the scores that a causal mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
@@ -85,8 +85,8 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. `chunks` vec4s of each row are in
  * shared memory at a time. Heads with d4 <= 16 use the first table, and longer heads use the second one. Each table
- * begins with the largest tile. The numbers of rows and KiB are for 4 rows per lane, without cooperative matrices. The
- * last tile of each table runs on every device: 128 lanes and 16 KiB are the minimum that Vulkan requires. */
+ * begins with the largest tile. The comments in the tables are for 4 rows per lane, without cooperative matrices. In
+ * this case the last tile of each table runs on every device, because Vulkan guarantees 128 lanes and 16 KiB. */
 typedef struct shape {
     uint32_t lanes_m, chunks;
 } shape;
@@ -102,7 +102,7 @@ static const shape long_rows[] = {
 
 /* Returns the number of rows of a lane: 4, or 2 if 4 rows need more vec4s than the trait attention_vec4s. For each row,
  * a lane has a vec4 of each product and of each sum. It also has `loaded` vec4s of the next slice. With cooperative
- * matrices (`coop`) a lane always has 4 rows. The sums of gradients are then in the matrices. */
+ * matrices (`coop`) a lane always has 4 rows. Its sums of gradients are in the matrices, and not in vec4s. */
 static uint32_t own_rows(const vkt_limits *lim, const struct pass *p, const shape *s, bool coop)
 {
     const uint32_t loaded = 1 + vkt_div_up(4 * s->chunks, s->lanes_m);
@@ -114,10 +114,10 @@ static uint32_t lanes_of(const shape *s, uint32_t d4)
     return s->lanes_m * ATTENTION_SHARED_LANES_N(d4);
 }
 
-/* Returns whether a work group can compute the tile. The kernels declare the shared memory: two slices, each with the
- * rows of both operands (shaders/lib/attention_lanes.glsl). With cooperative matrices (attention_coop.glsl) the slices
- * are of f16 with padding, and the f32 scores of the tile later use the same memory. These kernels also have a vec4 for
- * each lane. */
+/* Returns whether a work group can compute the tile. A kernel has two slices in shared memory, each with the rows of
+ * both operands (shaders/lib/attention_lanes.glsl). With cooperative matrices (attention_coop.glsl) the slices are of
+ * f16 with padding, and the f32 products of the tile later use the same memory. Such a kernel also has one vec4 of
+ * shared memory for each lane. */
 static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4, bool coop)
 {
     const uint32_t lanes_n = ATTENTION_SHARED_LANES_N(d4), slice = rows + 4 * lanes_n;

@@ -14,9 +14,10 @@ static uint64_t iterations_of(uint64_t slice, uint32_t tile)
     return slice / tile * (1 + tile / 4);
 }
 
-/* The tiles, largest first. With larger tiles, an element of an operand is read fewer times: once for each tile along
- * the other operand. Tiles that need at most 128 lanes and 16 KiB run on every device, because Vulkan requires this
- * minimum. The traits tile_side and tile_sums say for which tiles a class of devices has enough registers. */
+/* The tiles, largest first: a work group computes bm x bn elements, and a lane computes tm x tn of them. With larger
+ * tiles, an element of an operand is read fewer times: once for each tile along the other operand. Tiles that need at
+ * most 128 lanes and 16 KiB of shared memory run on every device, because Vulkan guarantees this much. The traits
+ * tile_side and tile_sums say for which tiles a class of devices has enough registers. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
@@ -27,13 +28,13 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* The tiles of products of at most 16 rows. */
+/* The tiles of products of at most 16 rows, without cooperative matrices. */
 static const shape low_tiles[] = {
     { 16, 128, 4, 4 }, /* 128 lanes, 18 KiB */
     { 16, 64, 4, 4 },  /* 64 lanes, 10 KiB */
 };
-/* The tiles of COOP. The subgroups of a work group share a tile. The first tile has four subgroups of 64 lanes, or
- * eight of 32 lanes. */
+/* The tiles of kernels with cooperative matrices. The subgroups of a work group share a tile. The first tile has four
+ * subgroups of 64 lanes, or eight of 32 lanes. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 20 KiB */
     { 64, 64, 8, 4 },   /* 128 lanes, 10 KiB */
@@ -73,8 +74,8 @@ static bool runs(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
     return lanes_of(t) <= lim->max_workgroup_lanes && VKT_MAX(tile, sums) + (j->split ? 16 : 0) <= lim->shared_bytes;
 }
 
-/* Returns true if the device can compute the tile with flexible matrices. Each subgroup then has one matrix of sums
- * (blocks_coop2.glsl). The rows and columns of this matrix and BLOCKS_COOP2_K must be multiples of the sizes in
+/* Returns true if the device can compute the tile with flexible matrices. With these, each subgroup has one matrix of
+ * sums (blocks_coop2.glsl). The rows and columns of this matrix and BLOCKS_COOP2_K must be multiples of the sizes in
  * lim->coop2. */
 static bool divide_evenly(const vkt_limits *lim, const shape *t)
 {

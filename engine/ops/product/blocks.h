@@ -9,9 +9,9 @@
 #include "abi/blocks.abi.h"
 
 /* `count` products of m x n elements. Each element is a sum over k. `coop`: the kernel uses cooperative matrices, of
- * f16 unless `bfloat` is true. The other flags need `coop`. `split`: each f32 operand becomes two f16
- * (shaders/lib/blocks_split.glsl). `flexible`: each subgroup has one matrix of sums (shaders/lib/blocks_coop2.glsl).
- * `bfloat`: the matrices are of bf16. */
+ * f16 unless `bfloat` is true. The other flags need `coop`. `split`: each f32 element of an operand becomes two f16
+ * (shaders/lib/blocks_split.glsl). `flexible`: the kernel uses flexible cooperative matrices, and each subgroup has one
+ * matrix of sums (shaders/lib/blocks_coop2.glsl). `bfloat`: the matrices are of bf16. */
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
     bool coop, split, flexible, bfloat;
@@ -21,7 +21,7 @@ typedef struct vkt_blocks_job {
 typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* indices: blocks.abi.h; the entry BLOCKS_SPEC_WHOLE is 0 or BLOCKS_UNROLLED */
     uint32_t tiles;              /* the tiles of one product */
-    uint32_t slice, slices;      /* length of a slice along k, a multiple of a tile's length; number of slices */
+    uint32_t slice, slices;      /* `slices` slices along k, of length `slice`: a multiple of a tile's length */
     bool coop, split, flexible, bfloat;
 } vkt_blocks;
 
@@ -60,8 +60,8 @@ bool vkt_blocks_plan_coop2(const vkt_emit *e, vkt_blocks_job job, uint64_t most_
 double vkt_blocks_coop_cost(const vkt_traits *t, const vkt_blocks *b);
 
 /* Returns how many elements the tiles compute for each element of the job's result (m x n). The elements of a tile that
- * are outside the result are wasted work. If the result has 16 rows and 16 columns or more, wasted work is not counted:
- * the function returns 1. */
+ * are outside the result are wasted work. If the result has at least 16 rows and at least 16 columns, wasted work is
+ * not counted: the function returns 1. */
 double vkt_blocks_waste(const vkt_blocks *b, const vkt_blocks_job *job);
 
 #endif

@@ -15,8 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* Splits n elements into equal parts of at most `most` elements, as few as possible. Returns the size of a part,
- * rounded up to a multiple of `unit`; the last part may be smaller. `most` is n, or a multiple of `unit`. */
+/* Splits n elements into equal parts of at most `most` elements, with as few parts as possible. Returns the size of a
+ * part, rounded up to a multiple of `unit`; the last part may be smaller. `most` is n, or a multiple of `unit`. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -102,8 +102,8 @@ static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_g
                                        .groups = { gx, count, b->batches } });
 }
 
-/* Packs block b of src. If the source is larger than a binding, packs one range after the other along its slow
- * dimension. */
+/* Packs block b of src. If one binding cannot hold the block, packs one range after the other along the slow dimension
+ * of src. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {

@@ -1,5 +1,5 @@
-/* ops/product/gemm.h - matrix products as data, for the ops that compute one (matmul, linear). The functions emit
- * dispatches and add no nodes.
+/* ops/product/gemm.h - matrix products as data, for the ops that compute products (matmul, linear). The functions
+ * emit dispatches and add no nodes.
  *
  * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
  * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
@@ -22,10 +22,10 @@ typedef struct vkt_gemm_blocks {
                         uint32_t width, vkt_tensor y);
 } vkt_gemm_blocks;
 
-/* A matrix in a tensor of f32. Its rows start `ld` elements apart. If the tensor is stored in 16 bits, the matrix has
+/* A matrix in a tensor of f32. Its rows start `ld` elements apart. If the tensor is stored in 16 bits, each row has
  * whole vec4s, `ld` and `batch` are multiples of 4, and C has no gaps between its rows. An operand has the dimensions k
- * and x; x is m for A, and n for B. If x_outer is true, x is the slow dimension, so a row of the matrix runs along k (A
- * of an untransposed product, B of a transposed one). Otherwise a row runs along x. */
+ * and x; x is m for A, and n for B. If x_outer is true, x is the slow dimension, so a row of the matrix runs along k
+ * (an A that is not transposed, or a transposed B). Otherwise a row runs along x. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;
@@ -33,8 +33,8 @@ typedef struct vkt_gemm_matrix {
     uint64_t batch; /* elements from one batch to the next; 0: one matrix for all batches */
     uint64_t first; /* index of the matrix's first element in the tensor */
     /* Only for B, and only if vkt_gemm_reads_blocks allows it. NULL: `t` has f32. Otherwise `t` has the words of these
-     * quantized weights. Then all batches share the matrix, `ld` is the number of columns of the weights, and `first`
-     * is `ld` times the number of the first row. */
+     * quantized weights, all batches share the matrix, `ld` is the number of columns of the weights, and `first` is
+     * `ld` times the number of the first row. */
     const vkt_gemm_blocks *blocks;
 } vkt_gemm_matrix;
 
@@ -53,12 +53,12 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
  * (vkt_choices) allow this. There are two ways. Tiles in shared memory read the quantized weights. If rows of B run
  * along n, the weights can be unpacked to panels. */
 bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
-/* Returns the cost of unpacking the weights of a product, in multiply-adds for each number. `blocks`: the product
- * itself unpacks the weights. Otherwise the unpacked numbers are written to memory and read again. For GPUs, 64 is an
- * estimate of this: 4 bytes are written to the cache, and 4 bytes are read. With `blocks`, a GPU unpacks a number again
- * for each 64 rows of A. Each unpacking costs 20, which is in the range of RADV's estimates for RDNA 3: 15 for Q8_0, 23
- * for Q4_1, 41 for Q4_K. On CPU drivers, tiles in shared memory are slow. There, `blocks` pays only if rows of B run
- * along n and are whole pages: the weights are then unpacked to panels. */
+/* Returns the cost of unpacking the weights of a product, in multiply-adds for each weight. `blocks`: the product
+ * itself unpacks the weights. Otherwise the unpacked weights are written to memory and read again. On GPUs, 64 is an
+ * estimate of this cost: 4 bytes are written to the cache, and 4 bytes are read. With `blocks`, a GPU unpacks a weight
+ * again for each 64 rows of A. Each unpacking costs 20, which is in the range of RADV's estimates for RDNA 3: 15 for
+ * Q8_0, 23 for Q4_1, 41 for Q4_K. On CPU drivers, tiles in shared memory are slow. So there `blocks` pays only if the
+ * weights are unpacked to panels: if rows of B run along n, and unpacked rows are whole pages. */
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks);
 
 /* The sum of `slices` arrays of n f32. The arrays are consecutive in `part`, and are added in ascending order. */

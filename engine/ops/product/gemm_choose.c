@@ -87,8 +87,8 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 
 /* ---- the choice of a variant ---- */
 
-/* Returns true if rows run along x and their distance is a multiple of a page (4 KiB). Then all rows of a tile begin in
- * the same lines of a CPU's first-level cache, and evict each other. */
+/* Returns true if rows run along x and their distance is a multiple of a page (4 KiB). In this case all rows of a tile
+ * begin in the same lines of a CPU's first-level cache, and evict each other. */
 static bool has_page_rows(const vkt_gemm_matrix *m)
 {
     return !m->x_outer && m->ld % 1024 == 0;
@@ -104,7 +104,7 @@ static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double 
 
 /* Returns the cost of a product by tiles in registers: its multiply-adds, plus one for each copied element of A and B.
  * A packed operand is copied once. An operand that is not packed costs as much as one copy for each `pack_reads` rows
- * or columns of the other operand, and more if its rows are whole pages. */
+ * or columns of the other operand, and more if has_page_rows is true. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
     const double a = (double)g->m * g->k, b = (double)g->n * g->k;
@@ -153,7 +153,7 @@ static void candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_s
 
 /* ---- the parts ---- */
 
-/* Writes one batch of C, which is stored in 16 bits, from its f32 sums. */
+/* Rounds the f32 sums of one batch, and stores them in C, which is stored in 16 bits. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
     const uint64_t n = (uint64_t)g->m * g->n, most = vkt_bind_range_elements(e->lim);

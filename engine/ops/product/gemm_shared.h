@@ -13,8 +13,8 @@ typedef struct vkt_gemm_block {
     uint32_t m, k, batches;
     vkt_bind a, b, c;
     uint32_t a_base, b_base, c_base;
-    /* If B is quantized, b_base is an offset in bytes. If the rows of B run along k (g->b.x_outer), the block begins at
-     * element b_first of each row; otherwise b_first is 0. */
+    /* If B is quantized, b_base is an offset in bytes. If B is quantized and its rows run along k (g->b.x_outer), the
+     * block begins at element b_first of each row; otherwise b_first is 0. */
     uint32_t b_first;
     vkt_tensor bias; /* {0}: no bias */
     bool accumulate; /* the product is added to the values in C */

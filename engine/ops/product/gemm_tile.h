@@ -7,7 +7,7 @@
 
 /* The split of a product into dispatches. */
 typedef struct vkt_gemm_split {
-    uint32_t sg, mb, nb;       /* subgroup size; rows and columns of a tile */
+    uint32_t sg, mb, nb;       /* sg: subgroup size. A tile has mb rows and nb columns */
     uint32_t batches, rows, k; /* the size of a block. A block with several batches has all rows and all k */
 } vkt_gemm_split;
 
@@ -18,7 +18,8 @@ typedef struct vkt_gemm_panels {
     bool rows; /* vec4s run along k */
 } vkt_gemm_panels;
 
-/* Returns how many f32 a binding holds, whatever the alignment of the first one is. */
+/* Returns how many f32 one binding can always hold. A binding starts at a multiple of VKT_ALIGN_BYTES, so it may
+ * include bytes before the first f32. */
 static inline uint64_t vkt_gemm_capacity(const vkt_emit *e)
 {
     return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
@@ -43,13 +44,13 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
            (src->x_outer ? b->k0 : b->x0);
 }
 
-/* Chooses the tile, and the size of blocks that fit into bindings, loops and the numbers of work groups. Returns false
- * if no block fits. */
+/* Chooses the tile, and a size of blocks that bindings, loops and numbers of work groups allow. Returns false if no
+ * block fits. */
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if gemm_tile can read the block of `src` from its own memory: the block has f32 in whole vec4s only, and
- * one binding holds it. */
+/* Returns true if gemm_tile can read the block of `src` from its own memory: the block is not quantized, its rows start
+ * and end at whole vec4s, its number of k is a multiple of 4, and one binding holds it. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns block b of the operand `src` in panels of `width` rows or columns of C. If `placed` is true and gemm_tile can
  * read the block from its own memory, the block is not copied. Otherwise this function emits the dispatches that pack

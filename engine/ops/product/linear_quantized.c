@@ -1,17 +1,17 @@
 /* ops/product/linear_quantized.c - linear layers with quantized weights, which are not trained.
  *
- * UNPACKED: the weights are unpacked to scratch memory before each product. The product is then computed as that of
- * `matmul`, with the same choice of variants. All layers of a network share the scratch memory, because no layer needs
- * it after its product.
+ * UNPACKED: the weights are unpacked to scratch memory before each product. The product of x and the unpacked weights
+ * has the same variants as the op `matmul`. All layers of a network share the scratch memory, because no layer needs it
+ * after its product.
  *
  * BLOCKS: the product itself unpacks the weights. On GPUs, it unpacks them to its tiles in shared memory, so the
  * unpacked weights are not written to memory. A product of many rows unpacks the same weights several times. On CPUs,
- * only the product for the gradient of x unpacks weights itself, to the panels that its tiles read, and by default only
- * if rows of the weights are whole pages.
+ * by default only the product for the gradient of x unpacks weights itself, to the panels that its tiles read, and only
+ * if unpacked rows of the weights are whole pages.
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
- * quantized weights. The weights are then read once, and unpacked weights are not written to memory. With ROW_LANES,
- * each lane sums its own row of the weights. With ROW_ACROSS, all lanes of a subgroup sum a row together. */
+ * quantized weights. So the weights are read once, and unpacked weights are not written to memory. With ROW_LANES, each
+ * lane sums its own row of the weights. With ROW_ACROSS, all lanes of a subgroup sum a row together. */
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
 
@@ -80,8 +80,9 @@ static void emit_unpacked(const vkt_node *n, vkt_emit *e, vkt_gemm product)
 /* The arrays of the kernel are large enough only if a subgroup has at least this many lanes. */
 enum { FEWEST_LANES = 4 };
 
-/* The dispatches of ROW_LANES or ROW_ACROSS. Each has `groups` work groups and computes `rows` rows of the weights,
- * each of `chunks` chunks. `lanes`: the lanes of a subgroup. `across`: the lanes that sum a row together. */
+/* The dispatches of ROW_LANES or ROW_ACROSS. Each dispatch has `groups` work groups, and multiplies x by `rows` rows of
+ * the weights. A row has `chunks` chunks of QUANT_CHUNK vec4s. `lanes`: the lanes of a subgroup. `across`: the lanes
+ * that sum a row together. */
 typedef struct few {
     bool can;
     uint32_t lanes, across;
@@ -140,7 +141,8 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
 }
 
 /* Chooses by the cost for each number of the weights, in multiply-adds. A product computes whole tiles, so it costs at
- * least 4 rows of x. On GPUs it costs at least 32 rows, because most tiles there have 32 rows or more. */
+ * least as much as for 4 rows of x. On GPUs it costs at least as much as for 32 rows, because most tiles there have 32
+ * rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);

@@ -91,8 +91,9 @@ static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
     return vkt_reshape(g, x, vkt_shape2((uint32_t)(vkt_shape_elements(s) / columns), columns));
 }
 
-/* Adds the gradients. The gradient of an operand that all batches use is a sum over the batches. For b, the product
- * itself computes this sum if a is not transposed, because the rows of all batches of a then form one matrix. */
+/* Adds the nodes of the gradients. The gradient of an operand that all batches use is a sum over the batches. For b,
+ * the product itself computes this sum if a is not transposed, because in this case the rows of all batches of a form
+ * one matrix. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_matmul_attr t = *(const vkt_matmul_attr *)n->attr;

@@ -215,8 +215,8 @@ static double forward_flops(const vkt_node *n)
     return per_sample * vkt_node_in(n, 0)->shape.dim[0];
 }
 
-/* Counts the forward pass, the gradients of the weights and those of the layers' inputs. Each of the three has the same
- * number of products. The gradient of x counts even if it is not computed. */
+/* Counts the forward pass, the gradients of the weights, and the gradients of the layers' inputs. Each of the three has
+ * the same number of products. The gradient of x counts even if it is not computed. */
 static double gradient_flops(const vkt_node *n)
 {
     return 3 * forward_flops(n);

@@ -20,9 +20,11 @@ typedef struct job {
     bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    /* PACKED (abi/mlp_layout.abi.h): where the rows, columns and bias of each layer start, and the size, in vec4s. */
+    /* PACKED, the buffer of the parameters (abi/mlp_layout.abi.h): where the rows, columns and bias of each layer
+     * start. `packed`: size of PACKED. All in vec4s. */
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
-    /* PART of a work group: where each layer starts, and the size, in vec4s (for mlp_shared.comp in floats). */
+    /* PART, the sums of gradients of a work group: where each layer starts. `part`: size of PART. Both in vec4s (for
+     * mlp_shared.comp in floats). */
     uint32_t part_at[MLP_LAYERS], part;
     uint32_t per_group, groups;
     uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit into shared memory, or another
@@ -108,7 +110,7 @@ static uint32_t rounds_of_block(const job *j)
     return rounds;
 }
 
-/* Returns the push constants. pitch: VECs (floats or vec4s, see mlp_vec.glsl) of a feature. */
+/* Returns the push constants. `pitch`: VECs per feature. A VEC is a float or a vec4: see mlp_vec.glsl. */
 static vkt_mlp_push push_of(const job *j, uint32_t pitch, uint32_t blocks)
 {
     return (vkt_mlp_push){ .batch = vkt_node_in(j->n, 0)->shape.dim[0],
@@ -224,9 +226,9 @@ static void emit_line(job *j)
 
 /* ---- mlp_shared.comp ---- */
 
-/* Returns how many vec4s of weights a work group stores in shared memory of `bytes` bytes, behind the activations. This
- * is the size of the largest matrix, or of a slice of its rows if the matrix does not fit. The kernel later uses the
- * same memory for a vec2 of each lane (the losses). Returns 0 if there is no space for 8 rows, or for the losses. */
+/* Returns how many vec4s of weights a work group stores in shared memory of `bytes` bytes, behind the activations. The
+ * weights are the largest matrix, or a slice of its rows if the matrix does not fit. The kernel later uses the same
+ * memory for a vec2 of each lane (the losses). Returns 0 if there is no space for 8 rows, or for the losses. */
 static uint32_t stage_of(const job *j, uint32_t bytes)
 {
     uint32_t rows = 0, least = MLP_SHARED_LANES / 2, all = 0;

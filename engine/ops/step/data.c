@@ -64,8 +64,8 @@ static bool is_behind_report(const vkt_node *n)
     return false;
 }
 
-/* Returns the bindings from which the kernels of node n read the first sample of the batch and the number of samples:
- * the step state or, if `early`, the host's words. */
+/* Returns the bindings from which the kernels of node n read the position of the batch's first sample, and the number
+ * of samples: the step state or, if `early`, the host's words. */
 static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;

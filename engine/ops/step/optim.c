@@ -239,7 +239,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, VKT_K_GRAD_NORM, n4);
-    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* upper bound of the partial sums */
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* at most so many partial sums */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
     sweep s = { .kernel = VKT_K_GRAD_NORM,
@@ -329,7 +329,7 @@ static double common_flops(const vkt_optimizer *o)
         VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0),      \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
-/* ---- sgd (moments: with momentum `buf`, see sgd.comp; else none) ---- */
+/* ---- sgd (moments: buf of sgd.comp if momentum is not 0, else none) ---- */
 
 static void sgd_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -382,7 +382,7 @@ const vkt_op vkt_op_sgd = {
     .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
-/* ---- adam (moments: m, v, and the largest v with amsgrad) ---- */
+/* ---- adam (moments: m and v; with amsgrad also the largest v) ---- */
 
 static void adam_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -447,7 +447,7 @@ const vkt_op vkt_op_adam = {
                "amsgrad: of the largest v",
 };
 
-/* ---- rmsprop (moments: mean square; with momentum `buf`, see rmsprop.comp; if centered, mean gradient) ---- */
+/* ---- rmsprop (moments: mean square; buf of rmsprop.comp if momentum is not 0; mean gradient if centered) ---- */
 
 static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
 {

@@ -1,4 +1,4 @@
-/* ops/step/publish.c - a copy of the parameters for other programs, `published`. It changes only when a step is
+/* ops/step/publish.c - a copy of the parameters for other programs, `published`. The copy changes only when a step is
  * complete. Inputs: published, param, groups or null, step. The op updates published in place.
  *
  * published = decay published + (1 - decay) param

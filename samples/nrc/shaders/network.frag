@@ -1,5 +1,5 @@
-// network.frag - evaluates the network for the surface that a pixel shows. The shader reads the published parameters in
-// the library's buffer.
+// network.frag - evaluates the network for the surface that a pixel shows. The shader reads the published parameters, a
+// moving average of the trained ones, directly from the library's buffer.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "show.glsl"

@@ -1,12 +1,12 @@
 // latents.glsl - reads grids of latents for one texel, with the same results as vkt_quantize and vkt_latent_grid, and computes
 // layers. If the network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be
-// specialization constants. vktrain.glsl does not allow that: in GLSL, two arrays have different types if their sizes are
-// different expressions of such constants. The shader that includes this file defines FLOAT(i), which reads float i of the
-// parameters.
+// specialization constants. The library's vktrain.glsl does not allow that: in GLSL, two arrays have different types if their
+// sizes are different expressions of such constants. The shader that includes this file defines FLOAT(i), which reads float i
+// of the parameters.
 
-// Computes, along one axis, the two cells around the centre of a texel in a grid of `cells` cells of `scale` texels each, and
-// the texel's distance from the first of these cells, in cells (0 to 1). A cell outside the grid is replaced by the nearest
-// cell inside.
+// Along one axis, a grid has `cells` cells of `scale` texels each. Computes the two cells around the centre of a texel. Also
+// computes the distance from the centre of the first of these cells to the centre of the texel, in cells (0 to 1). After that,
+// a cell outside the grid is replaced by the nearest cell inside.
 void latent_cells(uint texel, uint scale, uint cells, out uvec2 cell, out float fraction)
 {
     const uint at = 2u * texel + 1u + scale, next = at / (2u * scale);
