@@ -239,7 +239,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 static bool on_step(void *user)
 {
     vkt_run_dir *d = user;
-    return d->stopped = d->caller.stop && d->caller.stop(d->caller.user);
+    d->stopped = d->stopped || (d->caller.stop && d->caller.stop(d->caller.user)); /* ranks stop some batches later */
+    return d->stopped;
 }
 
 static void write_results(vkt_run_dir *d)
