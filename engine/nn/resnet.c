@@ -6,7 +6,7 @@
 
 #include "nn/builder.h"
 
-/* What the depth of a network determines. */
+/* The numbers that follow from the depth of a network. */
 typedef struct form {
     uint32_t blocks[4]; /* blocks of each stage; 0: the network does not have this stage */
     bool bottleneck;    /* the blocks are bottlenecks */

@@ -273,8 +273,7 @@ vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params 
     vkt_fit_params p = params ? *params : (vkt_fit_params){ .epochs = 1 };
     const bool resumes = p.checkpoint ? vkt_path_exists(p.checkpoint) : d->resumes;
     if (!p.checkpoint) p.checkpoint = d->paths[VKT_RUN_CHECKPOINT];
-    if (resumes && t->at.t == 0 && t->at.batch == 0 && t->history.n == 0)
-        VKT_TRY(vkt_trainer_resume(t, p.checkpoint));
+    if (resumes && t->at.t == 0 && t->at.batch == 0 && t->history.n == 0) VKT_TRY(vkt_trainer_resume(t, p.checkpoint));
     d->t = t;
     d->caller = p.callbacks;
     d->epochs = p.epochs ? p.epochs : 1;

@@ -41,7 +41,7 @@ extern "C" {
 
 /* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
  * they are recorded once. The real rows of a batch are the rows that have a sample; the last batch of an epoch may have
- * fewer of them. If no vkt_gather op makes the batch, VKT_STEP_ROWS may be larger than the batch. So a shader must use
+ * fewer of them. If no op gathers the batch, VKT_STEP_ROWS may be larger than the batch. So a shader must use
  * the smaller one of VKT_STEP_ROWS and the batch. */
 #define VKT_STEP_ROWS 2  /* number of real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
