@@ -491,7 +491,7 @@ static void data_are_fetched_checked_and_kept(void **state)
     rig *r = rig_of(state);
     char folder[512], mirror[600];
     if (!vkt_test_find_mnist(folder)) skip();
-    char *real = realpath(folder, NULL); /* curl does not follow ".." */
+    char *real = realpath(folder, NULL); /* curl removes ".." from a path without regard to symbolic links */
     assert_non_null(real);
     snprintf(mirror, sizeof mirror, "file://%s", real);
     free(real);
