@@ -1,7 +1,7 @@
 #!/bin/sh
 # drivers.sh DIR - downloads more CPU Vulkan drivers and a current validation layer for Debian 12, and unpacks them under DIR:
-#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports). It needs the system's mesa-vulkan-drivers, whose libraries
-#                         it loads.
+#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports). It needs the libraries that the system installs
+#                         with its own mesa-vulkan-drivers
 #   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, without fp16, int64 and float atomics
 #   DIR/layers/           a current VK_LAYER_KHRONOS_validation (from chromium-common), for VK_LAYER_PATH
 #   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It needs Debian 13's C library, so

@@ -30,7 +30,7 @@ install_missing $VKT_MPI_PACKAGES || say "going on without MPI: its tests are sk
 builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
-out=$(mktemp -d) || exit 2 # has the files failures, skips, devices, and counts, whose lines are "passed failed skipped"
+out=$(mktemp -d) || exit 2 # has the files failures, skips, devices and counts. A line of counts is "passed failed skipped"
 trap 'rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
@@ -160,8 +160,8 @@ fi
 phase "build"
 build build-tests all "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
 
-# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses the
-# changes of the device's limits (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.
+# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
+# the device's limits are changed (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.
 phase "all tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=6 VKT_TEST_FIRST=4

@@ -2,9 +2,9 @@
 //   A work group computes all layers for one block of 32 samples before the next block. After the weight gradient of layer
 //   l + 1 is computed, dy[l] replaces h[l] in shared memory.
 // Without COOP (lib/mlp_lanes.glsl), a row of act[] has one feature of the block.
-//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If they do not
-//   fit, it copies them in slices of rows. A lane computes two or four outputs of 4 samples, so each weight that a lane reads
-//   serves 4 samples.
+//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If the weights
+//   do not fit, the work group copies slices of rows, one after the other. A lane computes two or four outputs of 4 samples, so
+//   each weight that a lane reads serves 4 samples.
 //   A lane computes weight gradients in tiles of 4 x 4 elements and adds them to the PART of the work group.
 // COOP computes the products with cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4

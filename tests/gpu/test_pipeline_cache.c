@@ -104,7 +104,7 @@ static void bad_files_are_ignored(void **state)
     const size_t vendor = 24 + 8; /* vendorID: after our header (24 bytes), headerSize and headerVersion */
     const struct {
         size_t bytes, flip; /* size of the file, and index of the changed byte (SIZE_MAX: none) */
-        bool rehash;        /* the test computes a new checksum, of the changed data */
+        bool rehash;        /* the checksum is computed again, from the changed data */
         const char *want;
     } cases[] = {
         { 0, SIZE_MAX, false, "too short" },

@@ -98,7 +98,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups; a lane has 8 or 9 vec4s */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups; each lane stores 8 or 9 vec4s */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -256,7 +256,7 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        assert_true(failed || r == VKT_OK); /* after a failed call, a smaller block may suffice */
+        assert_true(failed || r == VKT_OK); /* a failed allocation is tried again with a smaller block */
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);
         assert_true(failed || n > 8);

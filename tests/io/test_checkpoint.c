@@ -1,6 +1,6 @@
 /* Tests checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of
- * another version have different messages. No failed write loses the last good checkpoint.
- * test_checkpoint_kill.c tests writes to a full disk, and processes that are killed. */
+ * another version have different messages. No failed write loses the last good checkpoint. test_checkpoint_kill.c
+ * tests writes to a full disk, and processes that are killed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -346,8 +346,8 @@ static void in_every_view(void **state)
     }
 }
 
-/* Builds a chain of sums and relus behind a norm. The norm can fuse one sum and one relu, in this order. A later sum can
- * fuse one relu. The dispatches after the norm's work in place. */
+/* Builds a chain of sums and relus behind a norm. The norm can fuse one sum and one relu, in this order. A later sum
+ * can fuse one relu. All dispatches behind the dispatch of the norm work in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;

@@ -379,8 +379,8 @@ static void no_value_holds_all_logits(void **state)
 }
 
 /* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows,
- * and on CPUs a range of unpacked weights. If the size of a row of weights is a multiple of a page, products also pack
- * this range into panels. The test only makes the memory plan. */
+ * and on CPUs a range of unpacked weights. If the size of an unpacked row is a multiple of a page (4 KiB), there are
+ * also panels of this range. The test only makes the memory plan. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;

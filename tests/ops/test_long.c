@@ -85,8 +85,8 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* In most of these cases, elements with neighbouring indices of one dimension are at least a binding (8 KiB) apart. Some
- * sums keep this dimension, others reduce it. */
+/* In most of these cases, elements with neighbouring indices of one dimension are at least a binding (8 KiB) apart.
+ * Some sums keep this dimension, others reduce it. */
 static void sums_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -17,9 +17,9 @@
 #include "abi/label_clear.abi.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-/* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. A row i > 0
- * gets zeros if the counter, word 0 of the input, is larger than 10 (i - 1). So the output shows which dispatches have
- * run. The outputs of the library's ops do not show this. */
+/* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. The
+ * counter is word 0 of the input. A row i > 0 gets zeros if the counter is larger than 10 (i - 1). So the output shows
+ * which dispatches have run. The outputs of the library's ops do not show this. */
 enum { ROWS = 4, ROW = 64, WORDS = 4 };
 
 static vkt_result rows_infer(vkt_infer *f)
@@ -89,7 +89,7 @@ static void check_rows(rig *r, size_t run, uint32_t n)
 
 /* If the program measures (rig.measures), each dispatch of the first two runs has its own command buffer, and all
  * dispatches run, also the conditional ones. In a later run, a conditional dispatch runs only if the counter is larger
- * than the number of vkt_when_above. One of the later runs is profiled: its command buffer has timestamps. */
+ * than the number that vkt_when_above got. One of the later runs is profiled: its command buffer has timestamps. */
 static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static void check_guards(const fixture *f)
     assert_int_equal(f->blocks[bc4_bytes(f->height, f->width)], GUARD);
 }
 
-/* Returns the number from 0 to 1 that a code of 3 bits selects in a block, by the formulas of the format. */
+/* Returns the number from 0 to 1 that `code` selects in a block, by the formulas of the format. */
 static double value_of(const uint8_t *block, uint32_t code)
 {
     const double a = block[0] / 255.0, b = block[1] / 255.0;

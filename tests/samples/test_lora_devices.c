@@ -90,7 +90,7 @@ static void devices_change_no_byte(void **state)
 }
 
 /* The training set has 18 rows, so the program reduces a batch of 64 to 16, a multiple of the 8 shards. The schedule
- * has the number of steps of the batch of 16. */
+ * has as many steps as with a batch of 16. */
 static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
 {
     rig *r = rig_of(state);

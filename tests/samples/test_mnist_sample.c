@@ -132,7 +132,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     run done = program_finish(r, start(r, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
+    assert_null(strstr(done.err, "vktrain")); /* no warning of the library; a sanitizer may print lines */
     assert_non_null(strstr(done.out, "90 to train on, 30 to validate on, 1x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 3/3"));

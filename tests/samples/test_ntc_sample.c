@@ -105,8 +105,8 @@ static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *byt
 /* ---- tests ---- */
 
 /* With --dds, unpack writes the latents as BC4 blocks. The latents of grid 0 have two bits. BC4 does not change them,
- * because each decoded number is rounded to one of four levels, which is the level before the encoding. The latents of
- * grid 1 have four bits, and change a little. */
+ * because the reader rounds each decoded number to one of four levels, and gets the same level as before. The latents
+ * of grid 1 have four bits, and change a little. */
 static void latents_are_written_as_blocks(void **state)
 {
     rig *r = rig_of(state);
@@ -137,8 +137,7 @@ static size_t bytes_of(const rig *r, const char *file, uint8_t *all, size_t room
     return n;
 }
 
-/* Returns the share of grid 0's latents in a checkpoint that are multiples of 1/8925, as all values of BC4 blocks are.
- */
+/* Returns, for a checkpoint, the share of grid 0's latents that are multiples of 1/8925, the unit of BC4 values. */
 static double share_of_blocks(const rig *r, const char *file)
 {
     vkt_safetensors *st;
@@ -263,8 +262,8 @@ static void the_same_run_gives_the_same_file_also_after_a_kill(void **state)
     check_a_kill(r, "7", NULL);
 }
 
-/* The latents become values of BC4 blocks at step 380 of 400. The first run has its first checkpoint at step 7,
- * the second run at step 385. */
+/* The latents become values of BC4 blocks at step 380 of 400. The first killed run has its first checkpoint at
+ * step 7, before this change. The second killed run has its first checkpoint at step 385, after this change. */
 static void so_do_blocks(void **state)
 {
     rig *r = rig_of(state);

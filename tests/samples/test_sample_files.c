@@ -255,7 +255,7 @@ static void a_signal_ends_the_run_in_order(void **state)
 }
 
 /* The report goes to a FIFO without a reader, so the program waits when it writes the report, after the first signal.
- * The second signal comes more than 250 ms after the first one. An earlier signal has no effect (test_stop.c). */
+ * The second signal comes more than 250 ms after the first one. An earlier second signal has no effect: test_stop.c. */
 static void a_second_signal_ends_it_at_once(void **state)
 {
     rig *r = rig_of(state);
