@@ -2,9 +2,9 @@
 # bare.sh - runs the two commands of the README as a newcomer would: in a copy of this tree without the folder data, below a
 # folder whose name has a space, without network, and as a user who is not root. The packages are installed before.
 #
-# Then runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does not run as
-# root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the commands
-# have network.
+# At the end, bare.sh runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does
+# not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the
+# commands have network.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh

@@ -1,13 +1,15 @@
 #!/bin/sh
 # drivers.sh DIR - downloads more CPU Vulkan drivers and a current validation layer for Debian 12, and unpacks them under DIR:
-#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), with the libraries of the system's mesa-vulkan-drivers
+#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports). It needs the libraries that the system installs
+#                         with its own mesa-vulkan-drivers
 #   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, without fp16, int64 and float atomics
 #   DIR/layers/           a current VK_LAYER_KHRONOS_validation (from chromium-common), for VK_LAYER_PATH
 #   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It needs Debian 13's C library, so
 #                         start programs with DIR/newer/run PROGRAM ARGUMENT...
 #   DIR/glslang           Debian 13's shader compiler, which supports GL_KHR_cooperative_matrix
-# It installs nothing and does not need root. It keeps packages that DIR already has. If a package cannot be downloaded, it
-# prints that, continues, and ends with exit code 0. tests/run.sh counts the missing driver as skipped.
+# The script installs nothing and does not need root. It keeps packages that DIR already has. If a package cannot be
+# downloaded, the script prints a message, continues, and ends with exit code 0. tests/run.sh counts a missing driver as
+# skipped.
 set -u
 mkdir -p "${1:?usage: drivers.sh DIR}/layers" || exit 1
 dir=$(cd "$1" && pwd)

@@ -30,7 +30,7 @@ transcript=$out/transcript.txt
 export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$out/cache}" MESA_SHADER_CACHE_DIR="${MESA_SHADER_CACHE_DIR:-$out/cache}"
 export LANG=C.UTF-8 TERM=xterm VKT_MNIST_MIRROR=
 unset LC_ALL LC_CTYPE NO_COLOR COLUMNS VKT_DEBUG VKT_DEVICE
-real=${VKT_DATA-} # the folder of real data; only from_real uses it
+real=${VKT_DATA-} # the folder of real data; VKT_DATA is unset below, so only the runs of from_real get it
 [ -z "$real" ] || real=$(cd "$real" && pwd)
 unset VKT_DATA
 cd "$out/work" || exit 2
@@ -107,7 +107,7 @@ look_at_screen() {
     [ "${LANG-}" != C ] || grep -qx 'letters 0' report || fail "letters beyond ASCII in the locale C"
 }
 
-everywhere() { # everywhere SAYS COMMAND...: runs a command, which must succeed, in both terminals and piped
+everywhere() { # everywhere SAYS COMMAND...: runs a command, which must succeed, in 80 columns, in 40 columns, and piped
     said=$1
     shift
     for place in 80 40 piped; do go "$place" 0 "$said" "$@"; done
@@ -193,7 +193,7 @@ mkdir -p half
 cp digits/train-images-idx3-ubyte half/
 echo "this is no weights file" >text.safetensors
 
-# ---- every sample, by a user's first commands
+# ---- the samples, by a user's first commands
 
 small="--epochs 2 --batch 32"
 tiny="--epochs 1 --layers 1 --width 32 --heads 2 --context 16 --sample 40"

@@ -30,7 +30,7 @@ install_missing $VKT_MPI_PACKAGES || say "going on without MPI: its tests are sk
 builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
-out=$(mktemp -d) || exit 2 # has the files counts (a line: "passed failed skipped"), failures, skips, devices
+out=$(mktemp -d) || exit 2 # has the files failures, skips, devices and counts. A line of counts is "passed failed skipped"
 trap 'rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
@@ -116,7 +116,7 @@ export XDG_CACHE_HOME="$builds/build-tests/cache"        # tests neither read no
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
-for dir in data ../shared/data; do # tests run in other folders, so they get this path
+for dir in data ../shared/data; do # tests run in other folders, so VKT_DATA is an absolute path
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
     done
@@ -160,8 +160,8 @@ fi
 phase "build"
 build build-tests all "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
 
-# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses the
-# limits of the simulated device (harness_views). So together the phases test all of these limits.
+# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
+# the device's limits are changed (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.
 phase "all tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=6 VKT_TEST_FIRST=4

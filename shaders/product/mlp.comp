@@ -8,11 +8,11 @@
 // Products: a lane holds some samples of a tile. It loads all inputs of these samples into registers. Then it computes two
 // outputs per iteration (one output if there are more than 64 inputs). So no accumulator is needed longer than an iteration.
 // (On llvmpipe, an accumulator that is needed longer costs a masked copy per iteration.) Each weight that is loaded serves all
-// samples of the tile. Outputs are stored in ACT and loaded again later.
+// samples of the tile. Outputs other than y and dx are stored in ACT and loaded again later.
 // Weight gradients: a lane holds rows of one factor, and shuffles pass the rows of the other factor. The sum over a block is
-// added to the PART of the work group.
+// added to the PART of the work group (abi/mlp_layout.abi.h).
 // NARROW (GPUs): a lane holds one sample, and all lanes share each load of weights. Without NARROW (CPUs), a lane holds two
-// vec4s of samples. Each lane then loads some of the weights, and subgroupShuffle passes them to the other lanes.
+// vec4s of samples. Each lane loads some of the weights, and subgroupShuffle passes these weights to the other lanes.
 // The lane numbers of shuffles are written k + zero: conv/tile.comp explains why.
 // grid: x over blocks; one work group processes per_group neighbouring blocks. mlp_sum.comp adds the PARTs of the work groups.
 // Deterministic: the order of additions depends only on the shape, the subgroup size, TILES and per_group.
@@ -53,9 +53,9 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 VEC_OUT(MLP_OUT, writeonly, result)
 
 const uint ROW = UNITS * LANES;                             // VECs per row of a tile
-const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // number of vec4s that a lane holds of a row of weights
-uint zero, lane, block, wanted; // wanted: index in a feature of the lane's first VEC; it may be past the pitch
-uint column[UNITS];             // indices in a feature of the lane's VECs, clamped to pitch - 1
+const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // vec4s per lane, when all lanes together hold a row of weights
+uint zero, lane, block, wanted; // wanted: number of the lane's first VEC in a feature; may be >= pc.pitch
+uint column[UNITS];             // numbers of the lane's VECs, clamped to pc.pitch - 1
 BELOW real[UNITS];
 float scale;
 VEC loss, inputs[UNITS * WIDEST], sums[2 * UNITS];
@@ -78,7 +78,8 @@ void keep(uint tile, uint row, uint g)
     [[unroll]] for (uint u = 0; u < UNITS; u++) act_put(at + u, sums[UNITS * g + u]);
 }
 
-// Adds to sums[UNITS * g ..] the products of row o + g of the matrix (M, K) at `at` with inputs[], for each g < G.
+// For each g < G: adds the product of inputs[] and row o + g of a matrix (M, K) to sums[UNITS * g ..]. The matrix starts at
+// index `at` of PACKED.
 void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 {
     const uint KQ = (K + 3) / 4, V = (KQ + LANES - 1) / LANES;
@@ -102,7 +103,8 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// Writes output o of the last layer. With MSE it adds to the loss and writes dy instead.
+// Writes output o of the last layer, which is in sums[UNITS * g ..], to MLP_OUT. With MSE: adds the squared errors of output o
+// to `loss`, and writes dy of output o to ACT.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

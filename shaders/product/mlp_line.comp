@@ -1,5 +1,5 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t for the real samples of the batch, else 0
+//   d = w x + b - t for the real samples of the batch, else 0; t is the target
 //   loss = (sum of d^2) / n,  n = number of real samples * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
 // A lane processes vec4s of four samples. Each sum of the lane is a vec4, with an element for each of the four samples. On
@@ -83,7 +83,7 @@ void main()
 
     const float n = float(rows) * float(M), scale = 2.0 * dloss[0] / n;
     const bool b_is_output = MLP_B_IS_OUTPUT(K, M, LANES);
-    const uint A = b_is_output ? COLUMNS : M, B = b_is_output ? M : COLUMNS; // B <= 4 LANES
+    const uint A = b_is_output ? COLUMNS : M, B = b_is_output ? M : COLUMNS; // B <= 4 * LANES
     const uint at = gl_WorkGroupID.x * pc.part + lane;
     [[unroll]] for (uint a = 0; a < A; a++) {
         vec4 c = vec4(0);

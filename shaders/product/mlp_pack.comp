@@ -1,5 +1,5 @@
 // mlp_pack.comp - copies the parameters of a fully connected network into the order that mlp.comp and
-// mlp_shared.comp read. The order is that of PACKED in abi/mlp_layout.abi.h.
+// mlp_shared.comp read. abi/mlp_layout.abi.h describes the order, under PACKED.
 // grid: x over the vec4s of a layer (stride loop), y over layers.
 // Deterministic: a copy.
 #version 460

@@ -1,10 +1,10 @@
 // mlp_shared.comp - the network of mlp.comp (FORWARD, MSE or GRAD) for GPUs, with activations and weights in shared memory.
-//   A work group computes all layers for one block of 32 samples before the next block. dy[l] replaces h[l] in shared memory
-//   as soon as the weight gradient of layer l + 1 has read h[l].
+//   A work group computes all layers for one block of 32 samples before the next block. After the weight gradient of layer
+//   l + 1 is computed, dy[l] replaces h[l] in shared memory.
 // Without COOP (lib/mlp_lanes.glsl), a row of act[] has one feature of the block.
-//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If they do not
-//   fit, it copies them in slices of rows. A lane computes two or four outputs of 4 samples, so each weight that a lane reads
-//   serves 4 samples.
+//   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If the weights
+//   do not fit, the work group copies slices of rows, one after the other. A lane computes two or four outputs of 4 samples, so
+//   each weight that a lane reads serves 4 samples.
 //   A lane computes weight gradients in tiles of 4 x 4 elements and adds them to the PART of the work group.
 // COOP computes the products with cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4
@@ -40,7 +40,7 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
 VKT_STORED(MLP_OUT, writeonly, result)
 
-const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // number of vec4s of the samples of a block
+const uint COLUMNS = MLP_SHARED_SAMPLES / 4; // vec4s of samples per block
 uint lane, first_column, rows; // first_column: index of the block's first vec4 of samples
 #ifdef MSE
 float scale; // dy = scale * (y - t)

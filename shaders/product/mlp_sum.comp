@@ -5,7 +5,7 @@
 //   are added.
 // grid: x over groups of vec4s of a layer's PART, one vec4 for each lane of a work group (stride loop); y over layers.
 //   ROWS: x over elements of a layer, one element for four lanes of a work group (stride loop); y over layers.
-// Deterministic: the order of additions depends only on the shape and the number of work groups.
+// Deterministic: the order of additions depends only on the shape, the number of work groups and the number of lanes.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -55,7 +55,7 @@ void put_bias(uint i, float v)
 layout(binding = MLP_SUM_PART, std430) readonly buffer Part { float part[]; };
 shared float quarter[256];
 
-// Returns the sum of float `at` of the PARTs of work groups group, group + 4, group + 8 ..
+// Returns the sum of element `at` over the PARTs of the work groups with numbers group, group + 4, group + 8 ..
 float over_groups(uint at, uint group)
 {
     float sum = 0.0;
@@ -69,7 +69,7 @@ void main()
     const uint K = of_layer(pc.width0, pc.width1, pc.width2, pc.width3);
     const uint M = of_layer(pc.width1, pc.width2, pc.width3, pc.width4);
     const uint from = of_layer(pc.part1, pc.part2, pc.part3, pc.part4), n = M * (K + 1);
-    const bool has_loss = (pc.outputs & 1) != 0 && gl_WorkGroupID.y == 0; // the loss is element n of the first layer
+    const bool has_loss = (pc.outputs & 1) != 0 && gl_WorkGroupID.y == 0; // the loop treats the loss as element n of layer 1
     for (uint base = gl_WorkGroupID.x * lanes; base <= n; base += gl_NumWorkGroups.x * lanes) {
         const uint j = base + lane;
         const bool is_loss = has_loss && j == n;

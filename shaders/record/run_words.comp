@@ -1,6 +1,7 @@
 // run_words.comp - copies the learning rate, the number of rows and the first row of a run from an array to a slot of the
-// host's ring (abi/step.abi.h). If there are more rows than the batch has, the run uses the whole batch. With 0 rows, the
-// learning rate becomes 0, so that parameters do not change.
+// host's ring (abi/step.abi.h). If the number of rows is larger than the batch, the run uses the whole batch. With 0 rows, the
+// learning rate becomes 0, so that parameters do not change. Exception: SGD and RMSprop of Keras still subtract the momentum
+// of earlier steps.
 // grid: one invocation.
 // Deterministic: a copy.
 #version 460

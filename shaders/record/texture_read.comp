@@ -1,5 +1,5 @@
-// texture_read.comp - copies the first `channels` channels of each pixel of a rectangle of an image to an array, as floats.
-// With neither FORMAT nor SAMPLED, the shader names no format. Then the format of the image needs the feature
+// texture_read.comp - copies a rectangle of an image to an array of floats: the first `channels` channels of each pixel.
+// With neither FORMAT nor SAMPLED, the shader names no format, and the format of the image needs the feature
 // VK_FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy.

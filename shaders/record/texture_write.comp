@@ -1,5 +1,5 @@
 // texture_write.comp - copies an array to a rectangle of an image. A channel that the array does not have becomes 0 (alpha: 1).
-// Without FORMAT, the shader names no format. Then the format of the image needs the feature
+// Without FORMAT, the shader names no format, and the format of the image needs the feature
 // VK_FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT.
 // grid: x over pixels with a stride of all lanes.
 // Deterministic: a copy. The device rounds the floats to the image's format.

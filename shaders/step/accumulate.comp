@@ -1,8 +1,8 @@
 // accumulate.comp - multiplies the gradients of a micro-batch by STEP_WEIGHT, and adds them to a sum. The update divides the
 // sum by the sum of the weights.
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
-// STEP_WEIGHT is the number of terms of which the loss of the micro-batch is the mean, by default its number of rows. So k
-// micro-batches give the gradient of one batch that has the rows of all k.
+// The loss of a micro-batch is a mean, and STEP_WEIGHT is the number of terms of this mean: by default, the number of rows. So
+// k micro-batches give the gradient of one batch that has the rows of all k.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -1,7 +1,7 @@
 // adam.comp - Adam and its variants over a range of the parameter arena, in place. g: see lib/update.glsl.
 //   m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * g * g
 //   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr * sqrt(c2) / c1 * m / (sqrt(v) + eps)
-//   AMSGRAD: w = max(w, v) replaces v in p's formula
+//   AMSGRAD: w = max(w, v) replaces v in the formula of p
 //   NADAM:  p -= lr * (u' * m / (1 - P * u') + (1 - u) * g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
 // c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. NADAM: u is the momentum of step t, u' is the
 // momentum of step t + 1, and P is the product of the momenta of steps 1 to t. The step state has 1 - P instead of c1, and

@@ -1,8 +1,8 @@
 // clip_norm.comp - computes the norm of all gradients from the partial sums of grad_norm.comp, and the factor that
 // limits it:
 //   norm = STEP_FACTOR * sqrt(sum of g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
-// Before this kernel, STEP_FACTOR is 1 / loss scale. If the gradients are sums over micro-batches or shards, it is also divided
-// by the sum of their weights. A NaN norm makes all gradients NaN.
+// Before this kernel, STEP_FACTOR is 1 / loss scale. If the gradients are sums over micro-batches or shards, STEP_FACTOR is
+// also divided by the sum of the weights. A NaN norm makes all gradients NaN.
 // grid: one work group.
 // source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
 // Deterministic: the order depends only on n, the number of lanes and the subgroup size.
@@ -21,8 +21,8 @@ layout(binding = CLIP_NORM_STEP, std430) buffer Step { uint step[]; };
 void main()
 {
     if (step[STEP_HOLD] != 0u) return;
-    // Sums of squares. x: of magnitudes below 2^-40, times 2^160. y: of magnitudes up to 2^40. z: of magnitudes above 2^40,
-    // times 2^-176.
+    // Sums of squares of gradients. sum.x: magnitudes below 2^-40; the squares are multiplied by 2^160. sum.y: magnitudes up
+    // to 2^40. sum.z: larger magnitudes; the squares are multiplied by 2^-176.
     vec3 sum = vec3(0);
     for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));

@@ -1,4 +1,4 @@
-// dispatch_counts.comp - writes the numbers of groups of conditional dispatches:
+// dispatch_counts.comp - writes the work group counts of indirect dispatches that run only if a counter is large enough:
 //   out[i] = table[i].xyz if counter > table[i].w, else (0, 0, 0)
 // grid: x over the dispatches with a stride; any group count is right.
 // Deterministic: elementwise.

@@ -1,5 +1,5 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
-//   rows: real rows of the batch. c: the channel of element f.
+//   rows: number of real rows of the batch. first: index of the batch's first row in `order`. c: the channel of element f.
 //   table (n_table, words): a word has four u8 (U8), two f16 (F16) or one f32;  order: u32 (n_order)
 //   ->  out (F, batch4): vec4s of four samples
 // The scale is a sum of two floats, and so is the shift. The rounding error of a single float would bias all pixels.
@@ -46,7 +46,7 @@ void main()
     const vec4 a = affine[gl_WorkGroupID.y];
     for (uint i = gl_GlobalInvocationID.x; i < pc.batch4 * pc.parts; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         const uint part = i / pc.batch4, b4 = i % pc.batch4;
-        uint base[4]; // first words of the four rows
+        uint base[4]; // index in `table` of each row's first word
         bvec4 here;
         [[unroll]] for (uint b = 0; b < 4; b++) {
             const uint at = first + 4 * b4 + b;
@@ -56,7 +56,7 @@ void main()
             base[b] = here[b] ? (row - pc.row_begin) * pc.words : 0u;
         }
         for (uint word = begin / PER_WORD + part; word * PER_WORD < end; word += pc.parts) {
-            vec4 pixels[4]; // pixels[b]: the word's elements of sample b
+            vec4 pixels[4]; // pixels[b]: the elements of this word of sample b
             [[unroll]] for (uint b = 0; b < 4; b++) pixels[b] = unpack(base[b] + word);
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;

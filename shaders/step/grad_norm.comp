@@ -1,5 +1,5 @@
-// grad_norm.comp - computes each work group's part of the sum of squared gradients, without frozen parameters, for
-// clip_norm.comp.
+// grad_norm.comp - adds the squares of the gradients that a work group processes. clip_norm.comp adds the results of all work
+// groups. Frozen parameters are left out.
 // Squares of floats can overflow and underflow, so there are three sums. Magnitudes below 2^-40 are multiplied by 2^80,
 // magnitudes up to 2^40 are not scaled, and larger ones are multiplied by 2^-88. No square and no sum of 2^32 squares
 // overflows, and no square that matters is lost. A lane first adds up 32 squares, and then adds this partial sum to its sum. So

@@ -1,8 +1,8 @@
 // loss_scale.comp - adjusts the loss scale. It runs after the gradients of a step's last micro-batch and before the update.
-// If the gradients are finite, the clock gets the step number and the powers that step_advance.comp computed. After
-// LOSS_SCALE_INTERVAL such steps in sequence, the scale is doubled. If the gradients are not finite, the clock keeps
-// its step number and powers, and the scale is halved. The optimizer then does nothing, and the next run makes the
-// step of this number with other samples.
+// If the gradients are finite, the clock (abi/step.abi.h) gets the step number and the powers that step_advance.comp computed.
+// After LOSS_SCALE_INTERVAL such steps in sequence, the scale is doubled. If the gradients are not finite, the clock keeps its
+// step number and powers, and the scale is halved. In this case the optimizer changes nothing, and the next step gets the same
+// number, with other samples.
 // To double or halve the scale, the kernel adds 1 to the exponent of the scale, or subtracts 1.
 // The kernel writes only the clock. So the update and the report, which read the step state, can run beside this kernel.
 // grid: one invocation.

@@ -1,6 +1,7 @@
 // shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step.
 //   BEGIN, before a run: a rank's first run of a step saves the states. The later runs of the step restore them.
-//   GIVE, after the forward pass of a run: copies the states to the gradient. shard_sum.comp then adds up STEP_WEIGHT * states.
+//   GIVE, after the forward pass of a run: copies the states to their range of the gradients, which is otherwise not used. So
+//   shard_sum.comp adds up STEP_WEIGHT * states.
 //   TAKE, with the update: sets the states to the sum divided by the weight of the step.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.

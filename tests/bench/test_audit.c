@@ -52,7 +52,7 @@ static int teardown(void **state)
 
 /* ---- graphs ---- */
 
-/* The entries of an audit, in the order in which it reports them. */
+/* The entries of an audit, in the order in which the audit reports them. */
 typedef struct seen {
     uint32_t n, wrong, differences;
     struct {
@@ -90,7 +90,7 @@ static vkt_result audit(const vkt_graph *g, double max_cost, seen *s, vkt_audit_
 }
 
 /* Emits abs instead of relu: a planted fault. The emit function of elementwise ops selects the function of the
- * kernel by the op of the node. So the node gets the op abs. */
+ * kernel by the op of the node. So this function passes a copy of the node, with the op abs. */
 static void emit_abs(const vkt_node *n, vkt_emit *e)
 {
     vkt_node as = *n;
@@ -183,7 +183,8 @@ static void large_nodes_are_reduced_in_their_batch(void **state)
     const uint32_t linear = find(&s, "linear");
     assert_true(s.list[linear].e.reduced && !s.list[linear].e.sampled);
     assert_string_equal(s.list[linear].text, "(128,40) (7,40) (7)");
-    /* A node with its shape in its attributes cannot be reduced. Three random cases replace it. */
+    /* The attributes of a reshape contain its shape, so the node cannot be reduced. The audit checks three random cases
+     * of the op instead. */
     const uint32_t reshape = find(&s, "reshape");
     assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.reduced);
     assert_true(t.reduced > 0 && t.sampled % 3 == 0);
@@ -249,7 +250,8 @@ static void differences_compute_the_outputs_first(void **state)
     }
 }
 
-/* Makes random cases of every op, and checks that vkt_case_of_node finds the inputs of each case in its node. */
+/* Makes a node of every op, with random inputs. Checks that vkt_case_of_node returns the shapes and types of these
+ * inputs. */
 static void cases_are_those_of_their_nodes(void **state)
 {
     (void)state;

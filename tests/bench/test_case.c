@@ -1,4 +1,5 @@
-/* Tests cases as lines of text: the table of sizes, refused lines, and how a case is reduced. */
+/* Tests cases of vkt-bench (an op with its inputs and attributes, as a line of text): the table of sizes, refused
+ * lines, and how a case is reduced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,8 +92,8 @@ static void bad_lines_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Checks that vkt_case_halve halves the largest dimension in every shape that has it, so that the shapes still fit each
- * other. */
+/* Checks that vkt_case_halve halves the largest dimension in every shape that has this dimension, so that the shapes
+ * still fit each other. Half of 500 is rounded up to a multiple of 4. */
 static void a_case_is_halved_as_a_whole(void **state)
 {
     (void)state;

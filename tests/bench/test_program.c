@@ -124,7 +124,7 @@ static void a_short_run_measures_and_writes(void **state)
     if (!schema_fits("bench", vkt_temp_dir_file(&dir, "a.json"), why)) fail_msg("%s", why);
     const int status = RUN("--filter", "conv2d forward", "--sizes", "small", "--variant", "tile", "--min-time", "1",
                            "--compare", "a.json");
-    assert_true(status == 0 || status == 3); /* a busy machine may be slower in the second run */
+    assert_true(status == 0 || status == 3); /* 3: slower than in a.json, which can happen on a busy machine */
     says("out", " were in a.json");
 }
 

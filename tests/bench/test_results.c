@@ -142,7 +142,7 @@ static void the_schema_refuses_what_does_not_fit(void **state)
     char why[256];
     bench_results all = simulated();
     static const struct {
-        const char *key, *value; /* set in the first result; NULL: the key is removed */
+        const char *key, *value; /* `key` of the first result gets `value`; NULL: the key is removed */
     } cases[] = { { "kind", "\"other\"" }, { "gpu_ns", "3" },    { "copies", "1.5" },
                   { "flops", "-1" },       { "kernels", "[1]" }, { "surprise", "true" },
                   { "name", NULL },        { "preferred", "1" }, { "gpu_ns", "{}" } };
@@ -227,7 +227,7 @@ static void a_roofline_is_drawn(void **state)
 }
 
 /* Prints a table in which the quartiles of the first op's times are 1 - spread and 1 + spread ms. Returns whether a
- * line of the table has this end. */
+ * line of the table ends with end_of_line. */
 static bool table_has(double spread, const char *end_of_line)
 {
     bench_results all = simulated();

@@ -1,6 +1,6 @@
-/* Tests the search of vkt-bench --tune in a small network. VKT_TRAITS makes the device prefer tiles in shared memory.
- * The tests set the times themselves, so that the variant `shared` with one of two tiles must win. The tests check that
- * a new context uses the tuning file, and ignores a file that it cannot use. */
+/* Tests the search of vkt-bench --tune with a small network. VKT_TRAITS makes the engine prefer the variant `shared`
+ * (tiles in shared memory). The tests set the times themselves, so that this variant with one of two tiles must win.
+ * The tests check that a new context uses the tuning file, and ignores a file that it cannot use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,13 +93,12 @@ static void tune(void)
     vkt_ctx_destroy(&b.ctx);
 }
 
-/* The losses of the first steps with a context, and what the context chooses for each node that can use the variant
- * `shared`: a variant and a tile. */
+/* The results of train() with a new context. */
 typedef struct outcome {
     size_t n;
-    vkt_picked picked[MOST];
+    vkt_picked picked[MOST]; /* variant and tile of each node that can use the variant `shared` */
     float losses[STEPS];
-    unsigned tiles_printed;
+    unsigned tiles_printed; /* number of nodes that vkt_program_print shows with `shared` and the tile `quick` */
 } outcome;
 
 static outcome train(void)
@@ -178,8 +177,8 @@ static void the_best_tile_is_written_and_used(void **state)
             fail_msg("step %d: %g, want %g", i, (double)after.losses[i], (double)before.losses[i]);
 }
 
-/* Checks that the tuning file does not have a variant that is switched off. Another variant runs instead, so its time
- * must not count for the variant that is off. */
+/* Checks that the tuning file does not have a variant that is switched off. Another variant runs instead, and the time
+ * of the other variant must not count for the variant that is off. */
 static void a_variant_that_is_off_is_not_measured(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ float *stand_read(stand *b, vkt_tensor t);
 vkt_tensor wave(vkt_graph *g, vkt_tensor x, vkt_tensor a, const char *gradient);
 /* Adds the op max(x, 0), which shaders of the application compute. x may have any layout. */
 vkt_tensor own_relu(vkt_graph *g, vkt_tensor x);
-/* Does the same as own_relu. An audit chooses the numbers of x from [low, high); both 0: from [-1, 1). */
+/* Does the same as own_relu. An audit chooses the numbers of x from [low, high). If both are 0: from [-1, 1). */
 vkt_tensor own_relu_in(vkt_graph *g, vkt_tensor x, float low, float high);
 
 /* Fails the test unless `got` is within `allowed` of `want`. */

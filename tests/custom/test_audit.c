@@ -5,8 +5,8 @@
 
 #include "vktrain/audit.h"
 
-/* x has 999 elements. The size of a binding is rounded up to 16 bytes, so a write to element 999 is inside of the
- * binding, and the audit can see it. A driver may drop writes behind a binding. */
+/* A driver may drop writes behind a binding. The size of a binding is rounded up to a multiple of 16 bytes. x has 999
+ * elements, so a write to element 999 is inside of the binding, and the audit can see this write. */
 enum { ROWS = 37, COLUMNS = 27 };
 
 /* The entry of the custom op. In this test, each audit has one such entry. */
@@ -51,7 +51,7 @@ static void right_gradients_are_right(void **state)
     assert_string_equal(seen.text, "wave (37,27) (37,27)");
     assert_true(seen.e.right && seen.e.gradients == 3 && seen.e.differences >= 24 && seen.e.difference <= 1);
     assert_int_equal(t.failed, 0);
-    assert_int_equal(audit(r, NULL, true, &t), VKT_OK); /* some elements may be near the kink */
+    assert_int_equal(audit(r, NULL, true, &t), VKT_OK); /* some elements may be near the kink of relu */
     assert_true(seen.e.right && seen.e.gradients == 1 && seen.e.differences + seen.e.kinks == 16);
     assert_int_equal(audit(r, NULL, false, &t), VKT_OK); /* without a gradient shader, only the outputs are checked */
     assert_true(seen.e.right && seen.e.gradients == 0 && seen.e.differences == 0);

@@ -109,8 +109,8 @@ static void odd(declared *d, const char *name)
 REFUSALS(CHECK)
 #undef CHECK
 
-/* Checks that vkt_program_create refuses the module `name`, because the device cannot run it. NULL: refuses the relu of
- * declare() with too many work groups along z. */
+/* Checks that vkt_program_create refuses the module `name`, because the device cannot run it. If `name` is NULL, the
+ * module is the relu of declare(), with too many work groups along z. */
 static void check_program(rig *r, const char *name, const char *part)
 {
     vkt_graph *g;

@@ -89,7 +89,7 @@ static void finds_work_groups_shared_memory_and_capabilities(void **state)
     assert_int_equal(s.capabilities, VKT_CAPABILITY_BIT(SHADER) | VKT_CAPABILITY_BIT(FLOAT64));
 }
 
-/* Changes each word of each module to several other words, and truncates each module behind each word. Checks that the
+/* Changes each word of each module to several other words, and truncates each module before each word. Checks that the
  * reader returns a status. A sanitizer sees reads out of bounds. */
 static void damaged_modules_have_a_status(void **state)
 {
@@ -113,7 +113,7 @@ static void damaged_modules_have_a_status(void **state)
         }
         for (size_t i = 0; i < n; i++) {
             vkt_spirv s;
-            uint32_t *part = test_malloc(i * sizeof *part + 1); /* a sanitizer sees reads behind it */
+            uint32_t *part = test_malloc(i * sizeof *part + 1); /* a sanitizer sees reads behind `part` */
             memcpy(part, words, i * sizeof *part);
             const vkt_result r = vkt_spirv_read(&h, "truncated", part, i * 4, "main", &s);
             assert_true(r == VKT_E_FORMAT || r == VKT_E_NOT_FOUND);

@@ -67,7 +67,7 @@ static void a_block_with_own_ops_has_the_same_bits(void **state)
 }
 
 /* Builds a network with the op wave, whose gradient shader is the module `gradient`. A checkpoint has the hash of the
- * shaders, so a run with another shader cannot resume it. */
+ * shaders, so a run with another shader cannot resume from the checkpoint. */
 static vkt_tensor with_wave(vkt_builder *b, vkt_tensor x, void *gradient)
 {
     vkt_graph *g = vkt_builder_graph(b);

@@ -21,7 +21,7 @@ vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
 /* Parameters of data sets. With gallery_small, images are stretched to a height of 9 and a width of 11 pixels. With
- * gallery_augmented, the shorter side of an image becomes 15 pixels. A sample is then a random crop of 12 x 12 pixels,
+ * gallery_augmented, the shorter side of an image becomes 15 pixels, and a sample is a random crop of 12 x 12 pixels,
  * mirrored at random. */
 extern const vkt_image_params gallery_small, gallery_augmented;
 

@@ -107,7 +107,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             lefts[left + pad]++;
         }
         assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 35: five standard deviations */
-        /* There are 7 offsets at most along each axis. An offset is missing with a probability of about e^-28. */
+        /* There are at most 7 offsets along each axis. The probability that any of them is missing is about e^-28. */
         for (int i = 0; i < offsets_y; i++) assert_true(tops[i] > 0);
         for (int i = 0; i < offsets_x; i++) assert_true(lefts[i] > 0);
         fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* epoch 0 gives the middle, not mirrored */

@@ -129,9 +129,9 @@ static vkt_tokenizer *make_small(const char *const *texts, const int32_t *kinds,
     return t;
 }
 
-/* Some files declare the tokens of the template as user-defined. Even then, such a token in a content is ordinary text
- * and does not end the message. Other user-defined tokens (<think>) are found in contents. A control token (###) is
- * found only with VKT_TOKENS_SPECIAL. */
+/* Some model files declare the tokens of the template as user-defined. Even then, such a token in a content is ordinary
+ * text and does not end the message. Other user-defined tokens (<think>) are found in contents. A control token (###)
+ * is found only with VKT_TOKENS_SPECIAL. */
 static void contents_have_no_turns_of_any_kind(void **state)
 {
     static const char *const texts[] = { "<|im_start|>", "<|im_end|>", "<think>", "###", "a", "<", "#" };

@@ -1,5 +1,6 @@
-/* Reads files that declare more data than they have. A reader must allocate memory in proportion to the size of the
- * file, or refuse the file. */
+/* Tests readers with files that declare more data than they have, files that unpack to much data, and files that are
+ * not regular. A reader must allocate memory in proportion to the size of the file, or refuse the file. Also tests
+ * vkt_image_read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,7 @@ static image_file begin_png(uint32_t width, uint32_t height, size_t room)
     return f;
 }
 
-/* Returns zlib's stream of n zeros. *bytes is its size. */
+/* Returns zlib's stream of n zeros. *bytes gets the size of the stream. */
 static uint8_t *packed_zeros(size_t n, uLongf *bytes)
 {
     uint8_t *zeros = calloc(n, 1);
@@ -87,6 +88,8 @@ static vkt_result decode(const image_file *f, uint64_t max_pixels)
 static void few_bytes_make_no_large_image(void **state)
 {
     (void)state;
+    /* If max_pixels is 0, a side may have at most 65535 pixels. An image may have at most 25 million pixels if its file
+     * has 130 kB, and 17 million if its file has 145 bytes. */
     static const uint32_t sizes[][2] = {
         { 134217727, 1 }, { 1, 134217727 }, { 65536, 1 }, { 11585, 11585 }, { 8000, 4000 }
     };
@@ -94,7 +97,7 @@ static void few_bytes_make_no_large_image(void **state)
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
         image_file f = begin_png(sizes[i][0], sizes[i][1], 200000);
         uint8_t *noise = calloc(130000, 1);
-        add_chunk(&f, "IDAT", noise, i < 4 ? 130000 : 100); /* a file of 130 kB may have 25 million pixels */
+        add_chunk(&f, "IDAT", noise, i < 4 ? 130000 : 100);
         free(noise);
         vkt_test_peak_bytes();
         assert_int_equal(decode(&f, 0), VKT_E_FORMAT);
@@ -194,7 +197,7 @@ static void a_large_jpeg_has_few_scans(void **state)
 
 /* ---- gzip ---- */
 
-/* Writes a gzip file that unpacks to `begin` and n times the byte `fill`. Returns its path. gzip packs 1000 such bytes
+/* Writes a gzip file that unpacks to `begin` and n times the byte `fill`. Returns the path. gzip packs 1000 such bytes
  * into about one byte. */
 static const char *pack(const vkt_temp_dir *t, const char *name, const void *begin, size_t begin_bytes, char fill,
                         size_t n)

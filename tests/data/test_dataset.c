@@ -172,7 +172,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     vkt_dataset *ds, *tail, *middle;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_slice(ds, 2, 4, &tail), VKT_OK);
-    assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* rows 3 and 4 of ds */
+    assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* samples 3 and 4 of ds */
     assert_ptr_equal((const uint8_t *)vkt_dataset_features(ds) + 3 * ROW, vkt_dataset_features(middle));
     assert_int_equal(vkt_dataset_normalize(tail, (const double[]){ 3, 4 }, (const double[]){ 5, 6 }), VKT_OK);
     assert_true(vkt_dataset_mean(ds)[1] == 4 && vkt_dataset_std(middle)[0] == 5);
@@ -200,7 +200,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     vkt_dataset_destroy(&middle);
 }
 
-/* Counts the calls of a source. The source fills row i with bytes of the value i + epoch. It fails for row 5. */
+/* Counts the calls of a source. The source fills sample i with bytes of the value i + epoch. It fails for sample 5. */
 typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
@@ -258,7 +258,7 @@ static void terms_go_with_their_rows(void **state)
     t->p.terms = terms;
     t->p.borrow = true;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
-    memset(terms, 0, sizeof terms); /* they are copied, also with `borrow` */
+    memset(terms, 0, sizeof terms); /* the data set has a copy, also with `borrow` */
     assert_memory_equal(vkt_dataset_terms(ds), mine, sizeof mine);
     assert_int_equal(vkt_dataset_slice(ds, 4, 2, &slice), VKT_OK);
     assert_memory_equal(vkt_dataset_terms(slice), mine + 4, 2 * sizeof *mine);
@@ -338,11 +338,11 @@ static void measured_statistics_are_exact(void **state)
     double mean[C], std[C];
     for (int i = 0; i < N; i++)
         for (int k = 0; k < ROW; k++) {
-            /* Statistics of u8 are those of x / 255. So channel 0 has mean 1/2 and std 1/2. Channel 1 is the constant
+            /* A u8 number x is measured as x / 255. So channel 0 has mean 1/2 and std 1/2. Channel 1 is the constant
              * 1/5, and a constant channel gets the std 1. */
             t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;
-            /* In channel 0, mean(x^2) - mean(x)^2 would lose digits by cancellation. Channel 1 has the numbers -3, 0
-             * and 3. */
+            /* In channel 0, the formula mean(x^2) - mean(x)^2 would lose digits by cancellation. Channel 1 has the
+             * numbers -3, 0 and 3. */
             t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3;
         }
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);

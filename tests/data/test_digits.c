@@ -11,7 +11,7 @@
 #include "vktrain/data.h"
 
 enum { PIXELS = 28 * 28 };
-#define PIN 0x0e3674a4c5f5d540ull /* vkt_hash of the pixels of rows 0 to 999 with seed 1 */
+#define PIN 0x0e3674a4c5f5d540ull /* vkt_hash of the pixels of digits 0 to 999 with seed 1 */
 
 static vkt_dataset *digits(uint32_t count, uint64_t seed)
 {
@@ -87,7 +87,7 @@ static void pixels_are_ink_on_a_dark_ground(void **state)
         assert_in_range(brightest, 120, 255);
         for (uint32_t k = 0; k < 28; k++) border += x[k] + x[27 * 28 + k];
     }
-    assert_true(border / (1000 * 56) < 12); /* few strokes touch the border; its noise has mean 4 */
+    assert_true(border / (1000 * 56) < 12); /* few strokes touch the border; the noise there has mean 4 */
     double mean, std;
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
     assert_true(mean > 0.09f && mean < 0.13f && std > 0.20f && std < 0.26f);

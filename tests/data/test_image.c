@@ -1,5 +1,6 @@
-/* Tests the decoders of JPEG and PNG, and resizing. Most results are compared with Pillow's bytes. The files have every
- * colour type of PNG, EXIF orientations, or damage. */
+/* Tests the decoders of JPEG and PNG, and the resizing of images. The pixels of JPEG files, of rotated and of resized
+ * images are compared with Pillow's. PNG files are also made in this test, with all colour types. Damaged files must be
+ * refused, or do no harm. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ static size_t bytes_of(const vkt_image *i)
     return (size_t)i->width * i->height * i->channels;
 }
 
-/* Decodes `f`. The PNG file `want` has the pixels that Pillow decoded from `f`: the result must be the same. */
+/* Checks that `f` decodes to the pixels of the golden PNG file `want`. These pixels are from Pillow. */
 static void expect_golden(fixture *t, const image_file *f, const char *want, uint32_t channels)
 {
     vkt_image_scratch other = { 0 };
@@ -150,8 +151,8 @@ static void png_files_of_every_kind_give_their_samples(void **state)
 
 /* ---- EXIF ---- */
 
-/* Writes TIFF data with two entries: an image width, then an orientation with these arguments. Returns the size of the
- * data in bytes. */
+/* Writes TIFF data with two entries: an image width, then an orientation with this type, count and value. Returns the
+ * size of the data in bytes. */
 static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t count, uint32_t value)
 {
     const uint32_t words[] = { 42, 0, 8, 2, 0x0100, 4, 0, 1, 0, 7, 0x0112, type, 0, count, value, 0, 0, 0 };
@@ -203,7 +204,7 @@ static void malformed_exif_means_upright(void **state)
         /* Truncates the header or an entry. The decoder does not read the 4 bytes behind the last entry (the offset of
          * the next IFD), so the loop ends before these bytes. */
         for (size_t length = 0; length < n - 4; length++) {
-            uint8_t *exact = test_malloc(length + 1); /* so that a sanitizer sees a read far behind the end */
+            uint8_t *exact = test_malloc(length + 1); /* a sanitizer sees a read more than 1 byte behind the end */
             memcpy(exact, tiff, length);
             assert_int_equal(vkt_exif_orientation(exact, length), 1);
             test_free(exact);
@@ -240,7 +241,7 @@ static void a_file_truncated_at_any_byte_is_refused(void **state)
         image_file f = *golden(t, names[i]);
         while (f.n > 0) {
             f.n -= VKT_MIN(f.n, f.n > 1500 ? 7 : 1);
-            uint8_t *exact = test_malloc(f.n + 1); /* so that a sanitizer sees a read far behind the end */
+            uint8_t *exact = test_malloc(f.n + 1); /* a sanitizer sees a read more than 1 byte behind the end */
             memcpy(exact, f.p, f.n);
             refuse(t, &(image_file){ exact, f.n }, "");
             test_free(exact);

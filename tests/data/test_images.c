@@ -22,7 +22,8 @@
 #include "support/find_data.h"
 #include "support/host.h"
 
-/* Checks that row `row` of ds is the image of gallery_put for `seed`, stretched to the size of gallery_small. */
+/* Checks that sample `row` of ds is the image that gallery_put writes for `seed`, stretched to the size of
+ * gallery_small. */
 static void expect_row(const vkt_dataset *ds, uint32_t row, uint32_t seed)
 {
     uint8_t got[3 * 9 * 11], want[3 * 9 * 11];
@@ -194,7 +195,7 @@ static void class_folders_are_read(void **state)
 }
 
 /* A link to a missing file is no class. If stat fails for another reason, the entry may be a class. So the reader must
- * return an error: the test has a circular link (ELOOP). */
+ * return an error. In this test, stat fails with ELOOP because a link points to itself. */
 static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -370,7 +371,8 @@ static void failed_allocations_are_a_status(void **state)
 
 /* ---- real images ---- */
 
-/* Returns the CRC-32 of all rows. make_image_golden.py prints the CRC-32 of the pixels that Pillow computes. */
+/* Returns the CRC-32 of the pixels of all samples. The expected numbers below are the output of make_image_golden.py,
+ * which computes the same pixels with Pillow. */
 static uint32_t checksum(const vkt_dataset *ds)
 {
     uLong crc = 0;
@@ -414,8 +416,8 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* vkt_image_row gives the same bytes as the file's row in a data set. The first data set stretches the image, the
- * second data set crops the middle of the image. */
+/* vkt_image_row gives the same bytes as the sample of this file in a data set. The first data set stretches the image,
+ * the second data set crops the middle of the image. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

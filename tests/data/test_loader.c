@@ -18,9 +18,9 @@
 
 enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 
-/* A source that computes its rows, fails on request, and records its calls. */
+/* A source that computes its samples, fails on request, and records its calls. */
 typedef struct source {
-    uint32_t bad[2];  /* row bad[0] fails with VKT_E_IO, row bad[1] with VKT_E_FORMAT */
+    uint32_t bad[2];  /* sample bad[0] fails with VKT_E_IO, sample bad[1] with VKT_E_FORMAT */
     uint32_t slow_us; /* a fetch also waits this long */
     uint32_t meet;    /* not 0: a fetch waits until this many fetches run at once, but at most 5 s */
     atomic_uint fetched, inside, most_inside;
@@ -107,7 +107,7 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
     assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
-/* Checks a whole epoch. Releases each slot `hold` batches later. */
+/* Checks a whole epoch. Releases the slot of batch i after it has checked batch i + hold. */
 static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
 {
     assert_int_equal(vkt_loader_start_epoch(t->l, order, n, t->pass), VKT_OK);
@@ -191,7 +191,7 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
 static void the_bytes_between_rows_are_zero(void **state)
 {
     fixture *t = *state;
-    enum { PITCH = ROW + 3, BATCH = 100, N = 130 }; /* the second batch has 30 rows */
+    enum { PITCH = ROW + 3, BATCH = 100, N = 130 }; /* the second batch has 30 samples */
     const vkt_loader_params p = {
         .dataset = t->ds, .batch = BATCH, .slots = t->slots, .n_slots = 2, .workers = 3, .row_pitch = PITCH
     };
@@ -221,7 +221,7 @@ static void workers_run_at_once_on_one_batch(void **state)
 {
     fixture *t = *state;
     t->src.meet = 4;
-    start(t, 64, 1, 4); /* one slot: only rows of one batch can be in flight */
+    start(t, 64, 1, 4); /* one slot: only samples of one batch can be in flight */
     assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 64, t->pass), VKT_OK);
     uint32_t slot, rows;
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
@@ -258,7 +258,8 @@ static void waits_for_rows_are_counted(void **state)
     }
     assert_true(waited > 1000000);
     assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
-    /* Waits until one row of the third batch is fetched: then the second batch is ready. */
+    /* Waits until a sample of the third batch is fetched. The only worker fetches in order, so the second batch is
+     * ready. */
     for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(rows, 5);
@@ -273,8 +274,8 @@ static void the_first_failing_row_in_order_is_reported(void **state)
     vkt_shuffle(t->order, ROWS, 8, 0);
     for (uint32_t workers = 1; workers <= 5; workers += 2)
         for (int swap = 0; swap < 2; swap++) {
-            /* Both bad rows are in the third batch of 50. A worker claims at most 16 rows at once, so the two rows may
-             * have different workers. */
+            /* Both bad samples are in the third batch of 50. A worker claims at most 16 samples at once, so two workers
+             * may fetch the bad samples. */
             t->src.bad[swap] = t->order[130];
             t->src.bad[!swap] = t->order[104];
             start(t, 50, 4, workers);
@@ -292,9 +293,9 @@ static void the_first_failing_row_in_order_is_reported(void **state)
             vkt_test_error_contains("(104 of the epoch) could not be fetched: the disk has a hole");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
-            /* The call is refused, but it stops the workers. */
+            /* The call is refused, but it ends the epoch. So no worker reads src.bad while the next line changes it. */
             assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG);
-            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* no row fails any more, so the next epoch is complete */
+            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* no sample fails any more, so the next epoch is complete */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);
             vkt_loader_destroy(&t->l);
@@ -312,7 +313,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
         start(t, 30, 3, 3);
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < taken; i++) assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
-        vkt_loader_destroy(&t->l); /* `taken` slots belong to the caller, the rest to workers */
+        vkt_loader_destroy(&t->l); /* `taken` slots belong to the caller; workers may fill the others */
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
@@ -325,7 +326,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
             assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
         }
     }
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the caller keeps batch 4 during a restart */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4 stays in its slot during the restart */
     assert_int_equal(slot, 1);
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

@@ -18,7 +18,7 @@
 #include "support/host.h"
 #include "vktrain/data.h"
 
-/* Writes a u8 IDX file whose bytes are 0, 1, 2, .. modulo `modulo`. */
+/* Writes a u8 IDX file. Its elements are 0, 1, 2, .. modulo `modulo`. */
 static void write_idx(vkt_temp_dir *t, const char *name, unsigned rank, const uint32_t *dim, unsigned modulo, bool gzip)
 {
     uint8_t b[4096] = { 0, 0, 8, (uint8_t)rank };
@@ -183,7 +183,7 @@ static void a_folder_may_name_its_classes(void **state)
         for (uint32_t classes = 0; classes <= 5; classes += 5) {
             vkt_dataset *ds;
             assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, classes, &ds), VKT_OK);
-            assert_int_equal(vkt_dataset_classes(ds), 5); /* class 4 has no rows */
+            assert_int_equal(vkt_dataset_classes(ds), 5); /* class 4 has no samples */
             assert_string_equal(vkt_dataset_class_name(ds, 0), "T-shirt/top");
             assert_string_equal(vkt_dataset_class_name(ds, 2), "Pullover");
             assert_string_equal(vkt_dataset_class_name(ds, 4), "Coat");

@@ -61,8 +61,9 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* Capitals become the small letters of Python's str.lower. A letter stays unchanged if its small letter has another
- * number of bytes. Bytes that are not UTF-8 stay unchanged. */
+/* ASCII capitals, and the Latin, Greek and Cyrillic capitals of two bytes, become the small letters of Python's
+ * str.lower. Other bytes stay unchanged: for example small letters, letters of three bytes, and bytes that are not
+ * UTF-8. */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void bad_tables_are_refused_by_line(void **state)
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;
     const char *truncated = temp_write(*state, "truncated.gz", "a\tb\n", 4, true);
-    assert_int_equal(truncate(truncated, 20), 0); /* the end of the gzip trailer is missing (CRC-32, length) */
+    assert_int_equal(truncate(truncated, 20), 0); /* the end of the gzip trailer (CRC-32, length) is missing */
     assert_int_equal(vkt_texts_from_tsv(&h, truncated, NULL, &t), VKT_E_FORMAT);
     vkt_test_error_contains("ends without its checksum");
     assert_int_equal(vkt_texts_from_tsv(&h, vkt_temp_dir_file(*state, "none"), NULL, &t), VKT_E_NOT_FOUND);
@@ -424,8 +425,9 @@ static void the_reuters_corpus(void **state)
     vkt_vocab_destroy(&v);
 
     /* These params split at every ASCII character that is neither letter nor digit. The README.md of the corpus counts
-     * 25,873 words in the training set. Its longest texts have 2,374 words (training set) and 1,038 words (test set).
-     * The README.md does not count a u with dots, so this vocabulary has one word more. Ids begin at 3. */
+     * 25,873 different words in the training set. The longest text of the training set has 2,374 words, and the longest
+     * text of the test set has 1,038 words. The README.md does not count the word that consists of a u with dots, so
+     * this vocabulary has one word more. Ids begin at 3. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -214,7 +214,7 @@ static void a_stream_holds_incomplete_characters(void **state)
 {
     static const struct {
         char bytes[5];
-        const char *printed[4]; /* what the stream prints after each byte */
+        const char *printed[4]; /* the text that the stream returns after each byte */
     } cases[] = {
         { "\xf0\x9f\x98\x80", { "", "", "", "\xf0\x9f\x98\x80" } },
         { "\xe2\x82\xac.", { "", "", "\xe2\x82\xac", "." } },

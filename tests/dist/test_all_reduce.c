@@ -1,6 +1,6 @@
-/* Tests vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank a sum must have the bits of an independent
- * sum over the binary tree, for messages of f32 and of bf16, with NaN, infinities and denormal numbers. Guard bytes
- * must stay, and each rank must send the number of bytes that vktrain/dist.h states. */
+/* Tests vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank, a sum must have the bits of a reference,
+ * which also adds over the binary tree. The messages are f32 or bf16. Some summands are NaN, infinite or denormal.
+ * Guard bytes must not change, and each rank must send the number of bytes that vktrain/dist.h states. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static float tree_sum(const float *summands, size_t stride, uint32_t n, vkt_wire
     return plain(sum, VKT_WIRE_F32);
 }
 
-/* ---- numbers: mostly plain ones, some special ones, sums that cancel, ties of bfloat16 ---- */
+/* ---- summands: most are in [-1, 1], the others are special numbers or random bits ---- */
 
 static float number(vkt_rng *rng)
 {

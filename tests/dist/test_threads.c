@@ -72,8 +72,7 @@ static void a_barrier_waits_for_all(void **state)
 
 /* ---- what goes wrong: every rank gets VKT_E_PEER, after one message ---- */
 
-/* Checks that one message was logged, that rank `except` returned VKT_OK, and that all other ranks returned VKT_E_PEER.
- */
+/* Checks that one message was logged. Rank `except` must have returned VKT_OK, and all other ranks VKT_E_PEER. */
 static void all_failed(const vkt_result *result, uint32_t except, const char *message)
 {
     for (uint32_t r = 0; r < RANKS; r++) assert_int_equal(result[r], r == except ? VKT_OK : VKT_E_PEER);
@@ -135,7 +134,7 @@ static void the_end_of_a_chain_is_named(void **state)
     snprintf(message, sizeof message, "%s", vkt_test_last_error());
     assert_int_equal(
         sscanf(message, "rank %u does not answer: rank %u waits for it since %lf s", &culprit, &waiting, &seconds), 3);
-    /* Ranks 6 and 7 wait for rank 0 in the barrier, so their chains also end at rank 4. */
+    /* Ranks 6 and 7 wait for rank 0 in the barrier. So rank 4 is the last waiting rank of every chain. */
     assert_int_equal(waiting, 4);
     assert_true(seconds >= 4);
 }

@@ -22,7 +22,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
-/* Makes the instance and its messenger. Returns false if no Vulkan driver is installed. */
+/* Makes the instance and its messenger. Returns false if vkCreateInstance fails, as without a Vulkan driver. */
 static bool make_instance(app *a)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = {
@@ -392,7 +392,7 @@ static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_
     return vkt_linear(g, x, w, b);
 }
 
-/* Makes the network. Its dropout tests that each way of submission uses the same random numbers. */
+/* The network has a dropout, so that the tests show whether all ways of submission use the same random numbers. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t)
 {
     float xs[NET_ROWS * NET_IN], ts[NET_ROWS * NET_OUT];

@@ -82,9 +82,10 @@ typedef struct app {
 #undef APP_MEMBER
 } app;
 
-/* Opens the application. The device gets the features that the library needs, except for the feature `without` (NULL:
- * all of them). It also gets shaderFloat16, shaderInt64 and shaderFloat64 if they are offered. If no Vulkan is
- * installed, skips the test, or fails the test if the build requires a device. */
+/* Opens the application. The device gets the features that the library needs. `without` names a feature that the device
+ * does not get: timelineSemaphore, synchronization2 or maintenance4 (NULL: none). The device also gets shaderFloat16,
+ * shaderInt64 and shaderFloat64 if they are offered. Without a Vulkan driver, skips the test; a build that requires a
+ * device fails the test instead. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
 /* Returns an argument for vkt_ctx_adopt. The caller may change it. */
@@ -150,10 +151,10 @@ void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
 vkt_run net_run(uint32_t step); /* returns a run whose learning rate depends on `step` */
-/* net_params writes all parameters of a net to `out`. net_expected makes a new net on this context, calls
- * vkt_program_run `steps` times, and writes the parameters of this net to `out`. */
-enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };
+enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT }; /* number of all parameters */
+/* Writes all parameters of the net to `out`. */
 void net_params(net *n, float out[NET_PARAMS]);
+/* Makes a new net on `ctx`, calls vkt_program_run `steps` times, and writes the parameters of the new net to `out`. */
 void net_expected(vkt_ctx *ctx, uint32_t steps, float out[NET_PARAMS]);
 
 #endif

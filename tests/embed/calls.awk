@@ -1,10 +1,10 @@
-# embed/calls.awk - writes, for each function of the public headers, a C function that calls it with arguments of the right
-# types:
+# embed/calls.awk - writes one C function for each function of the public headers. The C function calls the public function
+# with arguments of the right types:
 #
 #   static void call_vkt_keep(void) { vkt_keep(HANDLE(0, vkt_graph), VALUE(1, vkt_tensor)); }
 #
-# Also writes DROPS, the types of handles, and CALLS, a table of the functions. test_calls.c defines the arguments. A handle or
-# plain type that test_calls.c does not define is a compile error.
+# Also writes two macros: DROPS lists the types of handles, and CALLS lists the functions. test_calls.c defines the macros of
+# the arguments (HANDLE, VALUE, ..). If test_calls.c has no argument of a handle type or a plain type, it does not compile.
 {
     while (match($0, /\/\*([^*]|\*+[^*\/])*\*+\//)) $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + RLENGTH)
     if (in_comment) {

@@ -53,8 +53,8 @@ static void contexts_do_not_meet(void **state)
     app_close(&a);
 }
 
-/* Kernels with texel loads need shaderInt64, because they store words of 64 bits. Without shaderInt64, kernels without
- * texel loads do the work. */
+/* On CPU devices, the library uses kernels with texel loads. These kernels need shaderInt64, because they store words
+ * of 64 bits. Without shaderInt64, kernels without texel loads do the work. */
 static void texels_want_int64(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     vkt_ctx *ctx = adopt_watched(&a);
     net_make(&n, ctx, NULL, NULL);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
-    uint64_t left_ns = 1; /* enough for one slice only, so the device is lost in the middle of a run */
+    uint64_t left_ns = 1; /* the call submits only one slice, so the device is lost in the middle of a run */
     vkt_step_progress progress;
     assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_OK);
     assert_int_equal(progress.slice, 1);

@@ -1,6 +1,6 @@
-/* Tests budgets that adapt: the library corrects the expected times of slices by measured times. Most tests simulate
- * the speed of the device: before a frame reads measured times, the test replaces them by computed times. So no test
- * depends on the speed of the machine. */
+/* Tests how vkt_step_budget corrects the expected times of slices by measured times. Most tests simulate the speed of
+ * the device: before a frame reads measured times, the test replaces them by computed times. So these tests do not
+ * depend on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -108,9 +108,9 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     return progress;
 }
 
-/* A load makes each kernel take seven times as long. The load ends, and then the device becomes five times as fast.
- * Ten frames after each change, a frame takes at most 5/4 of the budget. A frame that completes
- * a run begins the next run while the device still works on the run before. */
+/* A load makes each kernel take seven times as long. The load ends. Afterwards, the device becomes five times as fast.
+ * From the tenth frame after each change on, a frame takes at most 5/4 of the budget. A frame that completes a run
+ * begins the next run while the device still works on the completed run. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -157,8 +157,8 @@ static void a_changed_budget_counts_at_once(void **state)
     rig_free(&r);
 }
 
-/* The only slice takes three times as long as expected. The step is divided again, although the budget stays the
- * same. */
+/* The only slice takes three times as long as expected. The library divides the run into more slices, although the
+ * budget stays the same. */
 static void slow_slices_are_divided(void **state)
 {
     (void)state;
@@ -272,7 +272,8 @@ static void slices_grow_again_after_a_load(void **state)
     r.load = 1;
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
-    /* A step takes a little more than two grains, so record/slices.c may keep up to six slices. */
+    /* A grain is a quarter of the budget. The run takes a little more than two grains. record/slices.c allows two
+     * slices for each of three grains, so up to six slices may stay. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }
@@ -315,8 +316,8 @@ static uint32_t longer_than(const rig *r, uint64_t ns)
 }
 
 /* After one slow frame, the library expects only the slice of that frame to be slow. After two slow frames, it expects
- * all slices to be slow. The slices of these frames already have times that were measured
- * under the load. The library does not multiply these times by the load again. */
+ * all slices to be slow. The times of the two slices of these frames were measured under the load, so the library does
+ * not multiply them by the load again. */
 static void one_slow_frame_is_no_load(void **state)
 {
     (void)state;

@@ -18,8 +18,8 @@ enum { SIDE = 256, PIXELS = SIDE * SIDE, MOST_BYTES = 16 };
 
 typedef enum kind { UNORM, SRGB, FLOAT } kind;
 
-/* The bits of one channel. A FLOAT has 5 bits of exponent, or 8 if it has 32 bits. It has a sign bit if it has 16 or 32
- * bits. */
+/* The bits of one channel. A FLOAT of 32 bits has 8 bits of exponent, a shorter FLOAT has 5. Only a FLOAT of 16 or 32
+ * bits has a sign bit. */
 typedef struct channel {
     kind kind;
     uint32_t first, bits; /* first bit in the pixel; 0 bits: the format does not have this channel */
@@ -119,7 +119,7 @@ static double float_of(uint32_t v, uint32_t bits)
     return sign * (e ? ldexp(1 + fraction, (int)e - 1 + lowest_exponent(l)) : ldexp(fraction, lowest_exponent(l)));
 }
 
-/* Returns the number of channel c of a pixel. A channel that the format lacks is 0, and a missing alpha is 1. */
+/* Decodes channel c of a pixel. If the format lacks the channel, returns 1 for alpha, and 0 for other channels. */
 static double number_of(const format *f, const uint8_t *pixel, int c)
 {
     const channel *at = &f->rgba[c];
@@ -131,7 +131,7 @@ static double number_of(const format *f, const uint8_t *pixel, int c)
     return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4);
 }
 
-/* Returns whether `got`, a number of the format, is a correct result for x: see vkt_texture_adopt. */
+/* Returns whether x may become `got` when it is written to a channel of this size: see vkt_texture_adopt. */
 static bool float_fits(double x, double got, uint32_t bits)
 {
     const fields l = fields_of(bits);
@@ -152,7 +152,7 @@ static bool fits(double x, double got, const channel *c)
     if (c->kind == FLOAT) return float_fits(x, got, c->bits);
     if (isnan(x)) return got >= 0 && got <= 1;
     const double steps = ldexp(1, (int)c->bits) - 1, t = (x < 0 ? 0 : x > 1 ? 1 : x) * steps;
-    /* `got` must be the number of the format below x, or the number above x. */
+    /* `got` must be one of the two numbers of the format next to x: the one below, or the one above. */
     return fabs(got * steps - t) < 1 - 1e-3 || fabs(got * steps - t) <= 0.5;
 }
 
@@ -272,7 +272,8 @@ static void every_format_is_read(void **state)
 
 /* ---- writing ---- */
 
-/* Returns number i to write. Special numbers come first, then numbers of both signs with exponents from -30 to 19. */
+/* Returns the i-th number to write. Special numbers come first. The numbers behind them have both signs, and most have
+ * exponents from -30 to 19. */
 static float value(uint32_t i)
 {
     static const float special[] = { 0.0f,         -0.0f,        1.0f,       -1.0f,     0.5f,     NAN,        INFINITY,

@@ -256,9 +256,9 @@ static void both_halves_of_a_transfer_match(void **state)
     rig_free(&r);
 }
 
-/* Round 0 releases and acquires an image on the library's own queue family, which only changes the layout. Round 1
- * uses VK_QUEUE_FAMILY_EXTERNAL. In this test the barriers reach the driver and the validation layer. The copies behind
- * each acquire must give the right numbers. */
+/* Releases and acquires an image. Round 0 names the library's own queue family, so its barriers only change the layout.
+ * Round 1 names VK_QUEUE_FAMILY_EXTERNAL. In this test the barriers reach the driver and the validation layer. The copy
+ * after each acquire must give the right numbers. */
 static void images_are_acquired_and_released(void **state)
 {
     (void)state;
@@ -365,8 +365,8 @@ static const float *destination(large *l, bool write)
     return write ? l->bytes.mapped : got;
 }
 
-/* With the smallest budget, each call on an idle device submits one slice. After each call, exactly the slices so far
- * are copied. The last two calls begin a second copy, which copies the same numbers. */
+/* With the smallest budget, each call on an idle device submits one slice. After each call, exactly the slices of
+ * the calls so far are copied. The last two calls begin a second copy of the same numbers. */
 static void a_small_budget_copies_slice_by_slice(void **state)
 {
     (void)state;

@@ -160,7 +160,7 @@ static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, co
     compare_both(n, name##_comp_spv, sizeof name##_comp_spv, name##_hlsl_spv, sizeof name##_hlsl_spv)
 
 /* The grids of these tests have two or three dimensions. The grids of `plane` and `space` have dense levels first, and
- * hashed levels after them. The shaders were compiled with these sizes (tests/CMakeLists.txt). */
+ * hashed levels after them. tests/CMakeLists.txt compiles the shaders with the same sizes as below. */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

@@ -108,11 +108,12 @@ static double number(uint32_t i)
 typedef struct weights {
     unsigned char *blob; /* as vkt_store_export writes it */
     size_t size;
-    uint32_t at[2 * MAX_LAYERS]; /* index of the first element of weight and bias of each layer */
+    uint32_t at[2 * MAX_LAYERS]; /* index of the first element of each parameter: weight 0, bias 0, weight 1, .. */
 } weights;
 
 /* Makes a store of the network's parameters. If the network has one layer, its biases put some sums near zero and some
- * into the tails of the activation. If it has more layers, their sums are about as large as their inputs. */
+ * into the tails of the activation. In a network of more layers, the sums of a layer are about as large as the inputs
+ * of the layer. */
 static vkt_store *make_store(const network *n, vkt_ctx *ctx, vkt_graph *g)
 {
     static const float biases[] = { 0.1f, -1, 2, -5, 12, -60, 60 };
@@ -191,8 +192,8 @@ static double element(const network *n, const weights *w, uint32_t i)
 
 /* ---- the reference ---- */
 
-/* Computes y from x. allowed[o] is the largest allowed error of y[o]: the change of y[o] that a rounding error of the
- * sum can cause, plus the error of the activation function itself. */
+/* Computes y from x. allowed[o] is the largest allowed error of y[o]: the change of y[o] that rounding errors in the
+ * sum of the last layer can cause, plus the error of the activation function itself. */
 static void reference(const network *n, const weights *w, const double *x, double *y, double *allowed)
 {
     double h[MAX_WIDTH], rounding = n->bits == 16 ? 0x1p-8 : 0x1p-20;
@@ -289,7 +290,7 @@ static void wider_networks_have_no_more_code(void **state)
     (void)state;
     const network *narrow = find("documented_vec4"), *wide = find("wide");
     assert_int_equal(narrow->n_widths, wide->n_widths);
-    assert_true(wide->bytes <= narrow->bytes); /* two widths of narrow are not multiples of 4, which needs more code */
+    assert_true(wide->bytes <= narrow->bytes); /* narrow has widths that are not multiples of 4; they need more code */
     assert_true(find("five_layers")->bytes < 3 * narrow->bytes);
 }
 

@@ -1,5 +1,5 @@
-/* The device writes the learning rate, the rows and the first row of a run (vkt_program_params.run_values). Training
- * must give the same bits as with these numbers in a vkt_run of the host. */
+/* Tests vkt_program_params.run_values: the device writes the learning rate of a run, its number of rows and the index
+ * of its first row. Training must give the same bits as with these numbers in a vkt_run of the host. */
 #include <math.h>
 #include <string.h>
 
@@ -214,7 +214,7 @@ static void no_rows_change_no_parameter(void **state)
     }
 }
 
-/* Repeats no_rows_change_no_parameter, whose network is a classifier, for a network whose loss is a mean of squares. */
+/* The classifier of no_rows_change_no_parameter has a cross entropy as its loss. Here the loss is a mean of squares. */
 static void no_rows_do_no_harm_to_a_mean_of_squares(void **state)
 {
     (void)state;

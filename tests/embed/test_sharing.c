@@ -1,5 +1,5 @@
-/* Tests of shared memory. Programs of the library use buffers and images of the application, and commands of the
- * application copy tensors of the library. */
+/* Tests of shared memory. Programs of the library use buffers of the application. The library copies between its arrays
+ * and images of the application. Commands of the application copy tensors of the library. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,9 +167,9 @@ static void what_is_written_belongs_to_no_other_value(void **state)
     app_close(&a);
 }
 
-/* Iterations 1 and 3 name the library's own queue family, so they transfer no ownership. Iteration 2 transfers it from
- * and to an external user. The library records its half of each transfer. The test has no external user, so no code
- * records the other half. */
+/* Iterations 1 and 3 name the library's own queue family, so they transfer no ownership. Iteration 2 transfers the
+ * ownership from an external user and back. The library records its half of each transfer. The test has no external
+ * user, so no code records the other half. */
 static void ownership_is_transferred_and_returned(void **state)
 {
     (void)state;
@@ -196,8 +196,7 @@ static void ownership_is_transferred_and_returned(void **state)
     app_close(&a);
 }
 
-/* Commands of the application copy two tensors of the library, a parameter and a kept value, and get the right
- * numbers. */
+/* Commands of the application copy a parameter and a kept value of the library, and get the right numbers. */
 static void our_buffers_are_visible_to_its_commands(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void rig_check_and_free(rig *r)
 
 /* ---- between semaphores ---- */
 
-/* Each run waits until the application signals, and signals when it is done. */
+/* Each run waits for the semaphore `go`, which the application signals. At its end, the run signals `done`. */
 static void runs_wait_and_signal(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void runs_wait_and_signal(void **state)
     rig_check_and_free(&r);
 }
 
-/* A submission of the application waits for a run. It uses the library's timeline semaphore. */
+/* A submission of the application waits for the library's timeline semaphore, and so for the end of a run. */
 static void the_application_waits_for_the_timeline(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static void slices_add_up_to_runs(void **state)
         rig_check_and_free(&r);
     }
     assert_true(taken[0] > 4 * STEPS); /* with a budget of 1 ns, a frame has one slice */
-    /* With a budget of ten seconds, one frame makes all runs behind those that measure the program. */
+    /* With a budget of ten seconds, the first runs measure the program, and one frame submits all runs after them. */
     assert_true(taken[3] < taken[0] / 2);
 }
 
@@ -436,7 +436,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL standing_clock(VkDevice device, VkQueryPoo
     return VK_SUCCESS;
 }
 
-/* If timestamps are too coarse to measure a slice, the loop of a frame still ends. */
+/* If timestamps are so coarse that each kernel takes 0 ns, the loop of a frame still ends. */
 static void a_clock_that_stands_ends_frames_too(void **state)
 {
     (void)state;
@@ -493,8 +493,8 @@ static void undivided_programs_have_no_budget(void **state)
     app_close(&a);
 }
 
-/* While an earlier run is pending, vkt_step_budget submits no slice and does not wait. A call with a budget of 0 still
- * signals its semaphores. */
+/* If a pending run takes longer than the budget, vkt_step_budget submits no slice and does not wait. A call with a
+ * budget of 0 still signals its semaphores. */
 static void a_frame_never_waits(void **state)
 {
     (void)state;

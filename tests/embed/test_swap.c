@@ -131,7 +131,7 @@ static void runs_follow_each_other(void **state)
 }
 
 /* Trains a network on two data sets alternately: with one program that swaps its arrays, and with two programs on one
- * store. Both must give the same parameters. */
+ * store. Both ways must give the same parameters. */
 static void one_program_trains_as_two_do(void **state)
 {
     (void)state;

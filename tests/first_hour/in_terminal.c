@@ -2,8 +2,8 @@
  * sees.
  *
  * Writes counts to REPORT, one "name number" a line: torn, escapes, letters, rewritten (see support/terminal.h). After
- * them it writes "wide LINE" for each line that does not fit although it should (see may_be_wide). Ends with the
- * command's status, with 128 + n if signal n killed the command, or with 127 if the command cannot run. */
+ * them it writes "wide LINE" for each line that is too wide for the terminal, except for those of may_be_wide. Ends
+ * with the command's status, with 128 + n if signal n killed the command, or with 127 if the command cannot run. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         perror("a pseudo-terminal");
         return 127;
     }
-    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* else reading ends before the child opens the terminal */
+    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* without it, reading ends before the child opens the terminal */
     const pid_t child = fork();
     if (child == 0) run_command(t.path, argv + 3);
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0 && terminal_look(&t, 20)) {

@@ -3,7 +3,8 @@
  * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. The build makes two programs of it. The
  * program with libFuzzer (clang, -DVKT_FUZZ=ON) searches for new inputs. The program with replay.c runs in every test
  * run, and any compiler can build it. It reads the files of corpus/<reader>/, and truncated and damaged copies of them.
- * Add the inputs that libFuzzer finds to that folder. make_corpus.c writes the other files of the folder.
+ * Add the inputs that libFuzzer finds to that folder. make_corpus.c writes the other files, except those of spirv/ and
+ * peft_config/.
  *
  * For any input, a reader must return a status, leave no output after a failure, and free its memory. */
 #ifndef VKT_FUZZ_H
@@ -13,8 +14,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Returns a resolved host. It logs nothing, counts blocks of memory, and allocates up to 64 MiB. An input that needs
- * more gets VKT_E_NOMEM. */
+/* Returns a host for the readers. The host logs nothing, counts blocks of memory, and allocates up to 64 MiB. For an
+ * input that needs more memory, a reader returns VKT_E_NOMEM. */
 const vkt_host *fuzz_host(void);
 /* Makes a file of the bytes. Returns its path, valid until the next call or fuzz_end. */
 const char *fuzz_file(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* Makes a vocabulary and a text of the input, encodes the text, and decodes it. Byte 0 of the input chooses the
- * pre-tokenizer and the flags. Byte 1 is the number of merges. Behind it, two bytes for each merge choose the two
+/* Makes a vocabulary and a text from the input, encodes the text, and decodes its ids. Byte 0 of the input chooses the
+ * pre-tokenizer and the flags. Byte 1 is the number of merges. From byte 2 on, two bytes for each merge choose the two
  * tokens that the merge joins. The rest of the input is the text. */
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ static void check(const vkt_tokenizer *t, const char *text, size_t n, uint32_t f
 {
     vkt_tokens list = { 0 }, again = { 0 };
     fuzz_require(vkt_tokenizer_encode(t, text, n, flags, &list) == VKT_OK, "a text that is not encoded");
-    const size_t room = normalizes ? 12 * n + 1 : n; /* the normal form has at most 3 n bytes, so this is enough */
+    const size_t room = normalizes ? 12 * n + 1 : n; /* enough: the normal form has at most 3 n bytes */
     char *out = malloc(room + 1);
     size_t bytes = 0;
     fuzz_require(out && vkt_tokenizer_decode(t, list.ids, list.n, false, out, room, &bytes) == VKT_OK, "decoding");

@@ -1,5 +1,5 @@
-/* Reads the input as lines label<TAB>text, and makes a vocabulary and sequences of them. The vocabulary must be the
- * same after a conversion to text and back. Also reads the input as class names. */
+/* Reads the input as lines label<TAB>text, and makes a vocabulary and sequences from the texts. The vocabulary must be
+ * the same after a conversion to text and back. Also reads the input as class names. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

@@ -1,5 +1,5 @@
-/* Reads vocabulary files. If the reader accepts a file, its words are written again. The bytes must be the same, unless
- * the file is compressed. */
+/* Reads vocabulary files. If the reader accepts a file, the words of the vocabulary are written again. Their bytes must
+ * be the last bytes of the file, unless the file is compressed. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

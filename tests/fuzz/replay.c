@@ -1,6 +1,6 @@
 /* fuzz/replay.c - runs a fuzz target without libFuzzer:  replay FOLDER...
  *
- * It uses each file of the folders as it is, truncated, and damaged. The inputs are always the same. */
+ * The inputs are each file of the folders as it is, truncated, and damaged. All executions use the same inputs. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -98,7 +98,7 @@ def main():
 
     theirs = AutoTokenizer.from_pretrained(os.path.dirname(model), gguf_file=os.path.basename(model))
     want = [theirs.encode(t, add_special_tokens=False) for t in [text] + texts]
-    # If the GGUF file names the pre-tokenizer smollm, transformers does not support it, and splits texts as GPT-2 does.
+    # A GGUF file may name the pre-tokenizer smollm. transformers does not implement smollm, and splits texts as GPT-2 does.
     failed |= report("gpt-2, text, transformers", [text], all_ids["gpt-2"][:1], want[:1])
     failed |= report("gpt-2, random, transformers", texts, all_ids["gpt-2"][1:], want[1:])
     report("smollm, text, transformers", [text], all_ids["smollm"][:1], want[:1], True)

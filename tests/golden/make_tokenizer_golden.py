@@ -57,8 +57,8 @@ def train(pre):
     """Tokens, kinds and merges. Smollm's vocabulary lacks the token of a byte; SmolLM2's lacks 21."""
     control = LLAMA if pre == "llama-bpe" else CHATML
     t = Tokenizer(models.BPE())
-    # Texts are not split in this training, so merges cross the borders of pieces. A piece with a wrong border then has
-    # other ids.
+    # Texts are not split in this training, so merges cross the borders of pieces. So if our tokenizer finds a wrong
+    # border, its ids differ.
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=256 + 900, initial_alphabet=alphabet, show_progress=False)
@@ -104,7 +104,7 @@ def chatml(system=None):
     return "{% for message in messages %}" + (SYSTEM % system if system else "") + TURN + "{% endfor %}" + ASK
 
 
-# The templates that the authors publish, without tools.
+# The chat templates that the models' authors publish, without the parts for tools.
 TEMPLATES = {
     "chatml": chatml(),
     "smollm2": chatml("You are a helpful AI assistant named SmolLM, trained by Hugging Face"),

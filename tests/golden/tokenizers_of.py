@@ -21,8 +21,8 @@ def split(numbers):
     )
 
 
-# The pre-tokenizers of tokenizer.json of openai-community/gpt2, HuggingFaceTB/SmolLM2-135M-Instruct,
-# meta-llama/Meta-Llama-3-8B and Qwen/Qwen2-0.5B.
+# The pre-tokenizers in the files tokenizer.json of these models, in this order: openai-community/gpt2,
+# HuggingFaceTB/SmolLM2-135M-Instruct, meta-llama/Meta-Llama-3-8B, Qwen/Qwen2-0.5B.
 PRE = {
     "gpt-2": GPT2,
     "smollm": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), GPT2]),

@@ -32,12 +32,12 @@ typedef struct fake_vulkan {
     bool fail_for_good;                /* all later calls of fallible functions fail too */
     const char *failed;                /* name of the function that failed last, without "vk"; NULL: none */
     void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this function */
-    uint32_t vendor;                   /* not 0: every device is a discrete GPU of this vendor, by an unknown driver */
-    uint32_t
-        subgroup_sizes[3]; /* with `vendor`: the size that devices report, and the range that pipelines may require */
-    bool portability;      /* every device also has VK_KHR_portability_subset */
-    bool lists_portable;   /* vkCreateInstance had the flag that lists devices with VK_KHR_portability_subset */
-    bool enables_subset;   /* vkCreateDevice was asked to enable VK_KHR_portability_subset */
+    uint32_t vendor; /* not 0: every device is a discrete GPU of this vendor, with an unknown driver */
+    /* with `vendor`: [0] the default subgroup size; [1] the smallest and [2] the largest that pipelines may require */
+    uint32_t subgroup_sizes[3];
+    bool portability;            /* every device also has VK_KHR_portability_subset */
+    bool lists_portable;         /* vkCreateInstance had the flag that lists devices with VK_KHR_portability_subset */
+    bool enables_subset;         /* vkCreateDevice was asked to enable VK_KHR_portability_subset */
     const char *cores_extension; /* not NULL: the name of an extension that every device also has */
     VkStructureType cores_type;  /* type of the extension's properties struct, which gets `cores` at offset cores_at */
     uint32_t cores, cores_at;

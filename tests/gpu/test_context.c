@@ -102,7 +102,8 @@ static void the_named_device_is_chosen(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* Chooses among simulated devices. If a selector matches several devices, the kind decides, then the index. */
+/* Chooses among simulated devices. If a selector matches several usable devices, a device of the best kind is chosen.
+ * If several devices have this kind, the device with the lowest index is chosen. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(reported, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* `needed`, Vulkan 1.3, a choice of the subgroup size */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* `needed` lacks Vulkan 1.3 and a choice of the subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();
@@ -221,7 +222,7 @@ static void survives_every_failed_allocation(void **state)
 {
     (void)state;
     const vkt_host host = vkt_test_host();
-    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips without a device */
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips the test if there is no device */
     vkt_ctx_destroy(&ctx);
     unsigned n = 1;
     for (;; n++) {
@@ -386,7 +387,8 @@ static void devices_with_a_part_of_vulkan_are_used(void **state)
         for (int portable = 0; portable < 2; portable++) {
             fake_reset();
             fake.portability = portable;
-            fake.without = offers ? NULL : VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME; /* an old loader */
+            /* Old loaders do not offer this extension. */
+            fake.without = offers ? NULL : VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
             vkt_ctx *ctx = rig_open(NULL, fake_loader());
             assert_int_equal(fake.lists_portable, offers);
             assert_int_equal(fake.enables_subset, portable);

@@ -196,7 +196,7 @@ static void host_memory_is_mapped(void **state)
 /* ---- a driver with little memory: `scarce` replaces its vkAllocateMemory ---- */
 
 static PFN_vkAllocateMemory real_allocate;
-static uint64_t largest; /* most bytes that the driver allocates at once */
+static uint64_t largest; /* in bytes: a larger allocation fails */
 
 static VKAPI_ATTR VkResult VKAPI_CALL scarce(VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a,
                                              VkDeviceMemory *out)
@@ -237,7 +237,7 @@ static void blocks_are_no_larger_than_an_allocation(void **state)
     vkt_buffer *b[8];
     const uint64_t allocs = ctx->counters.device_allocs;
     for (size_t i = 0; i < VKT_COUNT(b); i++) b[i] = make(ctx, VKT_MEM_DATA, 3 * MiB / 4);
-    assert_int_equal(ctx->counters.device_allocs - allocs, 5); /* 0.75 or 2 MiB each; the driver refused none */
+    assert_int_equal(ctx->counters.device_allocs - allocs, 5); /* two blocks of 0.75 MiB, three of 2 MiB; no failure */
     for (size_t i = 0; i < VKT_COUNT(b); i++) vkt_buffer_destroy(ctx, &b[i]);
     vkt_ctx_destroy(&ctx);
 }

@@ -90,7 +90,7 @@ static void is_off_by_option(void **state)
     assert_int_equal(unsetenv("VKT_NO_PIPELINE_CACHE"), 0);
 }
 
-/* Every kind of bad file is ignored with a debug line, and a good file replaces it. */
+/* The engine ignores a bad file, logs a debug line and replaces the file by a good file. */
 static void bad_files_are_ignored(void **state)
 {
     (void)state;
@@ -101,10 +101,10 @@ static void bad_files_are_ignored(void **state)
     run(false);
     assert_true(cache_file(path));
     assert_int_equal(vkt_file_read(&host, path, 1 << 28, (void **)&good, &n), VKT_OK);
-    const size_t vendor = 24 + 8; /* offset of vendorID, after our header, headerSize and headerVersion */
+    const size_t vendor = 24 + 8; /* vendorID: after our header (24 bytes), headerSize and headerVersion */
     const struct {
         size_t bytes, flip; /* size of the file, and index of the changed byte (SIZE_MAX: none) */
-        bool rehash;        /* the checksum fits the changed data */
+        bool rehash;        /* the checksum is computed again, from the changed data */
         const char *want;
     } cases[] = {
         { 0, SIZE_MAX, false, "too short" },

@@ -86,7 +86,7 @@ static void a_forked_child_gets_an_error(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60); /* ends a test that would hang */
+        alarm(60); /* ends the child if it hangs */
         _exit(is_refused(ctx, b) ? 0 : 1);
     }
     int status;

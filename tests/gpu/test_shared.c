@@ -139,8 +139,8 @@ static void the_environment_switches_imports_off(void **state)
     assert_int_equal(unsetenv("VKT_NO_HOST_IMPORT"), 0);
 }
 
-/* A context on an application's device imports host memory only if the application says that it enabled the
- * extension. */
+/* A context on an application's device imports host memory only if the device was created with the extension
+ * (`made_so`), and the application lists the extension (`listed`). */
 static void an_adopted_device_imports_if_it_was_made_so(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void listen(void *user, vkt_log_level level, const char *line)
 }
 
 /* In each iteration, the n-th Vulkan call fails. If the call belongs to the import, the driver allocates the memory
- * instead, and a debug message reports the failed import. With `for_good`, all calls after it fail too, so the buffer
+ * instead, and a debug message reports the failed import. With `for_good`, all later calls fail too, so the buffer
  * cannot be created. No memory may be left; the validation layer checks this too. */
 static void survives_every_failed_vulkan_call(void **state)
 {

@@ -113,8 +113,8 @@ static void cores_are_reported_or_estimated(void **state)
     fake_reset();
 }
 
-/* limits.lacks_tuning is true for a GPU that has a cache but no tuning file. If it is true, programs offer to measure
- * the kernels. */
+/* On a GPU, limits.lacks_tuning is true if the context uses the cache directory, but this directory has no tuning file
+ * of the GPU. Samples read this limit, and suggest to measure the kernels. */
 static void a_gpu_without_a_tuning_file_says_so(void **state)
 {
     (void)state;
@@ -124,7 +124,8 @@ static void a_gpu_without_a_tuning_file_says_so(void **state)
     const char *const before = getenv("XDG_CACHE_HOME");
     char *const kept = before ? strdup(before) : NULL;
     setenv("XDG_CACHE_HOME", dir.path, 1);
-    /* i = 0: the real device. 1: a GPU. 2: a GPU without a cache. 3: a GPU with a tuning file. */
+    /* i = 0: the real device. 1: a fake GPU. 2: the fake GPU, but the context does not use the cache directory. 3: the
+     * fake GPU with the tuning file that iteration 1 wrote. */
     for (int i = 0; i < 4; i++) {
         vkt_device_limits limits;
         fake_reset();
@@ -213,7 +214,7 @@ static void refuses(const char *value, vkt_result want, const char *says, const 
 static void wrong_settings_are_a_status(void **state)
 {
     (void)state;
-    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips the test without a device */
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips the test if there is no device */
     vkt_ctx_destroy(&ctx);
     refuses("lane_move=1", VKT_E_ARG, "VKT_TRAITS: want name=value of a trait, got \"lane_move=1\"", "lanes_move");
     refuses("pack_read=1", VKT_E_ARG, "similar names: ",

@@ -1,5 +1,5 @@
-/* Tests uploads, fills and readbacks: sizes near the edges of the rings, and the order of transfers relative to each
- * other and to compute work. */
+/* Tests uploads, fills and readbacks: sizes near the limits of the staging rings, and the order of transfers relative
+ * to each other and to compute work. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static vkt_ctx *open_with(bool transfer_queue)
     return ctx;
 }
 
-/* Makes random transfers to and from a buffer. Makes the same changes to `want`, and compares the buffer with it. */
+/* Makes random transfers to and from a buffer. Makes the same changes to `want`. Compares the buffer with `want`. */
 static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t iterations, uint64_t seed)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -63,7 +63,7 @@ static void transfers_follow_each_other(void **state)
     (void)state;
     for (int queue = 0; queue < 2; queue++) {
         vkt_ctx *ctx = open_with(queue);
-        follow(ctx, 256, 200, 1);            /* more transfers than command buffers, of which the ring has 16 */
+        follow(ctx, 256, 200, 1);            /* many transfers, but the ring has only 16 command buffers */
         follow(ctx, 300 * 1024, 300, 2);     /* the transfers reach the end of the ring many times */
         follow(ctx, 21 * MiB + 1024, 10, 3); /* the buffer is larger than the ring */
         vkt_ctx_destroy(&ctx);
@@ -116,7 +116,7 @@ static void rings_grow_to_their_limit(void **state)
         assert_true(src && got);
         for (uint64_t k = 0; k < cases[i].bytes; k++) src[k] = (unsigned char)(k * 7 >> 3);
         vkt_memory_stats m;
-        assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK); /* before the ring is replaced */
+        assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK); /* makes the first ring */
         assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
         assert_int_equal(vkt_upload(ctx, b, 0, src, cases[i].bytes), VKT_OK);
         vkt_ctx_memory(ctx, &m);
@@ -140,7 +140,8 @@ static void small_rings_are_better_than_none(void **state)
     (void)state;
     enum { BYTES = 5 << 20, CAP = 16 << 20 };
     const vkt_ctx_params params = { .no_pipeline_cache = true, .max_device_bytes = CAP, .block_bytes = MiB };
-    /* The bytes that stay free below the cap. The upload ring can use all of the 2 MiB. */
+    /* The bytes that stay free below the cap. If 2 MiB are free, the upload ring may use all of them. In this case a
+     * readback that has no buffer yet must free the ring. */
     const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 };
     unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
     assert_true(src && got);
@@ -174,7 +175,7 @@ static void small_rings_are_better_than_none(void **state)
     free(got);
 }
 
-/* An upload that needs a larger ring waits for no earlier upload: that upload may itself wait for a gate that this
+/* An upload that needs a larger ring does not wait for earlier uploads, because these may wait for a gate that this
  * thread has not opened yet. */
 static void a_larger_ring_waits_for_no_upload(void **state)
 {
@@ -193,7 +194,7 @@ static void a_larger_ring_waits_for_no_upload(void **state)
         assert_int_equal(
             vkt_submit_synced(ctx, VK_NULL_HANDLE, &(vkt_sync){ .n_waits = 1, .waits = &wait }, "closed", &value),
             VKT_OK);
-        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* all but the first few need a larger ring */
+        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* from 32 KiB on, each needs a larger ring */
             assert_int_equal(vkt_upload(ctx, b, bytes, src + bytes, bytes), VKT_OK);
         assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
         assert_false(vkt_reached(ctx, value));
@@ -271,7 +272,8 @@ static void uploads_are_ordered_with_compute(void **state)
     }
 }
 
-/* With two queues, semaphores set the order. The test reads them from the submissions. */
+/* With two queues, semaphores set the order. The test checks the semaphore and the value that each submission waits
+ * for. */
 static void queues_wait_for_each_other(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The tuning file of a device is written and merged, and the next context uses it. A bad file is ignored with one
- * warning. */
+/* Tests that new entries are merged into the tuning file of a device, and that the next context uses them. A bad file
+ * is ignored with one warning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void entries_are_merged_and_used_by_the_next_context(void **state)
     add((const vkt_tuned[]){ { 3, VKT_V(DIRECT) }, { 5, VKT_V(DIRECT) } }, 2);
     assert_int_equal(entries_seen(false, &first), 3);
     assert_true(first.key == 3 && first.variants == VKT_V(DIRECT));
-    assert_int_equal(entries_seen(true, NULL), 0); /* a context without a cache */
+    assert_int_equal(entries_seen(true, NULL), 0); /* this context does not use the cache directory */
     assert_int_equal(setenv("VKT_NO_TUNING", "1", 1), 0);
     assert_int_equal(entries_seen(false, NULL), 0);
     assert_int_equal(unsetenv("VKT_NO_TUNING"), 0);

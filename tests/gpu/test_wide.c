@@ -98,7 +98,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups; each lane has 8 or 9 wrong vec4s */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups; each lane stores 8 or 9 vec4s */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -203,7 +203,7 @@ static void wrong_settings_are_not_blamed_on_the_width(void **state)
     if (!gains(&usual)) skip();
 }
 
-static vkt_ctx *held; /* a context on another instance of this process */
+static vkt_ctx *held; /* has its own instance, which keeps the driver loaded */
 
 static void hold_the_driver(void)
 {
@@ -223,7 +223,8 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&ctx);
     vkt_ctx_destroy(&held);
 
-    /* Opens the other context during the self-test at 512 bits, which fails. So the driver keeps the width of 512. */
+    /* The self-test at 512 bits opens `held` instead of running its dispatch, so the self-test fails. The driver cannot
+     * go back to 256 bits, because `held` keeps it loaded. */
     fake.instead_of_dispatch = hold_the_driver;
     vkt_test_expect_errors(true);
     assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
@@ -255,15 +256,15 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        assert_true(failed || r == VKT_OK); /* after a failed call, a smaller block may do */
+        assert_true(failed || r == VKT_OK); /* a failed allocation is tried again with a smaller block */
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);
         assert_true(failed || n > 8);
     }
 }
 
-/* The failure while a context is opened. ALLOCATION: the n-th host allocation. CALL: the n-th Vulkan call. CALLS: the
- * n-th Vulkan call and all later Vulkan calls. */
+/* A fault while a context is opened. ALLOCATION: the n-th host allocation fails. CALL: the n-th Vulkan call fails.
+ * CALLS: the n-th Vulkan call and all later Vulkan calls fail. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)
@@ -271,10 +272,10 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* Opens a context while the n-th allocation or call fails, as `what` says. `own` is the value of LP_NATIVE_VECTOR_WIDTH
- * before (NULL: not set). Returns false if nothing failed, because there are fewer than n allocations or calls. Checks
- * that no memory is left. If gains() is true and the context has no wide vectors, a warning must have the reason. At
- * the end, the variable must be "512" if the context has wide vectors, and else `own`. */
+/* Opens a context while the n-th allocation or call fails, as `what` says. `own`: the value of LP_NATIVE_VECTOR_WIDTH
+ * before the opening (NULL: not set). Returns false if nothing failed, because there are fewer than n allocations or
+ * calls. Checks that no memory is left. If gains() is true and the context has no wide vectors, a warning must have the
+ * reason. At the end, the variable must be "512" if the context has wide vectors, and else `own`. */
 static bool survives(const vkt_device_info *standard, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;

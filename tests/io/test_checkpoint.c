@@ -1,6 +1,6 @@
 /* Tests checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of
- * another version have different messages. No failure loses the last good checkpoint. test_checkpoint_kill.c tests this
- * for a full disk and for a kill. */
+ * another version have different messages. No failed write loses the last good checkpoint. test_checkpoint_kill.c
+ * tests writes to a full disk, and processes that are killed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,8 +125,8 @@ static void every_flipped_bit_and_every_truncation_is_found(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Replaces a text of the header by a text of the same length. Then computes the checksum again, as checkpoint.h defines
- * it. */
+/* Replaces a text of the header by a text of the same length. Also replaces the checksum, so that it fits the new bytes
+ * (checkpoint.h). */
 static void edit_and_seal(const char *path, const char *from, const char *to)
 {
     const vkt_host h = vkt_test_host();

@@ -43,8 +43,8 @@ static char *get(const char *path, size_t *n)
     return bytes;
 }
 
-/* A limit of the file size simulates a full disk. The test tries each limit below the size of the checkpoint, in a
- * child, because the limit holds for a whole process. */
+/* A limit of the file size simulates a full disk. The test tries each limit below the size of the checkpoint. A child
+ * process does this, because a limit holds for a whole process. */
 static void a_full_disk_leaves_the_old_checkpoint(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests GGUF files. Files of the Python package have the values that the package wrote. Files that the library writes
- * are read back without a change. Wrong arguments and failed allocations give a status. */
+/* Tests GGUF files. Files of the Python package gguf have the values that the package wrote. Files that the library
+ * writes are read back without a change. Wrong arguments and failed allocations cause an error, and no crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -381,7 +381,7 @@ static void what_cannot_be_written_is_refused(void **state)
         { .name = "u", .type = VKT_GGUF_Q4_0, .rank = 1, .dims = { 33 }, .data = x },
         { .name = "u", .rank = 2, .dims = { 1u << 31, 1ull << 33 }, .data = x },
         { .name = "u", .rank = 1, .dims = { 1ull << 61 }, .data = x },
-        { .name = "u", .rank = 1, .dims = { (1ull << 61) - 1 }, .data = x }, /* 2^63 bytes or more with `right` */
+        { .name = "u", .rank = 1, .dims = { (1ull << 61) - 1 }, .data = x }, /* too large together with `right` */
     };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(metas); i++)

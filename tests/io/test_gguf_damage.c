@@ -1,6 +1,6 @@
 /* Tests damaged GGUF files. A malformed file is refused with the reason. A truncated or randomly damaged file gives an
- * error status or sound entries. The bytes are in a block of exactly their size, so a sanitizer sees each read behind
- * them. */
+ * error status or sound entries. The bytes are in a block of exactly their size, so that a sanitizer finds each read
+ * behind them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -284,8 +284,8 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Makes one to four random changes. Each flips a bit, or replaces one byte or eight bytes. Seven of eight files are
- * changed only in the first 1,500 bytes, where the header is. */
+/* Makes one to four random changes in a copy of a file. A change flips a bit, or replaces one byte or eight bytes. In
+ * seven of eight copies, only the first 1,500 bytes are changed, where the header is. */
 static void random_damage_gives_a_status_or_sound_entries(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ static const vkt_st_dtype all_dtypes[] = {
 #undef NAME
 };
 
-/* Writes and reads random files. A file has 0 to 12 tensors of any dtype, with ranks 0 to 8 and sizes 0 to 5. */
+/* Writes and reads random files. A file has 0 to 12 tensors of any dtype, with ranks 0 to 8 and dimensions 0 to 5. */
 static void random_files_come_back(void **state)
 {
     (void)state;
@@ -428,7 +428,7 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 
 /* ---- headers that declare more than the file has ---- */
 
-/* The bytes that jansson has allocated now, and the largest number so far. */
+/* json_now: bytes that jansson has allocated now. json_peak: the largest value of json_now since the last reset. */
 static size_t json_now, json_peak;
 
 static void *json_allocate(size_t n)
@@ -449,8 +449,8 @@ static void json_release(void *block)
     free(p);
 }
 
-/* Opens a file whose header has some 2 MB: `begin`, then `again` many times with increasing numbers instead of its
- * "%u", then `end`. Fails the test if that takes too much memory. */
+/* Opens a file with a header of about 2 MB: `begin`, then many copies of `again`, then `end`. In copy i, the number i
+ * replaces "%u". Fails the test if opening the file takes too much memory. */
 static vkt_result open_repeated(const char *path, const char *begin, const char *again, const char *end)
 {
     enum { BYTES = 2000000 };

@@ -1,7 +1,7 @@
 #!/bin/sh
 # circles.sh LIST... - reports source files of one library that call each other in a circle. Each LIST is a text file
 # NAME.objects with the path of one object file per line. NAME is the library's name in the report. A circle has one line
-# "NAME: a.c <-> b.c". Under it, each file that calls another one has a line "    a.c uses SYMBOLS of b.c". If $NM is
+# "NAME: a.c <-> b.c". Below it, each pair of a caller and a called file has a line "    a.c uses SYMBOLS of b.c". If $NM is
 # set, it is the program to call instead of nm. circles_selftest.sh plants circles.
 set -u
 [ $# -gt 0 ] || { echo "circles.sh: want lists of object files, got none" >&2; exit 2; }

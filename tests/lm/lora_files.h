@@ -1,4 +1,4 @@
-/* lora_files.h - makes a store of adapters for a model of golden/gguf, and finds their rows in a GGUF file. */
+/* lora_files.h - makes a store of adapters for a model of golden/gguf, and finds rows of weights in a GGUF file. */
 #ifndef VKT_TEST_LORA_FILES_H
 #define VKT_TEST_LORA_FILES_H
 
@@ -33,13 +33,13 @@ const char *partly_rotated(const rig *r);
 uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim);
 /* Returns element i of A (which = 0) or B (which = 1) of a layer. */
 float number(uint32_t layer, uint32_t which, uint32_t i);
-/* Makes a store with an adapter for each of the first n layers of block 0. The values are those of number(). With
- * `averaged`, these numbers are the published part instead, and the values are zero. */
+/* Makes a store with an adapter for each of the first n layers of block 0. number() gives the values of the adapters.
+ * With `averaged`, number() gives the published part (VKT_PART_PUBLISHED) instead, and the values are zero. */
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
 /* Returns the row of a GGUF file that has row `row` of a Hugging Face weight with `out` rows. The rows of most layers
- * keep their order. For query and key of a llama model, convert_hf_to_gguf.py reshapes (out, in) to (heads, 2, w / 2,
- * in), swaps the two dimensions in the middle, and reshapes back; w is the number of rows of a head. If RoPE rotates
- * only the first rows of a head, w counts these rows, and the other rows keep their order. */
+ * keep their order. For query and key of a llama model, convert_hf_to_gguf.py reorders the rows of each head. Row i
+ * becomes row 2 i, and row i + n / 2 becomes row 2 i + 1, for i < n / 2. n is the number of rows of a head that RoPE
+ * rotates (vkt_gguf_model.rope_width). The other rows of a head keep their order. */
 uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row);
 
 #endif

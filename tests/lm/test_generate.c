@@ -97,8 +97,8 @@ static void free_whole(whole *w)
 }
 
 /* Compares the logits behind token `at` with those of the whole sequence. The two programs add float32 products in
- * different orders: up to 256 products in each of 15 layers. The tolerance, 2e-5 of the largest logit, is some 300
- * roundings of 2^-24. */
+ * different orders: up to 256 products in each of 15 layers. The tolerance, 2e-5 of the largest logit, is about
+ * 340 roundings of 2^-24. */
 static void same_logits(vkt_generator *g, const float *all, uint32_t at)
 {
     float got[WORDS], largest = 0;
@@ -291,7 +291,7 @@ static void a_full_context_is_refused(void **state)
     OK(vkt_generator_next(g, &id));
     OK(vkt_generator_next(g, &id));
     float logits[WORDS];
-    OK(vkt_generator_logits(g, logits, WORDS)); /* of a ninth token, which would not fit */
+    OK(vkt_generator_logits(g, logits, WORDS)); /* the logits of a ninth token, for which there is no space */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_next(g, &id), VKT_E_SHAPE);
     vkt_test_error_contains("8 are used, and 1 more");
@@ -353,7 +353,7 @@ static void each_failing_allocation_is_an_error(void **state)
 {
     rig *r = rig_of(state);
     vkt_lm *lm = open_tiny(r, "llama");
-    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* each of the first 40, then larger steps */
+    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* each of the first 40, and some of the others */
         vkt_generator *g;
         const vkt_generator_params p = { .context = 16, .chunk = 4 };
         vkt_test_fail_allocation(n);

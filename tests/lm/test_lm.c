@@ -10,8 +10,8 @@
 
 static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
 
-/* Trains for `epochs` epochs, and writes a checkpoint after each epoch. Resumes the checkpoint if `resume`. Returns the
- * adapters; free them with test_free. */
+/* Trains until epoch `epochs`, and writes a checkpoint after each epoch. If `resume`, begins with the checkpoint, and
+ * trains only the epochs that it lacks. Returns the adapters; free them with test_free. */
 static float *train(rig *r, const char *architecture, const char *checkpoint, bool resume, uint32_t epochs, uint64_t *n)
 {
     tiny t = tiny_open(r, architecture);

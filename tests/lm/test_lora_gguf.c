@@ -143,7 +143,7 @@ static void check_rest(const files *f, const vkt_gguf *merged, vkt_gguf_type typ
         assert_int_equal(got, type == VKT_GGUF_F32 ? 0 : type == VKT_GGUF_F16 ? 1 : 7); /* llama.cpp's llama_ftype */
         file_types++;
     }
-    assert_int_equal(file_types, f->m.rope_width != f->m.head_width); /* only partly_rotated has it */
+    assert_int_equal(file_types, f->m.rope_width != f->m.head_width); /* only partly_rotated adds general.file_type */
     assert_int_equal(vkt_gguf_n_tensors(merged), vkt_gguf_n_tensors(f->g));
     uint32_t same = 0;
     for (size_t i = 0; i < vkt_gguf_n_tensors(merged); i++) {

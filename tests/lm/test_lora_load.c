@@ -1,5 +1,5 @@
-/* Tests adapters that are read from GGUF files: files of vkt_lora_save_gguf, files of other programs, and files that
- * are refused. */
+/* Tests adapters that are read from GGUF files: files of vkt_lora_save_gguf, files like those of other programs, and
+ * files that are refused. */
 #include "lm/lora_files.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static void options_are_read(void **state)
     close_files(&f);
 }
 
-/* The bytes of a file that is written without the library. */
+/* The bytes of a GGUF file that is made without vkt_gguf_write. */
 typedef struct bytes {
     uint8_t at[16384];
     size_t n;
@@ -134,13 +134,14 @@ static void put_number(bytes *to, vkt_gguf_type type, float x)
         put(to, &half, sizeof half);
 }
 
-/* Returns element i of A (which = 0) or B (which = 1). It is a multiple of 1/4, at most 7.5: exact in all types. */
+/* Returns element i of A (which = 0) or B (which = 1). It is a multiple of 1/4 from -7.5 to 7.5, and exact in all
+ * types. */
 static float simple(uint32_t layer, uint32_t which, uint32_t i)
 {
     return (float)((int)((7 * layer + 13 * which + 11 * i) % 61) - 30) / 4;
 }
 
-/* types[k]: the types of A and of B. The layer k is query (0), key (1) or value (2). */
+/* types[k] has the types of A and B of layer k. Layers 0, 1 and 2 are query, key and value. */
 static const vkt_gguf_type types[3][2] = { { VKT_GGUF_F16, VKT_GGUF_BF16 },
                                            { VKT_GGUF_F32, VKT_GGUF_F16 },
                                            { VKT_GGUF_Q8_0, VKT_GGUF_F32 } };
@@ -162,7 +163,7 @@ static void put_half(bytes *to, const vkt_gguf *g, uint32_t layer, uint32_t whic
     while (to->n % 32) put(to, "", 1);
 }
 
-/* Writes an adapter of query, key and value of block 0. */
+/* Makes the bytes of a file with adapters of query, key and value of block 0. */
 static void put_adapter(bytes *to, const vkt_gguf *g, const char *architecture, bool permuted)
 {
     const char *const texts[][2] = { { "general.type", "adapter" },
@@ -252,14 +253,15 @@ static const float zeros[1024];
         name, VKT_GGUF_F32, 2, { columns, rows }, zeros, 0, 0, 0 \
     }
 
-/* A change of the file that write_fault writes: adapters of query, key and value of block 0. */
+/* A change of the file that write_fault writes. Without a change, the file has adapters of query, key and value of
+ * block 0. */
 typedef struct fault {
-    /* `as_meta` replaces this entry of the metadata. If as_meta has no key, the entry is left out. MORE_META: as_meta
-     * is appended. -1: no entry changes. */
+    /* Index of the metadata entry that `as_meta` replaces. If as_meta has no key, the entry is left out. MORE_META:
+     * as_meta is appended. -1: no entry changes. */
     int meta;
     vkt_gguf_meta as_meta;
-    /* `as_tensor` replaces this tensor. If as_tensor has no name, the tensor is left out. MORE_TENSORS: as_tensor is
-     * appended. -1: no tensor changes. */
+    /* Index of the tensor that `as_tensor` replaces. If as_tensor has no name, the tensor is left out. MORE_TENSORS:
+     * as_tensor is appended. -1: no tensor changes. */
     int tensor;
     vkt_gguf_tensor as_tensor;
     vkt_result status;
@@ -451,7 +453,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &other, path), VKT_E_STATE);
     vkt_test_error_contains("built with alpha 2, the adapter has 1.5");
     other.rank = 2;
-    assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &other, path), VKT_E_ARG); /* not the rank of the store */
+    assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &other, path), VKT_E_ARG); /* the store has rank 3 */
     f.m.head_width = 16;
     assert_int_equal(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path), VKT_E_SHAPE);
     vkt_test_error_contains("32 rows are not those of 4 heads of width 16");
@@ -460,7 +462,7 @@ static void what_does_not_fit_is_refused(void **state)
     expect_sevens(less);
     expect_sevens(more);
     f.m.head_width = 8;
-    CHECK(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path)); /* without a fault */
+    CHECK(vkt_lora_load_gguf(&r->h, s, &f.m, &lora, path)); /* this file has no fault */
     vkt_store_destroy(&s);
     vkt_store_destroy(&less);
     vkt_store_destroy(&more);

@@ -116,7 +116,7 @@ static void what_is_saved_is_loaded(void **state)
     CHECK(vkt_peft_load(&r->h, s, vkt_peft_config_lora(c), folder));
     expect_golden(s);
     vkt_peft_config_destroy(&c);
-    /* A target with a '*' is saved as the names of the layers that match. */
+    /* If a target has a '*', the names of all layers with an adapter are saved instead. */
     static const char *const star[] = { "*_proj" };
     const vkt_peft_params q = { .lora = { .targets = star, .n_targets = 1, .rank = 2, .alpha = 6 } };
     CHECK(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &q, folder));
@@ -181,7 +181,7 @@ static void averages_are_saved(void **state)
     vkt_store_destroy(&s);
 }
 
-/* The tensors of our folder and those of PEFT's folder have the same names, types, shapes and bytes. */
+/* The tensors of a saved folder and the tensors of PEFT's folder have the same names, types, shapes and bytes. */
 static void the_files_have_the_same_tensors(void **state)
 {
     rig *r = rig_of(state);
@@ -329,7 +329,7 @@ static void adapters_that_do_not_fit_are_refused(void **state)
     assert_int_equal(vkt_peft_load(&r->h, s, &other, GOLDEN), VKT_E_STATE);
     vkt_test_error_contains("built with alpha 5, the adapter has 6");
     other.rank = 4;
-    assert_int_equal(vkt_peft_load(&r->h, s, &other, GOLDEN), VKT_E_ARG); /* not the rank of the store */
+    assert_int_equal(vkt_peft_load(&r->h, s, &other, GOLDEN), VKT_E_ARG); /* the store has rank 2 */
     assert_int_equal(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &(vkt_peft_params){ .lora = other }, r->dir.path),
                      VKT_E_ARG);
     assert_int_equal(vkt_peft_load(&r->h, s, &lora, r->dir.path), VKT_E_NOT_FOUND);

@@ -52,7 +52,7 @@ static void filters_keep_what_they_should(void **state)
     assert_int_equal(chosen(even, 1, 0, 0), 31);
     assert_int_equal(chosen(even, 1, 5, 1), 31);
     assert_int_equal(chosen(even, 1, 9, 1), 31);
-    assert_int_equal(chosen(even, 1, 2, 0), 3); /* ties: lower ids first, and never more than k */
+    assert_int_equal(chosen(even, 1, 2, 0), 3); /* of equal logits, the lower ids remain */
     assert_int_equal(chosen(even, 1, 1, 0), 1);
     assert_int_equal(chosen(even, 1, 0, 0.01), 1); /* the first token always remains */
     assert_int_equal(chosen(even, 1, 0, 0.41), 7); /* tokens 0 and 1 together have only 0.4 */
@@ -94,7 +94,7 @@ static void numbers_that_are_none_are_refused(void **state)
     }
 }
 
-/* ---- the definition, by a full sort ---- */
+/* ---- the definition of a choice, computed with a full sort ---- */
 
 static const float *sorted_logits;
 
@@ -169,8 +169,8 @@ static void each_choice_is_that_of_the_definition(void **state)
 }
 
 /* Compares the frequencies in DRAWS draws with the probabilities. `sum` is the chi-squared sum over the tokens that are
- * expected at least 8 times; `cells` counts these tokens. The mean of the sum is `cells`, and its variance is 2 cells.
- * The seed is fixed, so all runs have the same numbers. */
+ * expected at least 8 times; `cells` counts these tokens. The mean of the sum is about `cells`. The variance of the
+ * sum is about 2 cells. The seed is fixed, so all runs have the same numbers. */
 static void frequencies_are_the_probabilities(void **state)
 {
     (void)state;

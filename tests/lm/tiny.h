@@ -1,4 +1,4 @@
-/* tiny.h - the tiny language models of golden/lm: files, rows of tokens, and the model that a trainer trains. */
+/* tiny.h - the tiny language models of golden/lm: files, samples of tokens, and the model that a trainer trains. */
 #ifndef VKT_TEST_TINY_H
 #define VKT_TEST_TINY_H
 
@@ -26,16 +26,18 @@ const char *tiny_rewrite(const rig *r, const char *from, const char *name, const
 /* Opens golden/lm/<architecture>.gguf, copies the model to the device, and closes the file. The adapters have rank
  * TINY_RANK and alpha 8. */
 tiny tiny_open(const rig *r, const char *architecture);
-/* Makes the samples of golden/README.md. A sample is TINY_CONTEXT ids, then TINY_CONTEXT labels. */
+/* Makes the TINY_ROWS samples that golden/README.md defines. A sample is TINY_CONTEXT ids, then TINY_CONTEXT labels.
+ * A label that does not count is UINT32_MAX. */
 vkt_dataset *tiny_data(const vkt_host *h);
-/* The functions of the vkt_model. tiny_forward gets the ids and labels of tiny_data, and returns vkt_lm_hidden of the
- * ids, (B,T,D). tiny_loss ignores labels that are UINT32_MAX. `user` is a tiny *. */
+/* The functions `forward` and `loss` of a vkt_model. `rows` has samples of tiny_data, `user` is a tiny *. tiny_forward
+ * returns vkt_lm_hidden of the ids, (B,T,D). tiny_loss computes the loss from the labels in `rows`, and does not use
+ * `labels` and `targets`. */
 vkt_tensor tiny_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor tiny_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                      void *user);
 /* Returns params of a trainer: Adam, lr 0.003, seed 7, no validation. */
 vkt_trainer_params tiny_trainer(tiny *t, const vkt_dataset *data);
-/* Writes the initial adapters of golden/README.md to a store that has only adapters. */
+/* Writes the initial values of the adapters, as golden/README.md defines them. The store must have only adapters. */
 void tiny_set_adapters(vkt_store *store);
 
 #endif

@@ -1,4 +1,5 @@
-/* Low-rank adapters of linear layers: which layers get one, what it computes, dropout, merging, errors. */
+/* Tests low-rank adapters of linear layers: which layers get an adapter, what an adapter computes, dropout, merging,
+ * errors. */
 #include <math.h>
 
 #include "base/base.h"
@@ -329,7 +330,8 @@ static void initial_values_are_those_of_peft(void **state)
 }
 
 /* Inputs, A and B are all 1, and the weight of the layer is 0. So an output is the number of inputs that the adapter's
- * dropout keeps, divided by 3/4 in training. Most samples lose some inputs in training, and none in evaluation. */
+ * dropout keeps, divided by 3/4 in training. In training, most samples lose some inputs. In evaluation, no sample loses
+ * any. */
 static void dropout_is_active_in_training_only(void **state)
 {
     enum { N = 32, SAMPLES = 20 };
@@ -384,7 +386,7 @@ static void a_merged_layer_computes_the_same(void **state)
             for (int k = 0; k < RANK; k++) want += 2 * (double)s->v.b[0][o * RANK + k] * (double)s->v.a[0][k * IN + i];
             assert_true(high[o * IN + i] == (float)want);
         }
-    /* Layer two has its weight in an array, so its adapter stays. */
+    /* The weight of layer two is in an array, not in the store. So vkt_lora_merge does not merge its adapter. */
     const char *const two[] = { "two" };
     const vkt_lora_params second = { .targets = two, .n_targets = 1, .rank = 3, .alpha = 6 };
     evaluate(r, s->store, s->weight, s->bias, &second, s->v.x, merged);

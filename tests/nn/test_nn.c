@@ -87,7 +87,7 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* The initial values are torch's: N(0, 1), and zeros in the row of the padding. */
+/* The initial values are torch's: N(0, 1), and zeros in row padding_id. */
 static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
 {
     (void)state;
@@ -135,8 +135,8 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     static float w[4 * 1024];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
     assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
-    /* Two levels have 5^2 and 7^2 corners, rounded up to multiples of 8. The third has 10^2 corners, hashed to 64
-     * entries. */
+    /* The levels have 5^2, 7^2 and 10^2 corners. The first two levels have an entry for each corner, rounded up to
+     * multiples of 8 entries. The third level hashes its corners to 64 entries. */
     const vkt_nn_hash_grid_params p = {
         { .levels = 3, .log2_table_size = 6, .base_resolution = 4, .per_level_scale = 1.5 }
     };
@@ -456,7 +456,7 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
 static void attention_wants_operands_that_fit(void **state)
 {
     (void)state;
-    /* Last and second dimension of k. In the first case both are right, and the first dimension of k is wrong. */
+    /* [0] last dimension of k; [1] second dimension of k. In the first case, only the first dimension of k is wrong. */
     static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } };
     const vkt_host h = vkt_test_host();
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {

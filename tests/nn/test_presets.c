@@ -1,4 +1,4 @@
-/* Tests the initial values of layers: distributions of the initialisers, and each default of each preset. */
+/* Tests the initial values of layers (distributions and fans), and the defaults of each preset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +37,9 @@ static void net_close(net *n)
 
 enum { ROWS = 400, COLUMNS = 250, SAMPLES = ROWS * COLUMNS };
 
-/* Generates ROWS x COLUMNS numbers and checks their mean and variance. Each may be off by four standard deviations of
- * its estimate. All numbers must be in [least, most]. `kurtosis` is the fourth central moment / variance^2. */
+/* Generates ROWS x COLUMNS numbers and checks their mean and variance. Each of these two may be off by four standard
+ * deviations of its estimate. All numbers must be in [least, most]. `kurtosis` is the fourth central moment divided by
+ * variance^2. */
 static void expect_moments(vkt_init init, double mean, double variance, double kurtosis, double least, double most)
 {
     static float w[SAMPLES];
@@ -64,7 +65,7 @@ static void initialisers_have_their_moments(void **state)
     (void)state;
     const double in = COLUMNS, out = ROWS, both = in + out;
     const double normal = 3, uniform = 1.8, truncated = 2.3655; /* kurtosis (2.3655: by quadrature) */
-    const double kept = 0.773741304; /* variance of a standard normal variable within +-2, by quadrature */
+    const double kept = 0.773741304; /* variance of N(0, 1) truncated to [-2, 2], by quadrature */
     expect_moments((vkt_init){ VKT_INIT_DEFAULT }, 0, 1 / (3 * in), uniform, -1 / sqrt(in), 1 / sqrt(in));
     expect_moments((vkt_init){ VKT_INIT_UNIFORM, -1, 3 }, 1, 16.0 / 12, uniform, -1, 3);
     expect_moments((vkt_init){ VKT_INIT_NORMAL, 2, 0.5f }, 2, 0.25, normal, -10, 10);
@@ -78,8 +79,8 @@ static void initialisers_have_their_moments(void **state)
     expect_moments((vkt_init){ VKT_INIT_ORTHOGONAL }, 0, 1.0 / ROWS, normal, -1, 1);
 }
 
-/* Checks the dot product of every two rows, or of every two columns if there are fewer columns. It must be gain^2 for a
- * row with itself, and 0 for two different rows. A gain of 0 means 1. */
+/* Checks that all rows are orthogonal to each other and have the length `gain`. If there are fewer columns than rows,
+ * checks the columns instead. A gain of 0 means 1. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];
@@ -173,7 +174,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* Checks all layers that a preset affects: with `keras` against the defaults of Keras, else against those of torch. */
+/* Checks all layers that a preset affects. The expected defaults are those of Keras if `keras`, else those of torch. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

@@ -147,7 +147,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 static const double mean[] = { 0.485, 0.456, 0.406 }, deviation[] = { 0.229, 0.224, 0.225 };
 
-/* Makes a trainer for `data` with the weights of the file. */
+/* Normalizes `data`. Makes a ResNet-20 trainer for `data`, and loads the weights of the file. */
 static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
 {
     static vkt_resnet_params resnet20 = { .depth = 20, .cifar = true };
@@ -161,7 +161,7 @@ static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
     return t;
 }
 
-/* Behind a heading, each line of the .tsv file has the name of an image, its label, its prediction, and its ten logits.
+/* After a heading, each line of the .tsv file has the name of an image, its label, its prediction, and its ten logits.
  * Prediction and logits are from a float64 implementation in numpy. */
 static void logits_of_pretrained_weights_are_those_recorded(void **state)
 {
@@ -264,8 +264,8 @@ static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t mo
     test_free(after);
 }
 
-/* ResNet-8 has 7 convolutions and 7 norms. vkt_freeze keeps the parameters unchanged, use_running keeps the running
- * statistics unchanged. Each does so with and without the other. */
+/* ResNet-8 has 7 convolutions and 7 norms. vkt_freeze keeps the parameters of the backbone unchanged. use_running keeps
+ * the running statistics unchanged. Each switch has this effect with and without the other switch. */
 static void frozen_and_in_evaluation_mode_are_two_switches(void **state)
 {
     rig *r = rig_of(state);

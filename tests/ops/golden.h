@@ -1,4 +1,4 @@
-/* ops/golden.h - reads numbers that PyTorch computed: files of tests/golden (see its README.md for their format). */
+/* ops/golden.h - reads numbers that PyTorch computed, from files of tests/golden. README.md there has their format. */
 #ifndef VKT_TEST_GOLDEN_H
 #define VKT_TEST_GOLDEN_H
 

@@ -12,7 +12,7 @@ typedef struct golden_op {
     uint32_t n_in;
     bool images;       /* the first input is BATCH_LAST */
     uint32_t integers; /* bit k: input k is u32 */
-    bool several;      /* the function makes several nodes, so the harness has no reference of the whole function */
+    bool several;      /* the function may make several nodes, so the harness has no reference for it */
 } golden_op;
 
 /* Returns the entry that the attribute "op" of a case names. Fails the test if there is none. */

@@ -362,8 +362,8 @@ static bool multiplies_matrices(const rig *r)
 }
 
 /* Compares floats with the reference. A value stored in 16 bits may be off by one rounding. If the subject has such a
- * value, each gradient may be off by one more rounding. Below 2^-14, f16 numbers are 2^-24 apart. Some kernels with
- * cooperative matrices also round operands that they compute: see harness_half_views. */
+ * value, each gradient may be off by one more rounding. f16 numbers below 2^-14 are 2^-24 apart, so a rounding is up to
+ * 2^-25. Some kernels also round operands that they compute for cooperative matrices: see harness_half_views. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */
@@ -487,8 +487,8 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Rounds the inputs to their storage type, or to the element type of cooperative matrices if a kernel multiplies them.
- * Computes the reference from the rounded inputs. */
+/* Rounds the inputs to their storage type. If a kernel multiplies cooperative matrices, rounds f32 inputs to the type
+ * of these matrices instead. Computes the reference from the rounded inputs. */
 static void round_inputs(rig *r)
 {
     const bool matrices = multiplies_matrices(r);

@@ -1,15 +1,14 @@
 /* ops/harness.h - runs one subject (an op with one case) on the device and compares it with its reference.
  *
- * Every run checks:
- * - Each output and gradient is within the op's tolerance. If the reference lacks an output, the harness only checks
- *   that each element of this output was written.
- * - All memory of activations and scratch is a NaN before the run, so a missing write of a kernel shows. The words
- *   between values keep this NaN.
- * - Inputs do not change, except those that an update of parameters writes. The padding of an input is 77, -77, 77,
- *   -77, .. The padding of a gradient that the run reads is 0.
- * - After the run, the padding of outputs is finite, and the padding of gradients is 0.
- * - A second run gives the same bits.
- * - There is no validation message. */
+ * The harness does this for every run:
+ * - Before the run, it fills all memory of activations and scratch with a NaN, so a missing write of a kernel shows. It
+ *   writes 77, -77, 77, -77, .. to the padding of inputs, and 0 to the padding of gradients that the run reads.
+ * - It checks that each output and gradient is within the op's tolerance. If the reference lacks an output, it only
+ *   checks that each element of this output was written.
+ * - It checks that the words between values still have the NaN, and that inputs have not changed, except those that an
+ *   update of parameters writes.
+ * - It checks that the padding of outputs is finite, and that the padding of gradients is 0.
+ * - It checks that a second run gives the same bits, and that there is no validation message. */
 #ifndef VKT_TEST_HARNESS_H
 #define VKT_TEST_HARNESS_H
 
@@ -62,19 +61,19 @@ void harness_as_gpu(vkt_limits *lim);
  *   inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance changes.
  * - Attention computes gradients from output 0 as it is stored (in the sum of dy * y). The reference of attention does
  *   the same.
- * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16,
- *   attention does so with attention weights, and a network in one node with hidden layers; both also with gradients.
- *   The ops of harness_makes_operands do so in f16 and bf16. The tolerance of all these ops is larger by 2^-11 (f16) or
- *   2^-8 (bf16) of the largest number of a tensor.
+ * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16
+ *   programs, attention rounds attention weights and gradients, and a network in one node (vkt_op_mlp) rounds hidden
+ *   layers and gradients. The ops of harness_makes_operands round their own operands in f16 and in bf16 programs. The
+ *   tolerance of all these ops is larger by 2^-11 (f16) or 2^-8 (bf16) of the largest number of the tensor.
  * - The reference of a network also rounds hidden layers to f16, because the sign of a hidden element decides about its
  *   gradient. The reference and the device may still round an element to different f16 numbers, because their sums
  *   differ before the rounding. */
 extern const harness_view harness_half_views[4];
-/* The view of VKT_PRECISION_F32_SPLIT: cooperative matrices multiply f32 numbers by three products of f16. No tolerance
- * changes. */
+/* The view of VKT_PRECISION_F32_SPLIT: cooperative matrices compute each product of f32 numbers as three f16 products.
+ * No tolerance changes. */
 extern const harness_view harness_split_view;
-/* Returns `has`, which is whether the device has a kind of cooperative matrices. If `has` is false and the environment
- * variable VKT_REQUIRE_COOP is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
+/* Returns `has`. The caller passes whether the device has a kind of cooperative matrices. If `has` is false and the
+ * environment variable VKT_REQUIRE_COOP is 1 (tests/run.sh sets it on Mesa 26), an assertion fails. */
 static inline bool harness_needed(bool has)
 {
     assert_true(has || !vkt_env_int("VKT_REQUIRE_COOP", 0));
@@ -115,12 +114,14 @@ typedef struct harness_report {
 } harness_report;
 
 /* Checks the subject in several views:
- * - view 0 of harness_views, then one of the others;
+ * - in view 0 of harness_views;
+ * - in another view of harness_views;
  * - with a variant that the ops could choose but did not, if there is one;
  * - in harness_split_view, if the device has cooperative matrices;
- * - in 16 bits, and in 16 bits by flexible matrices, if an op could use them. These checks round the subject's inputs.
- * The seed selects the other view, the variant and the 16-bit type. After a fault, the remaining checks are skipped.
- * Faults are added to the report. */
+ * - in a view of harness_half_views;
+ * - in the same view with flexible cooperative matrices, if an op could use them.
+ * The last two checks round the subject's inputs. The seed selects the views and the variant. After a fault, the
+ * remaining checks are skipped. Faults are added to the report. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Checks the subject only in `view`. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

@@ -144,7 +144,7 @@ void pair_run(net *n)
 /* ---- checks ---- */
 
 /* Checks that a and b have the same bits. Also fails if the data are more than 32 bytes and repeat the first 16 bytes,
- * for instance if all numbers are equal. Equal bits would then prove little. */
+ * for instance if all numbers are equal. Equal bits of such data prove little. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);
@@ -152,7 +152,7 @@ static void same_bits(const void *a, const void *b, size_t bytes, const char *wh
 }
 
 /* Checks that both programs computed the same bits of o. Padding is not compared: it must be 0 if o is a gradient, else
- * finite. The sum of two NaN may be either of them, so the signs of NaN are not compared. */
+ * finite. The sum of two NaN may be either NaN, so the signs of NaN are not compared. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);

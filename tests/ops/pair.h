@@ -7,7 +7,7 @@
  *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches.
  * - Both programs compute the same bits of the results that `build` passes to pair_show, and of the gradients and
  *   values of parameters.
- * - With APART, guards do not change.
+ * - With APART (see pair_memory), guards do not change.
  * - The padding of outputs is finite, and the padding of gradients is 0. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
@@ -29,12 +29,13 @@ typedef struct pair_spec {
     uint32_t rows; /* real rows of the batch; 0: all */
     uint32_t left; /* number of elementwise dispatches in the fused program */
     /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the view splits dispatches, so no
-     * exact number is known. Then the plain program must have more elementwise dispatches than the fused program. The
-     * fused program must have some if `left` is not 0, and none if `left` is 0. */
+     * exact number is known. With PAIR_MANY, the plain program must have more elementwise dispatches than the fused
+     * program. The fused program must have none if `left` is 0, and at least one if `left` is not 0. */
     uint32_t fused;
     bool unary; /* if `fused` is PAIR_MANY: whether the fused program has dispatches of the kernel `unary` */
-    /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the view splits dispatches. Then the
-     * plain program must have more of them than the fused program, and other dispatches are not counted. */
+    /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the view splits dispatches. With
+     * PAIR_MANY, the plain program must have more dropout dispatches than the fused program. Other dispatches are not
+     * counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;
@@ -60,7 +61,7 @@ struct pair_net {
 
 extern const harness_view pair_whole; /* the device as it is */
 
-/* Adds an input; `build` calls it. `variance`: the numbers are above 0. */
+/* Functions for `build`. pair_input adds an input; `variance`: its numbers are above 0. pair_show adds a result. */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 

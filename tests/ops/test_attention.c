@@ -100,8 +100,8 @@ static void with_few_of_all(vkt_limits *lim)
     gpu_traits.attention_vec4s = 10;
 }
 
-/* Returns the number of dispatches by SHARED whose tiles have this number of rows, and `chunks` vec4s of each row in
- * shared memory at a time. */
+/* Returns the number of dispatches of the variant SHARED whose tiles have `rows` rows and load slices of `chunks` vec4s
+ * of each row to shared memory. */
 static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t rows, uint32_t chunks)
 {
     vkt_limits lim = harness_ctx->limits;
@@ -119,9 +119,10 @@ static uint32_t count_tiles(const subject *s, const harness_view *view, uint32_t
     return n;
 }
 
-/* A row is less than a slice, whole slices, or whole slices and a part of a slice (SLICE in lib/attention_shared.glsl).
- * A row has a vec4 for each of the LANES_N lanes that share it, or fewer vec4s. Most heads have several tiles of rows
- * and of columns, and some last tiles are not full. */
+/* A slice has 4 * `chunks` numbers of a row. The width of a head is less than a slice, a multiple of a slice, or
+ * neither. 16 lanes share a row of up to 64 numbers, and 32 lanes share a longer row. With the widths 64 and 128, each
+ * of these lanes has a vec4 of the row. With the other widths, some lanes have none. Most heads have several tiles of
+ * rows and of columns, and some last tiles are not full. */
 static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -162,8 +163,8 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         view.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
         harness_check_in(harness_ctx, &s, &view, &report);
         assert_int_equal(report.halves, 1);
-        /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases of this trait are skipped,
-         * because Mesa takes seconds to compile a kernel. */
+        /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases that set this trait would
+         * check no further tile. They are skipped, because Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
         if (!again && !small && harness_has_matrices()) {
@@ -331,8 +332,8 @@ static void unseen_keys_have_gradients(void **state)
 }
 
 /* With a causal mask, no query sees the keys T .. S - 1. The gradients of these keys are 0, even if their values are
- * NaN or a visible key is infinite: no kernel may multiply their weight, which is 0, by NaN. HEADS heads of q read the
- * same keys. */
+ * NaN or a visible key is infinite: no kernel may multiply the weight 0 of an unseen key by NaN. HEADS heads of q read
+ * the same keys. */
 static void gradients_of_unseen_keys_are_zero(vkt_variant variant)
 {
     enum { HEADS = 3, T = 5, S = 9, D = 8, N = HEADS * T * D };
@@ -437,8 +438,8 @@ static void a_mask_hides_keys(void **state)
 
 /* ---- memory and loops ---- */
 
-/* Returns the bytes of activations and scratch of a program: causal self-attention over T tokens with four heads of 8
- * numbers and kv_heads heads of k and v, and its gradient. */
+/* Returns the bytes of activations and scratch of a program. The program computes causal self-attention over T tokens,
+ * and its gradient. There are four heads of q and kv_heads heads of k and v, and a head has 8 numbers. */
 static uint64_t plan_bytes(uint32_t T, uint32_t kv_heads, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();
@@ -471,8 +472,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
                      4ull * 4096 * (32 + 4 + 4 + 48)); /* k, v are not repeated */
 }
 
-/* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs do not. The loops of SHUFFLED are the longest,
- * so a CPU may have to use SHARED. */
+/* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs do not end loops. The variant SHUFFLED has the
+ * longest loops, so a CPU may have to use SHARED. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ static void attend(sizes s, const float *q, const float *k, const float *v, uint
 
 enum { MOST_Q = 3 * 5 * 128, MOST_K = 3000 * 128 };
 
-/* Rows of k and v that no query sees are NaN, because they may be memory that was never written. */
+/* Rows of k and v that no query sees are NaN here. In a cache, these rows may be memory that was never written. */
 static void rows_behind_the_text_are_not_used(void **state)
 {
     (void)state;
@@ -278,7 +278,8 @@ static void other_layouts_are_converted(void **state)
 
 /* ---- uses that are refused ---- */
 
-/* If shapes do not fit, the message has the shapes of q, k and v. */
+/* In the cases c < 3 a shape is wrong, and the message has the shapes of q, k and v. In the other cases an element type
+ * is wrong. */
 static void operands_that_do_not_fit_are_refused(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
 /* Tests the kernels of cooperative matrices of bf16 on a device that has only cooperative matrices of f16. The test
- * reverses the change of cmake/bfloat.c: before the driver gets a module, its matrices of bf16 become matrices of f16.
- * Then a kernel still rounds its operands to bf16 and stores them as bf16, but multiplies their bits as if they were
- * f16. A second program, in f16, gets the f16 numbers that have these bits as its inputs. It must compute the same
- * sums, to the bit. (Other tests compare the kernels of f16 with references.) So this test covers everything but the
- * element type. test_ops.c, test_shared.c and test_coop.c test a device that has matrices of bf16. */
+ * reverses the change of cmake/bfloat.c: before the driver gets a module, the matrices of bf16 in the module become
+ * matrices of f16. A kernel of this module still rounds its operands to bf16 and stores them as bf16, but multiplies
+ * their bits as if they were f16. A second program, in f16, gets the f16 numbers with these bits as inputs. Both
+ * programs must compute the same sums, to the bit. (Other tests compare the kernels of f16 with references.) So this
+ * test covers everything but the element type. test_ops.c, test_shared.c and test_coop.c test devices with matrices of
+ * bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,8 +101,8 @@ typedef struct graph {
     vkt_tensor in[INPUTS], out[OUTPUTS];
 } graph;
 
-/* `wide`: another op also reads the outputs. That op reads this layout only as f32, so the outputs are stored as
- * f32. */
+/* If `wide`, another op also reads the outputs. This op can read outputs of this layout only as f32, so the outputs are
+ * stored as f32. */
 static graph graph_make(const product *c, bool wide)
 {
     graph s = { .g = harness_graph() };
@@ -142,9 +143,9 @@ static float element(vkt_rng *r, int k)
     return tie + ((float)vkt_rng_range(r, 0, 2) - 1) * 0x1p-20f;
 }
 
-/* Runs the product by COOP in a program of this precision. out[i] gets the elements of output i as floats. The caller
- * frees them. in_16[i] gets whether output i was stored in 16 bits. Returns the number of dispatches by matrices of
- * bf16. */
+/* Runs the product with the variant COOP in a program of this precision. out[i] gets the elements of output i as
+ * floats; the caller frees them. in_16[i] gets whether output i was stored in 16 bits. Returns the number of dispatches
+ * whose kernel multiplies matrices of bf16. */
 static size_t run(const product *c, vkt_precision precision, bool wide, float *out[OUTPUTS], bool in_16[OUTPUTS])
 {
     graph s = graph_make(c, wide);

@@ -110,7 +110,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* Few channels: the weights (DIRECT_SHARED) or tiles of 16 rows (SHARED) are in shared memory. */
+        /* With few channels, shared memory has the weights (DIRECT_SHARED) or tiles of 16 rows (SHARED). */
         { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
           VKT_V_DIRECT_SHARED },
@@ -206,7 +206,7 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,000 times */
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read for 256 columns, B for 1,000 rows */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
         { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
@@ -384,7 +384,7 @@ static void hash_grids_use_the_cheapest_variant(void **state)
         { &gpu, 1u << 24, 14, VKT_V_ATOMIC },
         { &gpu, (1u << 24) + 4, 14, VKT_V_OWNED }, /* more than 2^27 addends, the limit of ATOMIC */
         { &gpu, 1024, 23, VKT_V_ATOMIC },
-        { &gpu, 1024, 24, VKT_V_OWNED }, /* sums of 2^27 floats exceed 2^30 bytes */
+        { &gpu, 1024, 24, VKT_V_OWNED }, /* 2^27 sums of 8 bytes, with flags, exceed 2^30 bytes */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         const vkt_hash_grid_params grid = {
@@ -448,7 +448,7 @@ static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
         { &cpu, 512, 576, 0, 0, VKT_V_UNPACKED },
         { &gpu, 64, 576, 0, 0, VKT_V_BLOCKS },
         { &gpu, 64, 576, VKT_V(BLOCKS), 0, VKT_V_UNPACKED },
-        { &gpu, 64, 576, VKT_V(SHARED) | VKT_V(SPLIT_K), 0, VKT_V_BLOCKS }, /* by panels */
+        { &gpu, 64, 576, VKT_V(SHARED) | VKT_V(SPLIT_K), 0, VKT_V_BLOCKS }, /* the product unpacks to panels */
         { &gpu, 64, 576, 0, VKT_V(PLACED), VKT_V_UNPACKED },
         { &coop, 64, 576, 0, VKT_V(PLACED) | VKT_V(BLOCKS), VKT_V_UNPACKED },
     };

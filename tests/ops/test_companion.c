@@ -1,5 +1,5 @@
-/* Compares networks with fused nodes of all kinds (passes/epilogue.c, passes/companion.c) with a program that has a
- * dispatch for each node. The networks are a residual network with running statistics, and a classifier. */
+/* Compares programs with fused nodes (passes/epilogue.c, passes/companion.c) with programs that have a dispatch for
+ * each node. The programs train a residual network, one convolution with a norm, and a classifier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +65,8 @@ static void train(net *n)
 
 /* In the forward pass, all seven relus, all three sums and the running statistics of all eight norms are fused. In the
  * backward pass, three relu gradients are fused into sums of two gradients, and three relu gradients into the gradient
- * of the norm in front of the relu. Five dispatches remain: the three sums of gradients, the gradient of the last relu,
- * which two norms read, and one product for the loss. */
+ * of the norm in front of the relu. Five dispatches remain: the three sums of gradients; the gradient of the last relu,
+ * which two norms read; and the product in the gradient of the loss. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;

@@ -22,15 +22,15 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Limits storage bindings to 8 KiB. A binding then covers only a part of the weights in panels or of a stored result,
+/* Limits storage bindings to 8 KiB. Such a binding covers only a part of the weights in panels or of a stored result,
  * so dispatches are split. An operand that texel loads read is not split. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;
 }
 
-/* Sets the traits of a GPU: Winograd's 16 products are one batch of tiles in shared memory. The trait winograd_kib is
- * small, so Winograd transforms most images in several pieces. */
+/* Sets the traits of a GPU. With these traits, Winograd's 16 products are one batch of tiles in shared memory. The
+ * trait winograd_kib is small, so Winograd transforms most images in several pieces. */
 static void gpu_in_small_pieces(vkt_limits *lim)
 {
     static vkt_traits small;
@@ -194,8 +194,8 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Tests kernels of one pixel. With a stride of 1 and no padding, the sum of a weight's gradient treats a plane, or each
- * slice of a plane, as one large pixel. Otherwise the sum is made pixel by pixel. */
+/* Tests kernels of one pixel. With a stride of 1 and no padding, the shader for the gradient of w reads a plane, or
+ * each slice of a plane, as one large pixel. In the other cases the shader loops over the pixels. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void runs_of_pixels_are_right(void **state)
         { vkt_shape4(30, 13, 5, 3), vkt_shape4(11, 13, 2, 6), { 1, 3 } },
         { vkt_shape4(2, 6, 7, 1), vkt_shape4(3, 6, 3, 4), { 1, 2 } },
         { vkt_shape4(9, 12, 5, 8), vkt_shape4(18, 4, 3, 3), { 1, 2 }, .dilation_h = 2, .groups = 3 },
-        /* The weights are 15 KiB, more than a binding of 8 KiB. */
+        /* The weights are 15.5 KiB, more than a binding of 8 KiB. */
         { vkt_shape4(14, 66, 2, 5), vkt_shape4(60, 22, 1, 3), { 0, 1 }, .groups = 3, .no_bias = true },
         { vkt_shape4(61, 5, 1, 23), vkt_shape4(33, 5, 1, 4), { 0, 0 } },
     };

@@ -55,15 +55,15 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* Two products, each N x N: y = x w^T and dw = dy^T x. All operands but one are unit matrices. So the product is the
- * other operand or its transpose, as it was rounded for the multiplication. */
+/* Two products, each N x N: y = x w^T and dw = dy^T x. One operand has the numbers of odd_element. The other operands
+ * are unit matrices. So a product is this operand or its transpose, rounded for the multiplication. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
 } products;
 
-/* Makes the two products. `wide`: x, y and dy are also summed. With the batch last, the op `sum` supports only f32, so
- * x, y and dy are stored as f32. */
+/* Makes the two products. If `wide`, x, y and dy are also summed. With the batch last, the op `sum` supports only f32,
+ * so x, y and dy are stored as f32. */
 static products products_make(vkt_layout layout, bool wide)
 {
     static const char *const names[OPERANDS] = { "x", "w", "dy" };
@@ -87,8 +87,7 @@ static float rounded(float v, vkt_precision to)
                                       : v;
 }
 
-/* Checks that a product rounds the operand `odd` to the type `to`, to nearest, ties to even. `odd` has the numbers of
- * odd_element, and the other operands are unit matrices. */
+/* Checks that a product rounds the numbers of the operand `odd` to the type `to`, to nearest, ties to even. */
 static void check_operand(const products *s, vkt_program *p, operand odd, vkt_precision to)
 {
     static float unit[N * N], some[N * N], got[N * N];
@@ -139,7 +138,8 @@ static void operands_are_rounded_in_programs_of_16_bits_alone(void **state)
     if (harness_has_matrices()) check_rounding(3);
 }
 
-/* Without a forced variant, a GPU that has matrices uses them in programs of f16 only. A CPU does not use them. */
+/* Without a forced variant, a GPU with matrices of f16 uses them in programs of f16, but not in programs of f32 or
+ * bf16. A CPU does not use them. */
 static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 {
     (void)state;

@@ -74,7 +74,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Sets a trait: one work group is enough for the device. Then lanes have as many channels and sums as possible. */
+/* Sets groups_shared to 1, so one work group is enough for the device. With this trait, lanes have as many channels and
+ * sums as possible. */
 static void wide_lanes(vkt_limits *lim)
 {
     static vkt_traits traits;
@@ -150,15 +151,15 @@ static void every_convolution_is_right(void **state)
           vkt_shape4(6, 4, 3, 2),
           { .stride = { 3, 2 }, .dilation = { 2, 3 }, .pad = { 2, 1 } } },
         { vkt_shape4(4, 3, 10, 7), vkt_shape4(9, 3, 1, 2), { .stride = { 3, 3 } } }, /* dx: phases without a tap */
-        /* In the next two cases, the number K of products of a sum is no multiple of the taps per iteration: in the
-         * only chunk, and in the second chunk. */
+        /* K is the number of products of a sum. In the next two cases, K is no multiple of the taps per iteration. In
+         * the first case (K = 7) there is one chunk, and in the second case (K = 59) there are two. */
         { vkt_shape4(7, 7, 5, 6), vkt_shape4(11, 7, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(3, 59, 3, 4), vkt_shape4(13, 59, 1, 1), { .stride = { 2, 1 } }, .no_bias = true },
         { vkt_shape4(1, 200, 1, 1), vkt_shape4(10, 200, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(30, 64, 1, 1), vkt_shape4(70, 64, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(2, 1, 5, 5), vkt_shape4(1, 1, 1, 1), { .pad = { 1, 2 } }, .no_bias = true }, /* K is 1 */
-        /* In the next two cases, a work group computes several tiles of columns: with one chunk of taps, and with
-         * several chunks. */
+        /* In the next two cases, a work group computes several tiles of columns. The first case has one chunk of taps,
+         * and the second case has several. */
         { vkt_shape4(64, 2, 40, 41), vkt_shape4(3, 2, 3, 3), { .pad = { 1, 1 } }, .large = true },
         { vkt_shape4(64, 50, 24, 30), vkt_shape4(2, 50, 1, 2), { .pad = { 0, 1 } }, .large = true },
     };

@@ -105,7 +105,7 @@ static const one ones[] = {
     { "elu", elu, -30, -1, 9.357622968840175e-14 },
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
-    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch's gradient is NaN: it multiplies infinity by 0 */
+    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch's gradient is NaN, because torch multiplies infinity by 0 */
     { "gelu", vkt_gelu, INF, INF, 1 },  /* torch's gradient is NaN */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },

@@ -103,8 +103,8 @@ static void quantized_numbers_at_the_bounds_and_outside(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A tile has the numbers of the same part of an image that vkt_upsample2d resized. test_op_goldens.c compares that op
- * with PyTorch. */
+/* vkt_upsample2d resizes the grid to an image. A tile must have the same numbers as its part of this image.
+ * test_op_goldens.c compares vkt_upsample2d with PyTorch. */
 static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
 typedef struct sums {
     vkt_hash_grid_params grid;
     uint32_t n, dims;
-    const float *x, *dy; /* (n, dims), (n, levels * features) */
+    const float *x, *dy; /* x: (n, dims); dy: (n, levels * features) */
 } sums;
 
 static size_t table_size(const sums *c)
@@ -210,9 +210,9 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     free(d);
 }
 
-/* The error of a sum of n products is at most n 2^(ADDENDS - 62) M plus 2^-23 of the result. M is the largest |dy|.
- * 2^ADDENDS is at least the number of pairs of a point and a corner. The products are exact here, because weights have
- * 9 bits and dy has 12 bits. */
+/* The error of a sum of k products is at most k * 2^(ADDENDS - 62) * M, plus 2^-23 of the result, plus 2^-126. M is the
+ * largest |dy|. 2^ADDENDS is at least the number of pairs of a point and a corner. The products are exact here, because
+ * weights have 9 bits and dy has 12 bits. */
 static void the_error_of_fixed_point_sums_is_bounded(void **state)
 {
     (void)state;

@@ -18,8 +18,8 @@
 
 typedef pair_net net;
 typedef pair_spec spec;
-/* The other operand of a sum with a norm. INPUT: an input. BEFORE: a value that is computed before the norm. BEHIND: a
- * value that is computed after the norm. NORM: another norm. OWN: the norm's x. WIDE: an input that stays f32 in
+/* The operand o of norm(x) + o (see `sum`). INPUT: an input. BEFORE: a value that is computed before the norm. BEHIND:
+ * a value that is computed after the norm. NORM: the output of another norm. OWN: x. WIDE: an input that stays f32 in
  * programs of 16 bits, because another node reads it as f32. */
 enum { INPUT, BEFORE, BEHIND, NORM, OWN, WIDE };
 
@@ -294,8 +294,8 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .fused = 1 },
         { drop_slope, TABLE, .act = leak, .left = 1, .fused = 1 }, /* the gradient of leak reads the output of leak */
         { drop_slope, TABLE, .act = vkt_silu, .memory = PACKED, .fused = 1 },
-        /* These dropouts have their own dispatch, in place. A dropout is not fused with a function of a value that has
-         * padding. A dropout2d is not fused at all. */
+        /* Nothing is fused. The later of the two nodes has its own dispatch, in place. A dropout is not fused with a
+         * function of a value that has padding. A dropout2d is not fused with a function or a sum. */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -325,7 +325,7 @@ static void dropout_is_stored_where_its_operand_was(void **state)
 
 /* ---- any device ---- */
 
-/* Checks pairs with other limits and traits. With small bindings, each node is several dispatches. */
+/* Checks pairs with other limits and traits. With small bindings, each node except `linear` has several dispatches. */
 static void in_every_view(void **state)
 {
     (void)state;
@@ -346,8 +346,8 @@ static void in_every_view(void **state)
     }
 }
 
-/* Builds a chain of sums and relus behind a norm. The norm can fuse a sum and then a relu, each of them at most once.
- * The other nodes have their own dispatches, in place. */
+/* Builds a chain of sums and relus behind a norm. The norm can fuse one sum and one relu, in this order. A later sum
+ * can fuse one relu. All dispatches behind the dispatch of the norm work in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;
@@ -369,8 +369,8 @@ static void the_rest_is_done_in_place(void **state)
 
 /* ---- gradients ---- */
 
-/* Builds the gradient of x, where y = act(x) and dy is the sum of two tensors. `flat`: y is reshaped first. `swap`: one
- * of the two tensors is y itself. */
+/* Builds the gradient of x, where y = act(x) and the gradient of y is the sum of two tensors. `flat`: both tensors are
+ * gradients of the flattened y. `swap`: one of the two tensors is y itself. */
 static void slope(net *n)
 {
     const spec *s = n->s;
@@ -430,7 +430,8 @@ static void of_another_layout(net *n)
     pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
 }
 
-/* A norm has no epilogue if its output is kept, has two readers, or is added to a tensor of another shape or layout. */
+/* A norm has no epilogue if its output is kept, has two readers, or is added to a tensor of another shape or layout.
+ * `bare` of `repeated`: there is no norm. A sum that broadcasts an operand has no epilogue either. */
 static void what_others_want_stays(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- relu with faults ---- */
 
-/* Returns a copy of the node whose op is the correct relu. The functions of relu read the op from the node. */
+/* Returns a copy of the node, with the correct relu as its op. The functions of relu read the op from the node. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;
@@ -87,8 +87,8 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Emits a wrong result only if texel loads are off. A device that has them passes in view 0 (harness.h). The view
- * "without texel loads" must find the fault. */
+/* Emits a wrong result only if texel loads are off. If the device has texel loads, the result is right in view 0
+ * (harness.h), so the view "without texel loads" must find the fault. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)

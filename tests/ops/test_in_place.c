@@ -1,6 +1,6 @@
 /* Tests ops that may compute in the memory of an input (`in_place` of the op descriptor). An output in the memory of an
- * input must have the same bits as an output in memory of its own. This is checked in every view of the device
- * (harness.h). */
+ * input must have the same bits as an output in memory of its own. This is checked in the views of harness.h: on the
+ * device as it is, and with other limits or traits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -98,8 +98,8 @@ static void another_variant_is_used(void **state)
     built[VKT_K_WINOGRAD_WEIGHTS] = false; /* Winograd is the best variant for this size on a CPU: test_choose.c */
     built[VKT_K_CONV2D_SPAN] = built[VKT_K_FFT_ROWS] = false;
     assert_int_equal(lower(g, VKT_CLASS_CPU, built), VKT_OK);
-    /* All variants but one are switched off. If the library lacks the kernels of that variant, it uses a variant
-     * that is switched off. */
+    /* All variants except v are switched off. If the library lacks the kernels of v, it uses a variant that is switched
+     * off. */
     for (uint32_t v = 0; v < VKT_V_COUNT; v++)
         assert_int_equal(lower_without(g, VKT_CLASS_CPU, built, ~((uint64_t)1 << v)), VKT_OK);
     for (size_t k = 0; k < VKT_K_END; k++) built[k] = false;

@@ -1,5 +1,5 @@
-/* Tests sums, maxima and their indices by work groups of several subgroups (shaders/lib/lanes.glsl), as on GPUs. The
- * tests run on any device. */
+/* Tests sums, maxima and the indices of maxima, computed by work groups of several subgroups as on GPUs
+ * (shaders/lib/lanes.glsl). The tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -113,9 +113,9 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* x has 160 MB, with the batch last. The elements of one line are spread over all of x, so no binding holds a whole
- * line. A line also has more elements than the loop of one lane may have iterations. The test checks every 16th
- * line. */
+/* x has 160 MB, with the batch last. The softmax is over the K elements of a sample. These elements are spread over all
+ * of x, so no binding holds all of them. K is also larger than the number of iterations that a loop may have. The test
+ * checks every 16th sample. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;

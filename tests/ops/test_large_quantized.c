@@ -1,5 +1,5 @@
-/* Tests quantized weights that are larger than a binding of the device (128 MiB on lavapipe). In one test the quantized
- * words are larger, and in the other test the unpacked numbers. */
+/* Tests quantized weights that are larger than a binding of the device (128 MiB on lavapipe). In one test, the
+ * quantized words are larger than a binding. In the other test, only the unpacked numbers are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ static bool unpacks(const vkt_program *p, vkt_tensor x)
     return false;
 }
 
-/* Checks a layer whose unpacked weights have 148 MB, and its gradient. A second layer multiplies FEW of the rows by the
- * same weights. For so few rows it does not unpack the weights. */
+/* Checks a layer whose unpacked weights have 148 MB, and its gradient. A second layer has the same weights, but only
+ * the first FEW rows of x. For so few rows, a layer does not unpack its weights. */
 static void a_layer_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Tests late epilogues (vkt_op.late_epilogues). A node fuses a late epilogue only if no other node has fused it. There
- * are two kinds: the gradient of a relu behind the gradient of a convolution with weights in shared memory, and a
- * dropout behind a pooling or behind a pooling's gradient. The results must have the same bits as those of a program
- * that fuses nothing. */
+/* Tests late epilogues (vkt_op.late_epilogues). All other fusions are made first, and a node that is part of one of
+ * them cannot become a late epilogue. There are two kinds: the gradient of a relu behind the gradient of a convolution
+ * with weights in shared memory, and a dropout behind a pooling or behind a pooling's gradient. The results must have
+ * the same bits as those of a program that fuses nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,9 +42,9 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
 
 /* ---- the gradient of a relu behind the gradient of a convolution ---- */
 
-/* v is the output of the relu, which the convolution reads. ALONE: v and the gradient of v have one reader each. NORM:
- * the relu is behind a norm. KEPT: the gradient of v is kept. SUMMED: a sum also reads v, so v is stored as f32 in any
- * program. */
+/* v is the output of the relu. The convolution reads v. ALONE: only the gradient of the relu reads the gradient of v.
+ * NORM: the relu is behind a norm. KEPT: the gradient of v is kept. SUMMED: a sum also reads v, so v is stored as f32
+ * in any program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
 /* Builds the gradient of x through conv(act(x)), or through linear(act(x)). */
@@ -165,7 +165,7 @@ static void joined_in_small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Pooling windows of more than about 2,000 elements are divided into parts. */
+/* With at most 2048 iterations in a loop, pooling windows of more than about 1,700 elements are divided into parts. */
 static void joined_in_short_loops(vkt_limits *lim)
 {
     static vkt_traits traits;
@@ -177,9 +177,10 @@ static void joined_in_short_loops(vkt_limits *lim)
 
 static const harness_view together = { "joined", joined };
 
-/* Fields of the spec. `w`: the pooling window is (1,1,R,S). conv.stride 0: windows are disjoint. `swap`: average
- * pooling. `bias`: the size of the output is rounded up. `given`: dropout of planes. `bare`: the probability of dropout
- * is 1/2. `flat`: dropout of a view of shape (N, C * P, Q), so a plane of the view is a row of the image. */
+/* Fields of the spec. `w`: (1,1,R,S), for pooling windows of R x S. conv.stride 0: windows are disjoint. `swap`:
+ * average pooling. `bias`: the size of the output is rounded up. `given`: dropout of planes. `bare`: the probability of
+ * dropout is 1/2. `flat`: the image (N,C,H,W) is seen as (N, C * H, W) by the dropout, so a plane is a row of the
+ * image. */
 static vkt_tensor pool(net *n, vkt_tensor x)
 {
     const spec *s = n->s;
@@ -320,8 +321,8 @@ static void in_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, binding_kib << 6);
 }
 
-/* Counts the dispatches that apply the relu's gradient with to_slope other than 0. Then the data of the relu's output
- * begin at another vec4 of their binding than the data of dx. */
+/* Counts the dispatches that apply the relu's gradient with to_slope other than 0. to_slope is 0 if the data of the
+ * relu's output and the data of dx begin at the same vec4 of their bindings. */
 static uint32_t shifted(const vkt_program *p)
 {
     uint32_t n = 0;
@@ -335,8 +336,8 @@ static uint32_t shifted(const vkt_program *p)
 }
 
 /* x has two groups of channels. If a binding has less than 16 KiB, each group has its own dispatch. The second group
- * does not begin at a multiple of 256 bytes, so its data do not begin at the start of a binding. If v is stored as f32
- * and dx as f16, the data begin at different vec4s of the two bindings. */
+ * does not begin at a multiple of 256 bytes, so its data do not begin at the start of a binding. If v (the output of
+ * the relu) is stored as f32 and dx as f16, the data begin at different vec4s of the two bindings. */
 static void slopes_in_small_bindings(void **state)
 {
     (void)state;

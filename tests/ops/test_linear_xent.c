@@ -85,9 +85,12 @@ static uint32_t compute(problem *p, uint32_t rows, bool sum)
 typedef struct way {
     bool quantized, sum;
     bool scaled; /* the graph's loss is 3 times this loss, so the logits are computed twice */
-    bool bound;  /* bindings have 8 KiB, and x, dx, w and dw are larger; slices and ranges then have 7 KiB */
+    /* Bindings have 8 KiB, and x, dx, w and dw are larger. Slices of logits and ranges of weights have up to 7 KiB. */
+    bool bound;
     uint32_t rows;
-    uint64_t force; /* variants of all products that can use them; slices then have 32 rows, unless `bound` */
+    /* A set of variants. Products must use one of these variants if they can. If the set is not empty and `bound` is
+     * false, slices have 32 rows. */
+    uint64_t force;
     vkt_precision precision;
 } way;
 
@@ -148,7 +151,7 @@ static uint32_t dispatches_of(const vkt_emit *e, uint16_t kernel)
     return n;
 }
 
-/* Checks that the program is what the way wants. If BLOCKS is forced, at least half of the products with quantized
+/* Checks that the program is as `o` describes. If BLOCKS is forced, at least half of the products with quantized
  * weights unpack the weights themselves. If other variants are forced, they compute at least half of the products. If
  * the rows of dx and dw do not fit into one binding, several dispatches clear them. */
 static void check_way(const vkt_program *p, const way *o)
@@ -175,7 +178,7 @@ static void read_results(vkt_program *p, const model *m, vkt_store *store, probl
 }
 
 /* Runs the problem three times. The first two runs of a program run all dispatches, to measure them. The third run
- * skips slices without labels that count. Its results must have the same bits. */
+ * skips slices without labels that count. Its results must have the same bits as those of the first run. */
 static void run(problem *s, const way *o)
 {
     static problem first;
@@ -376,8 +379,8 @@ static void no_value_holds_all_logits(void **state)
 }
 
 /* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows,
- * and on CPUs a range of unpacked weights. If the rows of the weights are whole pages, there are also panels of this
- * range. The test only makes the memory plan. */
+ * and on CPUs a range of unpacked weights. If the size of an unpacked row is a multiple of a page (4 KiB), there are
+ * also panels of this range. The test only makes the memory plan. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;
@@ -399,8 +402,8 @@ static void logits_are_never_stored(void **state)
         }
 }
 
-/* If a graph has no gradient, its products compute logits only. If the gradient is that of the loss itself, a single
- * node computes the loss and dx, and it computes the logits once. So it has as many products for dx as for logits. */
+/* Without a gradient, all products compute logits. With the gradient of the loss itself, a single node computes the
+ * loss and dx. This node computes the logits only once, so half of its products are for dx. */
 static void logits_are_computed_once(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Tests sums, norms, losses and softmax of long lines. The sizes take every path of ops/elementwise/reduce.c and
- * ops/loss/loss.c: several work groups, rows that are split, and columns that are folded. Some lines have more elements
- * than the 65,535 iterations that a loop on Mesa 22.3 may have. Results are compared with double precision. */
+/* Tests sums, norms, losses and softmax of long lines. The sizes reach the special paths of ops/elementwise/reduce.c
+ * and ops/loss/loss.c: several work groups, rows that are split, and columns that are folded. Some lines have more
+ * elements than the 65,535 iterations that a loop on Mesa 22.3 may have. Results are compared with double precision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* In these shapes, elements with neighbouring indices of one dimension are further apart than the size of a binding.
+/* In most of these cases, elements with neighbouring indices of one dimension are at least a binding (8 KiB) apart.
  * Some sums keep this dimension, others reduce it. */
 static void sums_over_steps_larger_than_a_binding(void **state)
 {

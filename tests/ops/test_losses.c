@@ -36,8 +36,8 @@ static void draw_scores(scores *s)
 }
 
 /* Computes loss and gradient by vkt_cross_entropy without options. `plain`: by vkt_softmax_cross_entropy, which has no
- * options. The trait classes_spread selects a kernel that adds in another order, and that only
- * vkt_softmax_cross_entropy can use. So this trait is off. */
+ * options. The trait classes_spread is off, because it allows a kernel that adds in another order. Only
+ * vkt_softmax_cross_entropy has such a kernel. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();
@@ -187,8 +187,8 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
 }
 
 /* The expected numbers are those of PyTorch 1.13. Results must equal them, or have a relative error below 3e-7. NaN
- * equals NaN. Two results differ from PyTorch. There, the loss of infinite logits is NaN, and the slope of l1 at NaN
- * is 0 (nan_stays_nan). PyTorch does not have the loss `relative`. */
+ * equals NaN. Two results differ from PyTorch: PyTorch's loss of infinite logits is NaN, and its slope of l1 at NaN is
+ * 0 (see nan_stays_nan). PyTorch does not have the loss `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;

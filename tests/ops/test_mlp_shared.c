@@ -103,7 +103,7 @@ static void networks_fit_into_shared_memory(void **state)
 
 static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
 
-/* Lowers the subject with forced matrices. Checks that `count` dispatches use `kernel`. */
+/* Lowers the subject in f16, with the variant COOP forced. Checks that `count` dispatches use `kernel`. */
 static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count)
 {
     vkt_limits lim = harness_ctx->limits;
@@ -170,9 +170,9 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
     for (uint32_t i = 0; i < c->n_in; i++) c->in[i].lo = -c->in[i].hi;
 }
 
-/* A residual y - t may be too small or too large for f16. The gradient of y still fits into f16. It is y - t times
- * 2 dloss / n, where n is the number of elements of y. The harness rounds inputs to f16, so a residual above 65,504
- * needs a large bias and a large target. */
+/* A residual y - t may be too small or too large for f16. The gradient of y still fits into f16. This gradient is
+ * 2 dloss (y - t) / n, where n is the number of elements of y. The harness rounds inputs to f16, so a residual above
+ * 65,504 needs a large bias and a large target. */
 static void residuals_may_have_any_size(void **state)
 {
     (void)state;

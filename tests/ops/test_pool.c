@@ -138,10 +138,10 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
     for (int i = 0; i < 16; i++) assert_true(dx[i] == 0);
 }
 
-/* ---- windows that several lanes share, because one loop would be too long ---- */
+/* ---- large windows, and windows with dilation ---- */
 
-/* Limits storage bindings to 16 KiB, so a binding holds only some rows of the images below. The op can still compute
- * all cases. */
+/* Limits storage bindings to 16 KiB, so a binding holds only some rows of the images below. check_case uses this limit
+ * if `small` is true. The op can compute these cases with this limit. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -185,7 +185,7 @@ static void long_windows_are_shared(void **state)
     harness_needs(harness_ctx);
     const vkt_pool2d_attr global = { .adaptive = true, .out = { 1, 1 } };
     check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* a part has several rows */
-    /* A row has more than 65,535 elements, so it is divided into several parts. */
+    /* A row of the window has more elements than a part may have, so the row is divided into several parts. */
     check_case(&global, vkt_shape4(2, 3, 1, 70001), false);
     const vkt_pool2d_attr uneven = { .adaptive = true, .out = { 2, 1 } };
     check_case(&uneven, vkt_shape4(2, 1, 1201, 100), true);

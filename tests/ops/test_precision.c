@@ -28,8 +28,9 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* A program that copies n numbers, bit for bit: y = vkt_where(any, x, x). A sum, which supports only f32, reads x if
- * `narrow`, else y. So the value that the sum reads is stored as f32, and the other value in 16 bits. */
+/* A program that copies n numbers, bit for bit: y = vkt_where(any, x, x). A sum reads x if `narrow`, else y. With the
+ * batch last, a sum supports only f32. So the value that the sum reads is stored as f32, and the other value in 16
+ * bits. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;
@@ -204,7 +205,8 @@ static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
     }
 }
 
-/* Rows that are broadcast into a tensor with the batch last are read one by one, so they stay f32. */
+/* If a value by rows is broadcast to a tensor with the batch last, the kernel reads single elements of this value. So
+ * the value stays f32. */
 static void rows_repeated_with_the_batch_last_stay_f32(void **state)
 {
     (void)state;

@@ -350,8 +350,8 @@ static void small_subgroups_unpack(void **state)
     }
 }
 
-/* An audit of a lookup reads rows of the whole table. So the bound of the ids in its case is the number of rows, which
- * is an attribute. */
+/* An audit of a lookup must read rows of the whole table. So in the case of the audit, the bound of the ids is the
+ * number of rows, which is an attribute of the op. */
 static void an_audit_reads_the_whole_table(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* Tests the fusion of max pooling with the nodes before it. vkt_backward fuses a relu and the max pooling behind it
- * into one node. A convolution before them is fused too if three conditions are true. The convolution has few products
- * per element of its output. No variant with transforms may compute it. The pooling windows are disjoint and inside of
- * the image. Results, gradients and updated weights must have the bits of the graph without fusion (`no_fuse`). Two
- * nodes are not fused if another node reads the value between them. */
+ * into one node. A convolution before these nodes is fused too, under the conditions that vktrain/ops.h lists above
+ * vkt_max_pool2d. Results, gradients and updated weights must have the bits of the graph without fusion (`no_fuse`).
+ * Two nodes are not fused if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +14,7 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* the input of relu: x itself, or a convolution of it */
+typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* the input of relu: x itself, or a convolution of x */
 
 typedef struct net {
     source source;
@@ -29,8 +28,9 @@ typedef struct net {
     bool linear;   /* there is no relu */
     bool reshaped; /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
-    bool once; /* compare only y, of one run; gradients may differ, because the fused node chooses maxima before it
-                  rounds to 16 bits */
+    /* Only y of the first run is compared. Gradients may differ, because the fused node chooses maxima before it rounds
+     * to 16 bits. */
+    bool once;
 } net;
 
 typedef struct rig {
@@ -192,8 +192,8 @@ static void one_node_has_the_bits_of_two(void **state)
         n.pool.ceil_mode = i % 3 == 1;
         n.adaptive = i % 4 == 2 ? 2 : 0;
         if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        /* Fusion saves the dispatch of relu's gradient. Behind a convolution it saves none. There, the fused program
-         * needs an additional dispatch for relu's output, which is kept. */
+        /* Without a convolution, fusion saves the dispatch of relu's gradient. With a convolution, it saves nothing,
+         * because the fused program has an additional dispatch for relu's output, which is kept. */
         agree(&n, n.source == AS_IT_IS);
     }
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
@@ -228,7 +228,7 @@ static void a_convolution_joins_them(void **state)
 }
 
 /* In some cases the windows overlap, are dilated, include padding, or are clipped by the edge. In the other cases, the
- * convolution has more products per element than a fused convolution may have, or transforms may compute it. In all
+ * convolution has more than 40 products per element, or a variant with transforms may compute the convolution. In all
  * these cases, only relu is fused with the pooling. If a reshape is between relu and pooling, nothing is fused. */
 static void other_poolings_leave_it_alone(void **state)
 {
@@ -241,7 +241,7 @@ static void other_poolings_leave_it_alone(void **state)
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .dilation = { 2, 1 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, .adaptive = 2, .forget = true },
         { CONV2D, { 4, { 5, 5, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true },
-        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* transforms may compute it */
+        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* 4 channels: transforms may run */
     };
     const net reshaped = { CONV2D, { 4, { 5, 3, 5, 4 } }, { .kernel = { 2, 2 } }, .forget = true, .reshaped = true };
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], 1);

@@ -45,7 +45,7 @@ static float narrow(float x)
     return from_bits((b & 0xffff0000u) + (rest > 0x8000u || (rest == 0x8000u && odd) ? 0x10000u : 0));
 }
 
-/* The runs of one step. Each has a gradient of n numbers and a number of rows. */
+/* The runs of one step. Each run has a gradient of n numbers, and a number of rows. */
 typedef struct shard_runs {
     uint32_t levels, parts, n;
     bool bf16;
@@ -182,8 +182,8 @@ static void check_step(rig *r, const shard_runs *s)
 }
 
 /* Returns random gradients. The caller frees them. About one in eight is special: infinite, a NaN, -0, or a number that
- * is hard to round. None is subnormal, because a device may or may not round a subnormal number to 0 before it
- * multiplies it by the rows. */
+ * is hard to round. None is subnormal: a device may round a subnormal number to 0 before it multiplies, or may
+ * not. */
 static float *draw(uint32_t seed, uint32_t runs, uint32_t n)
 {
     static const uint32_t odd[] = { 0x00800000u, 0x80800001u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x80000000u,
@@ -251,7 +251,7 @@ static void the_sum_is_a_tree(void **state)
     harness_needs(harness_ctx);
     enum { N = BLOCK, RUNS = 4 };
     static const uint32_t rows[RUNS] = { 1, 1, 1, 1 };
-    static const float by_shard[RUNS] = { 0x1p24f, 1, 1, 1 }; /* (2^24 + 1) + (1 + 1); a loop gives 2^24 */
+    static const float by_shard[RUNS] = { 0x1p24f, 1, 1, 1 }; /* tree: (2^24 + 1) + (1 + 1) = 2^24 + 2; loop: 2^24 */
     float g[RUNS * N];
     for (uint32_t i = 0; i < RUNS * N; i++) g[i] = by_shard[i / N];
     const shard_runs s = { 2, 1, N, false, g, rows };
@@ -327,8 +327,8 @@ static void expect(rig *r, uint32_t i, vkt_store_part part, float by)
     assert_memory_equal(got, want, params[i].n * sizeof *got);
 }
 
-/* Makes two steps of two shards. Before each run, the test writes other states, as the forward pass of the shard before
- * would do. The first run of a step saves its states, and the second run restores them. */
+/* Makes two steps of two shards. Before each run, the test writes other states, as the forward pass of the previous
+ * shard would. The first run of a step saves the states, and the second run restores them. */
 static void every_shard_begins_with_the_same_states(void **state)
 {
     (void)state;

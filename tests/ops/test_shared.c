@@ -53,7 +53,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
         { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
-        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* 64 rows would be half empty */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* a tile of 64 rows: half empty */
         { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* a small result, long sums */
         { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* memory for 4 slices only */
         { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* a tile for at most 16 rows */
@@ -80,8 +80,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     }
 }
 
-/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if the device
- * can compute it. */
+/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if the list of
+ * tiles for the job's number of rows has it, and if the device can compute it. */
 static void a_wanted_tile_is_used(void **state)
 {
     (void)state;
@@ -109,8 +109,8 @@ static void a_wanted_tile_is_used(void **state)
     assert_int_equal(n, 7);
 }
 
-/* The results of tuning (vkt_tuned) have a tile for the key of a product. The product uses this tile in the second
- * iteration. The first iteration has no results of tuning. */
+/* The first iteration has no results of tuning. In the second iteration, the results of tuning (vkt_tuned) have a tile
+ * for the key of the product, and the product uses this tile. */
 static void tuned_tiles_are_found_by_key(void **state)
 {
     (void)state;
@@ -132,8 +132,8 @@ static void tuned_tiles_are_found_by_key(void **state)
     }
 }
 
-/* CPU drivers get at most 60,000 iterations (trait largest_loop), because Mesa 22.3 ends loops silently after 65,535.
- * GPUs have no such limit. */
+/* CPU drivers get at most 60,000 iterations (trait largest_loop), because Mesa 22.3 ends loops silently after 65,535
+ * iterations. GPUs have no such limit. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
@@ -346,8 +346,8 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With subgroups of 8 lanes, a sum over 269,876 k has 211 blocks of 1,276 k, and a last block of 640 k. The last block
- * has fewer slices than the other blocks. */
+/* With these bindings and subgroups of 8 lanes, a sum of 269,876 products has 211 blocks of 1,276 products each, and a
+ * last block of 640. The last block has fewer slices than the other blocks. */
 static void with_160_kib(vkt_limits *lim)
 {
     as_tested(lim);
@@ -363,7 +363,8 @@ static void blocks_of_long_sums_add_up(void **state)
     check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
     check_blocks(4, 4, 269876, &(harness_view){ "in 212 blocks", with_160_kib }, VKT_V(SPLIT_K), false);
     check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true);
-    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true); /* subgroups of 16: one tile of 64 x 64 */
+    /* On a CPU with subgroups of 16 lanes, one tile of 64 x 64 has all 60 x 60 sums. */
+    check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true);
     if (!harness_has_matrices()) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
     check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
@@ -392,7 +393,7 @@ static void no_slice_is_empty(void **state)
         vkt_emit e;
         subject s;
         uint32_t most = 0, fewest = UINT32_MAX;
-        lim.max_storage_range_bytes = 600 << 10; /* 195 blocks of 1,196 k, and one of 608 */
+        lim.max_storage_range_bytes = 600 << 10; /* 195 blocks of 1,196 products, and one of 608 */
         lim.coop = (vkt_coop){ 16, 16, 16 };
         lim.choices.force = (uint64_t)1 << cases[i].variant;
         matmul_make(&s, 1, 4, 4, 233828, 1);

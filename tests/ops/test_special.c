@@ -71,8 +71,9 @@ static void the_first_maximum_wins(void **state)
     }
 }
 
-/* In images of equal numbers, each window's gradient goes to its first element. Then one element is NaN. The output of
- * its window is NaN, and the NaN gets the gradient. */
+/* In the first run all numbers of x are equal, so the gradient of each window goes to the first element of the window.
+ * In the second run one element of x is NaN: the output of this element's window is NaN, and the element gets the
+ * gradient of the window. */
 static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 {
     (void)state;
@@ -274,8 +275,8 @@ static void dropout_of_all_or_nothing(void **state)
 
 /* ---- tables in arrays ---- */
 
-/* Gathers an epoch from a table of u8 in a vkt_array: 50 samples in three batches of 16 and one of two. A sample has 3
- * channels of 5 numbers, which encode the number of the sample and the position. Its label is its number % 7. */
+/* Gathers an epoch from a table of u8 in a vkt_array: 50 samples in three batches of 16 and one of two. Sample i has 3
+ * channels of 5 numbers. Number k of sample i is i * 5 + k, modulo 256. The label of sample i is i % 7. */
 static void an_epoch_is_gathered_from_arrays(void **state)
 {
     (void)state;
@@ -458,9 +459,9 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* Checks an embedding of 3 rows of D numbers. Id 1 occurs so often that its gradients fill several of the blocks of 64
- * in which the op adds gradients. Id 2 is the padding, and two ids are out of range. Gradients are integers, so their
- * sums are exact. */
+/* Checks an embedding with a table of 3 rows of D numbers. The op adds gradients in blocks of 64. Id 1 occurs so often
+ * that its gradients fill several blocks. Id 2 is the padding, and two ids are out of range. Gradients are integers, so
+ * their sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {
     enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };
@@ -508,8 +509,8 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
 {
     (void)state;
     harness_needs(ctx);
-    static const uint32_t widths[] = { 1, 3, 4, 68,
-                                       301 }; /* rows of 1 to 76 vec4s. If they are not whole vec4s, dy is copied */
+    /* A row of the table has 1 to 76 vec4s. If D is not a multiple of 4, the op copies dy. */
+    static const uint32_t widths[] = { 1, 3, 4, 68, 301 };
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         frequent_rows(widths[i], false);
         frequent_rows(widths[i], true);

@@ -64,8 +64,8 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
 #define F32 (K * 0x1p-24)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
-/* Returns the largest error of a finite element of y, divided by its bound. An element of y must be finite if and only
- * if it is finite in the reference. `split`: the bound is SPLIT, else F32. */
+/* Divides the error of each finite element of y by the bound of this element, and returns the largest quotient. An
+ * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT, else F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;
@@ -173,8 +173,8 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* Checks the error of each product of split operands. The f32 kernel computes the same products. Its error must be
- * below the bound F32, and is also printed as a part of the bound SPLIT. */
+/* Checks the error of each product of split operands. The f32 kernel computes the same products. The error of the f32
+ * kernel must be below the bound F32. The test also prints this error as a fraction of the bound SPLIT. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;
@@ -192,8 +192,8 @@ static void errors_stay_below_the_bound(void **state)
     }
 }
 
-/* In a program of f16, an operand is one f16 without a low part. The error is then more than 10 times the bound, so
- * errors_stay_below_the_bound would find lost low parts. */
+/* In a program of f16, an operand is one f16 without a low part. The error of this program is more than 10 times the
+ * bound SPLIT. So errors_stay_below_the_bound would find that low parts are lost. */
 static void the_bound_needs_the_low_parts(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void the_bound_needs_the_low_parts(void **state)
     fill(&s, ordinary, ordinary);
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);
-    /* Now w is exact in f16, so only the low part of x is lost. This alone is more than 10 times the bound. */
+    /* Now w is exact in f16, so only the low part of x is lost. The error is still more than 10 times the bound. */
     for (uint32_t i = 0; i < C * K; i++) s.w[i] = vkt_f32_from_half(vkt_half_from_f32(s.w[i]));
     assert_int_equal(compute(&s, VKT_PRECISION_F16, true), 1);
     assert_true(worst_of(&s, true) > 10);

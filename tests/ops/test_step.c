@@ -96,8 +96,8 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
-/* The test sets the clock and runs 12 steps. Then NAdam's coefficients on the device have the bits that base/fixed.h
- * computes on the host. */
+/* The test sets the clock and runs 12 steps. After these steps, NAdam's coefficients on the device have the bits that
+ * base/fixed.h computes on the host. */
 static void the_device_keeps_nadams_product_to_the_bit(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void metrics_are_those_of_their_run(void **state)
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
         assert_int_equal(index, run);
-        if (run % 5) continue; /* the metrics of such runs are read some runs later */
+        if (run % 5) continue; /* each fifth run: the loop below reads the metrics of up to RING_SLOTS runs */
         for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
             vkt_metrics m;
             assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);
@@ -152,9 +152,9 @@ static void metrics_are_those_of_their_run(void **state)
     trainer_free(&tr);
 }
 
-/* Each run gathers other rows of a table in which row i holds i. The loss is the sum of the gathered rows. Up to
- * RING_SLOTS runs are pending. The kernels that gather read the step state or, with the trait early_batch, the host's
- * words. With early_batch, these kernels and step_advance may run at the same time. */
+/* Each run gathers other rows of a table in which row i has the number i. The loss is the sum of the gathered rows. Up
+ * to RING_SLOTS runs are pending. Without the trait early_batch, the kernels that gather read the step state. With
+ * early_batch, they read the words that the host writes for each run, and may run at the same time as step_advance. */
 static void each_run_gathers_its_own_rows(void **state)
 {
     (void)state;
@@ -231,8 +231,8 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* The report increments the number of the run on the device. A gather behind the report must not use that number to
- * find the host's words. */
+/* The report sets the run number on the device to the number of the next run. With this number, a gather behind the
+ * report would find the words of the next run. So such a gather reads the step state, even with early_batch. */
 static void a_gather_behind_the_report_loads_its_own_batch(void **state)
 {
     (void)state;

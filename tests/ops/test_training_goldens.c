@@ -120,8 +120,8 @@ static void course_free(course *c)
 }
 
 /* Returns how large the error of element i may be after T steps in float32. Each step adds a rounding of p and 1e-5 of
- * the largest step. Moments collect a few roundings per step and lose them at the rate 1 - beta, so the relative error
- * of a step is about 100 * 2^-24. */
+ * the largest step. Moments add up a few roundings per step, but earlier roundings decay at the rate 1 - beta. So the
+ * relative error of a step is about 100 * 2^-24, or 6e-6. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);
@@ -431,8 +431,8 @@ static void trajectories_are_those_of_the_reference(void **state)
     }
 }
 
-/* vkt_store_set_clock multiplies the powers of the clock t times, as t steps on the device do. So after the clock is
- * set to t, the next step must agree with step t + 1 of the reference. */
+/* vkt_store_set_clock sets the clock to t. It computes the powers of the decay rates by repeated multiplication, as the
+ * device does in t steps. So the next step must agree with step t + 1 of the reference. */
 static void the_clock_can_be_set(void **state)
 {
     (void)state;

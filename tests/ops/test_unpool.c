@@ -2,7 +2,7 @@
  * gradient of the pooling's output (ops/conv/fused_unpool.c). Without fusion (`no_fuse`), dw is computed from the
  * gradient of the convolution's output. Both ways must give the same bits. With fusion, the gradient of the
  * convolution's output is an array in memory only if another node reads it, if a variant needs it, or if the windows
- * are not disjoint. */
+ * overlap or have gaps or padding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -16,7 +16,8 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5 };
 
-/* loss = sum(a x) + sum(b x): the gradients of a and b are x. The parameter c does not influence the loss. */
+/* loss = sum(a x) + sum(b x). The gradient of `a` and the gradient of `b` are equal to x. The parameter `c` does not
+ * influence the loss. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -34,8 +35,8 @@ static vkt_tensor declare(rig *r)
     return vkt_add(r->g, vkt_sum(r->g, vkt_mul(r->g, a, r->x)), vkt_sum(r->g, vkt_mul(r->g, b, r->x)));
 }
 
-/* Makes a rig. The parameter c is frozen, and so are the parameters whose names match `frozen` (NULL: none). If `store`
- * is NULL, makes a new store. */
+/* Makes a rig. The parameter `c` is frozen, and so are the parameters whose names match `frozen` (NULL: none). If
+ * `store` is NULL, makes a new store. */
 static rig rig_make(const vkt_optimizer *o, const char *frozen, vkt_precision precision, vkt_store *store)
 {
     rig r = { .store = store };
@@ -85,7 +86,7 @@ static void what_is_frozen_stays_with_its_moments(void **state)
     rig part = rig_make(&o, "*.b", VKT_PRECISION_F32, all.store); /* another graph over the same store */
     const float spare[N] = { 7, 7, 7, 7, 7 };
     OK(vkt_store_write(all.store, 2, VKT_PART_VALUE, spare));
-    run(&all, INFINITY, 0); /* leaves a gradient of b that is not finite */
+    run(&all, INFINITY, 0); /* leaves a gradient of `b` that is not finite */
     const float zero[N] = { 0 }, one[N] = { 1, 1, 1, 1, 1 };
     for (uint32_t i = 0; i < 2; i++) {
         OK(vkt_store_write(all.store, i, VKT_PART_VALUE, one));
@@ -100,7 +101,7 @@ static void what_is_frozen_stays_with_its_moments(void **state)
     assert_true(first_of(&all, 0, VKT_PART_VALUE) != a);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) == b && first_of(&all, 1, VKT_PART_MOMENT1) == m);
     assert_true(first_of(&all, 2, VKT_PART_VALUE) == 7);
-    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* norm of a's gradient only */
+    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* the norm of the gradient of `a` */
     run(&all, 1, 0);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) != b);
     rig_free(&part, false);
@@ -122,7 +123,7 @@ static void nothing_is_worked_out_for_frozen_parameters(void **state)
         nodes[frozen] = g->n_nodes;
         vkt_graph_destroy(&g);
     }
-    assert_true(nodes[1] + 3 <= nodes[0]); /* the gradients of second's input, of relu and of first */
+    assert_true(nodes[1] + 3 <= nodes[0]); /* no gradients of `first`, of relu's input and of relu's output */
 }
 
 static void wrong_marks_are_refused(void **state)
@@ -219,8 +220,9 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
     rig_free(&split, true);
 }
 
-/* A run with 3 terms and one with 5 give the gradient (3 x1 + 5 x2) / 8, whatever their rows are. The numbers are
- * exact. */
+/* vkt_run.terms is the weight of a run's gradients. If `terms` is 0, the number of rows is the weight. The first run
+ * has the input x1, and the second run has x2. With 3 and 5 terms, the gradient of the step is (3 x1 + 5 x2) / 8. The
+ * results are exact, except for terms above 2^24. */
 static void terms_weight_micro_batches(void **state)
 {
     (void)state;
@@ -316,7 +318,7 @@ static void presets_are_the_libraries_defaults(void **state)
     }
 }
 
-/* VKT_ZERO means 0 in each member, also in a member whose default is not 0. */
+/* VKT_ZERO means 0 in each member except eps, also in a member whose default is not 0. */
 static void a_real_zero_replaces_each_member(void **state)
 {
     (void)state;

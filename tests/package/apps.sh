@@ -1,7 +1,8 @@
 #!/bin/sh
 # apps.sh SOURCE BUILD GLSLANG - installs the library of BUILD, and builds the applications of tests/package/apps against it
 # with pkg-config and the system's compilers. Runs the applications under the validation layer with synchronization validation.
-# Any message is a failure, except in fault, which must cause one. GLSLANG compiles the renderer's shader.
+# A message of the layer is a failure. Only the application `fault` must cause a message. GLSLANG compiles the renderer's
+# shader.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)

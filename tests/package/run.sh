@@ -121,7 +121,7 @@ foreign=$(nm -D --defined-only "$work"/sub/vktrain/libvktrain*.so | awk 'NF == 3
     echo "FAILED: the library exports: $foreign"
     exit 1
 }
-# Before 1.0 the interface changes with the minor version, so the soname has both numbers.
+# Before 1.0 the interface changes with the minor version, so the soname has the major and the minor number.
 soname=$(awk '/^#define VKT_VERSION_MAJOR/ { m = $3 } /^#define VKT_VERSION_MINOR/ { n = $3 }
     END { print "libvktrain.so." m (m ? "" : "." n) }' "$source/include/vktrain/core.h")
 readelf -d "$work/sub/vktrain/libvktrain.so" | grep -qF "soname: [$soname]" || {

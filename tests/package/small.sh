@@ -1,7 +1,7 @@
 #!/bin/sh
-# small.sh SOURCE SPV - builds two small libraries, and a program that uses each. The first library has only the kernels of a
-# network of fully connected layers, with the options of docs/size.md. It must have at most 400 KB, stripped. The second library
-# links only the system's libraries for C and threads. SPV has the compiled shaders.
+# small.sh SOURCE SPV - builds two small libraries, and a program for each library. The first library has only the kernels of a
+# network of fully connected layers, with the options of docs/size.md. It must have at most 400,000 bytes, stripped. The second
+# library links only the system's libraries for C and threads. SPV has the compiled shaders.
 set -eu
 source=$(cd "$1" && pwd)
 spv=$(cd "$2" && pwd)
@@ -54,7 +54,8 @@ for wrong in VKT_KERNELS=liner VKT_KERNELS=GEMM_TIEL VKT_EXPORTS=vkt_liner; do
     rm -rf "$work/wrong"
 done
 
-# With the options CMAKE_DISABLE_FIND_PACKAGE_*, the configuration fails if it requires one of these libraries.
+# The options VKT_WITH_* exclude libraries. The options CMAKE_DISABLE_FIND_PACKAGE_* hide them, so the configuration fails if it
+# still requires one of them.
 configure without 'linear;relu;mse;adam;write' -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_LIBDIR=lib -DVKT_BUILD_SAMPLES=ON -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
     -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DVKT_WITH_PCRE2=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON

@@ -37,7 +37,7 @@ vkt_tensor target(vkt_builder *b, vkt_tensor y)
     return vkt_mse(g, y, t);
 }
 
-/* Transformer blocks with dropout of weights and results. */
+/* Transformer blocks with dropout of attention weights and of results. */
 vkt_tensor transformer(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -84,9 +84,9 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
 }
 
 /* tanh and sigmoid in front of dropouts and sums. The gradients of tanh and sigmoid read the results of these
- * functions, so a dropout or sum must not be fused where this result would not be stored. Block i + 1 reads the value s
- * from the middle of block i. The value t of block 1 is kept. The input v of the last gelu is also read outside of the
- * blocks, by a softmax, which needs v in 32 bits. */
+ * functions, so a dropout or a sum must not be fused if the fused node would not store these results. Block i + 1 reads
+ * s, the dropout of the sigmoid in block i. t, the tanh of block 1, is kept. v, the input of the last gelu, is also
+ * read outside of the blocks, by a softmax. The softmax needs v in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -117,7 +117,7 @@ static vkt_tensor all_in_one(vkt_builder *b, const job *j)
     return x;
 }
 
-/* The library's GPT, whose params mark its blocks. */
+/* The library's GPT. vkt_gpt_params.recompute_blocks marks the blocks. */
 static vkt_tensor gpt(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);

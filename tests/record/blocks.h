@@ -14,7 +14,7 @@
 
 enum { BLOCKS = 3 };
 
-/* One training: what a network needs to build itself, and how its program is made. */
+/* The settings of one training: those of the network, and those of the program. */
 typedef struct job {
     bool blocks; /* each block is marked */
     uint32_t n;  /* number of blocks */

@@ -1,6 +1,6 @@
 /* Tests blocks that are computed again for their gradients (vkt_recompute_begin). A training has the same bits with
- * blocks and without. With blocks, it needs the memory of only one block between the forward and the backward pass.
- * Nodes that no gradient needs are not computed again. Wrong calls are refused. */
+ * blocks and without. With blocks, only the inputs of the blocks are kept for the backward pass. Nodes that no gradient
+ * needs are not computed again. Wrong calls are refused. */
 #include "record/blocks.h"
 
 #include <math.h>
@@ -156,8 +156,8 @@ static void a_value_may_be_read_after_its_gradients(void **state)
 
 enum { ROWS = 64, WIDTH = 32, HIDDEN = 256 };
 
-/* Blocks x += linear(gelu(linear(x))). A linear layer is in front of them, so that the input of the first block has a
- * gradient. */
+/* A network of blocks x += linear(gelu(linear(x))). A linear layer is in front of the blocks, so that the input of the
+ * first block has a gradient. */
 static vkt_tensor chain(vkt_builder *b, const job *j)
 {
     vkt_tensor x = linear(b, "first", input(b, VKT_ROWS, vkt_shape2(ROWS, WIDTH)), WIDTH);
@@ -205,7 +205,8 @@ static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
 }
 
 /* A classifier whose last block ends with the scores. On GPUs, the kernel of the loss also computes the gradient of the
- * scores (passes/companion.c). So the node that makes the gradient of the last block has no dispatch of its own. */
+ * scores (passes/companion.c). So the node that makes the gradient of the last block's result has no dispatch of its
+ * own. */
 static vkt_tensor classifier(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -219,8 +220,8 @@ static vkt_tensor classifier(vkt_builder *b, const job *j)
     return vkt_softmax_cross_entropy(g, x, t);
 }
 
-/* The second nodes of a block run behind the forward pass, and behind the node that makes the gradient of the block's
- * result (vkt_node.after). This is so even if the plan may use 64 MiB more for fewer barriers. */
+/* The nodes that compute a block again run after the forward pass, and after the node that makes the gradient of the
+ * block's result (vkt_node.after). This is the order even if the plan may use 64 MiB more for fewer barriers. */
 static void a_second_computation_waits_for_its_gradient(void **state)
 {
     (void)state;

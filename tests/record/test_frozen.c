@@ -13,8 +13,8 @@
 
 enum { ROWS = 64, WIDTH = 256, RANK = 8, LAYERS = 16 };
 
-/* A network of layers y = gelu(x w^T + x a^T b^T). All layers share w, which is quantized and frozen. Each layer has
- * its own adapter: a and b, which are trained. Some layers have no adapter (see `tune`). */
+/* A network of layers y = gelu(x w^T) or, with an adapter, y = gelu(x w^T + x a^T b^T). All layers share w, which is
+ * quantized and frozen. Each adapter has its own a and b, which are trained. */
 typedef struct tuning {
     vkt_graph *g;
     vkt_array *weights;
@@ -78,8 +78,8 @@ static uint64_t peak(uint32_t layers, uint32_t first, bool function, bool blocks
     return bytes;
 }
 
-/* Returns by how many bytes one more layer increases the plan, as the mean over LAYERS more layers. `adapters`: each
- * layer has an adapter. Otherwise only the last layer has one. */
+/* Returns by how many bytes one more layer increases the memory of the plan, as the mean over LAYERS more layers.
+ * `adapters`: each layer has an adapter. Otherwise only the last layer has an adapter. */
 static uint64_t growth(uint32_t adapters, bool function, bool blocks)
 {
     const uint64_t few = peak(8, adapters ? 0 : 7, function, blocks);

@@ -53,7 +53,7 @@ static double nearest(double x)
 }
 
 /* Each number of f16 becomes the right f32. If this f32 is written to an array of f16, the array gets the bits of the
- * first number. (A NaN gives some NaN.) Elements behind the tensor do not change. */
+ * original f16. (A NaN may become another NaN.) Elements behind the tensor do not change. */
 static void every_half_is_converted_both_ways(void **state)
 {
     (void)state;

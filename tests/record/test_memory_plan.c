@@ -1,6 +1,6 @@
-/* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan has at most 1.15 times as many
- * bytes as are live at the peak, the stage with the most live bytes. It has no more barriers than the order of the
- * graph needs. The test needs no device. */
+/* Checks the memory plans of three common networks, for a CPU and for a GPU. The peak is the stage with the most live
+ * bytes. A plan has at most 1.15 times the live bytes of the peak, and no more barriers than the order of the graph
+ * needs. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -102,9 +102,9 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
         }
 }
 
-/* Makes a graph whose store has all parts, with blocks that are computed again. The graph has four external values:
- * scale[0] uses the array `weights`, and scale[1] the array `shift` (NULL: no array yet). The caller binds one array to
- * scale[2] and scale[3] (vkt_program_params.arrays). */
+/* Makes a graph whose store has all parts, with blocks that are computed again. The graph has four external values.
+ * scale[0] uses the array `weights`, and scale[1] uses the array `shift` (NULL: no array yet). The caller binds an
+ * array to scale[2], and the same array and a second one (vkt_binding.other) to scale[3]. */
 static vkt_graph *make_tuning(vkt_array *weights, vkt_array *shift, vkt_tensor scale[4])
 {
     const vkt_host h = vkt_test_host();

@@ -87,8 +87,8 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     vkt_ctx_destroy(&other);
 }
 
-/* A program of a graph may use the store of another graph. Afterwards, a store of the first graph still has its own
- * layout. */
+/* A program of the graph `small` may use the store of the graph `big`. A store that is made from `small` afterwards
+ * still has the layout of `small`. */
 static void a_store_is_laid_out_by_its_own_graph(void **state)
 {
     (void)state;
@@ -301,8 +301,8 @@ static uint64_t all_bytes(const vkt_plan_info *plan)
     return sum;
 }
 
-/* GPUs may use more memory for fewer barriers, but only if half of the memory below the cap stays for other programs.
- * Near the cap, a program can still be made, with the least memory. */
+/* GPUs may use more memory for fewer barriers, but only if half of the memory below the cap stays free for other
+ * programs. Near the cap, a program can still be made, with the least memory. */
 static void barriers_are_not_saved_near_the_cap(void **state)
 {
     (void)state;

@@ -51,8 +51,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        /* In rig_forward the convolution is fused with its pooling, so neither program stores the large output of the
-         * convolution. Recomputation may save nothing there. */
+        /* In rig_forward the convolution is fused with its pooling, so no program stores the large output of the
+         * convolution. Recomputation may save nothing with rig_forward. */
         assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;

@@ -33,8 +33,8 @@ static vkt_commands record_barrier(void)
     return c;
 }
 
-/* Runs a program that writes the squares of the array `in` to the array `out`. Each run of the loop is submitted before
- * the host writes `in`. */
+/* Runs a program that writes the squares of the array `in` to the array `out`. In the loop over `run`, the host writes
+ * `in` only after the program is submitted. */
 static void square_later(void)
 {
     const vkt_shape shape = vkt_shape1(N);

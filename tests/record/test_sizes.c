@@ -71,7 +71,8 @@ static uint64_t need(vkt_ctx *ctx, uint32_t batch, uint32_t context)
     return n.cap_bytes;
 }
 
-/* Returns the largest size that fits, or 0 if none fits. Tries MOST and all multiples of `step` below MOST. */
+/* Returns the largest context (`of_context`) or the largest batch that fits, or 0 if none fits. Tries MOST and all
+ * multiples of `step` below MOST. `other` is the other size, which is fixed. */
 static uint32_t largest(vkt_ctx *ctx, bool of_context, uint32_t other, uint32_t step, uint64_t limit)
 {
     uint32_t best = 0;

@@ -17,9 +17,9 @@
 #include "abi/label_clear.abi.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-/* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. A row i > 0
- * gets zeros if the counter, word 0 of the input, is larger than 10 (i - 1). So the output shows which dispatches have
- * run. The outputs of the library's ops do not show this. */
+/* The test's own op writes zeros to rows of its output, one dispatch for each row. Row 0 always gets zeros. The
+ * counter is word 0 of the input. A row i > 0 gets zeros if the counter is larger than 10 (i - 1). So the output shows
+ * which dispatches have run. The outputs of the library's ops do not show this. */
 enum { ROWS = 4, ROW = 64, WORDS = 4 };
 
 static vkt_result rows_infer(vkt_infer *f)
@@ -87,9 +87,9 @@ static void check_rows(rig *r, size_t run, uint32_t n)
         if ((got[i] == 0) != (i / ROW < n)) fail_msg("run %zu: number %u is %g", run, i, (double)got[i]);
 }
 
-/* The first two runs measure the time of each dispatch. So all their dispatches run, also the conditional ones, and
- * each dispatch has its own command buffer. In a later run, only those conditional dispatches run that the counter
- * needs. One of the later runs is profiled: its command buffer has timestamps. */
+/* If the program measures (rig.measures), each dispatch of the first two runs has its own command buffer, and all
+ * dispatches run, also the conditional ones. In a later run, a conditional dispatch runs only if the counter is larger
+ * than the number that vkt_when_above got. One of the later runs is profiled: its command buffer has timestamps. */
 static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 
 enum { KERNEL_NS = 1000000, BUDGET_NS = 8000000 };
 
-/* Waits for the device and sets all times that it has measured to 0. Then submits one frame. */
+/* Waits for the device, and sets all measured times to 0. Then submits one frame. */
 static void frame(rig *r)
 {
     vkt_step_progress progress;
@@ -147,9 +147,10 @@ static bool times_are_kept(const rig *r)
     return true;
 }
 
-/* The counter is 0 in all frames, so no conditional dispatch runs. But another batch may need these dispatches. So a
- * budget expects at least their times in the second run, which this test sets to KERNEL_NS. That is also true after a
- * new division of the step for another budget. The expected times of other dispatches fall with the measured times. */
+/* The counter is 0 in all frames, so no conditional dispatch runs. But these dispatches may run with another batch. So
+ * a budget expects for each of them at least its time in the second run. The test sets these times (ns) to KERNEL_NS.
+ * A new division of the step, for another budget, keeps these expected times. The expected times of other dispatches
+ * fall with the measured times. */
 static void a_budget_counts_what_may_run(void **state)
 {
     (void)state;

@@ -133,9 +133,9 @@ static void one_array_is_not_written_and_read(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A graph may name an array for a value (vkt_external_array). Then a program needs no binding for this value; a binding
- * replaces the array. vkt_program_create refuses an array of another type, and an array that the program both writes
- * and reads. */
+/* A graph may name an array for a value (vkt_external_array). A program of this graph needs no binding for the value.
+ * If it has a binding, the array of the binding is used instead. vkt_program_create refuses an array of another type,
+ * and an array that the program both writes and reads. */
 static void graphs_have_arrays_of_their_own(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static void graphs_have_arrays_of_their_own(void **state)
     vkt_array_destroy(&b);
 }
 
-/* A graph may name an array or any copy of it. A program uses the copy that is in its own vkt_ctx. The array and its
- * copies may be destroyed in any order. */
+/* A graph may name an array or any copy of the array. A program uses the one that is in the vkt_ctx of the program. The
+ * array and its copies may be destroyed in any order. */
 static void arrays_have_copies_in_other_contexts(void **state)
 {
     (void)state;

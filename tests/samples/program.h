@@ -9,7 +9,7 @@
 
 typedef struct run {
     int status;      /* exit code; -1: killed */
-    char *out, *err; /* the output */
+    char *out, *err; /* stdout and stderr */
 } run;
 
 /* Starts a program in the rig's folder. Its output goes to the files out and err there. `args` has its arguments. `env`

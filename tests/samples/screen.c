@@ -70,7 +70,7 @@ static bool load(void *library, x11 *x)
     return true;
 }
 
-/* Resizes the program's window. Returns false if there is no such window yet. */
+/* Resizes the first window that is wider than 100 pixels. Returns false if there is no such window yet. */
 static bool resize_largest(const x11 *x, void *display, unsigned width, unsigned height)
 {
     unsigned long root = x->root(display), parent, *windows = NULL;

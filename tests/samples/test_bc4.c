@@ -33,7 +33,7 @@ static void check_guards(const fixture *f)
     assert_int_equal(f->blocks[bc4_bytes(f->height, f->width)], GUARD);
 }
 
-/* Returns value `code` of a block as a number from 0 to 1, by the formulas of the format. */
+/* Returns the number from 0 to 1 that `code` selects in a block, by the formulas of the format. */
 static double value_of(const uint8_t *block, uint32_t code)
 {
     const double a = block[0] / 255.0, b = block[1] / 255.0;
@@ -145,11 +145,13 @@ static double plain_error(const uint16_t cells[16], double *range)
     return sum;
 }
 
-/* The search of bc4_encode starts with the plain bounds, so its error is at most the plain error. There is one
- * exception: a block is allowed only if each bound is the value of at least one number. If the range is below NARROW
- * steps, the block with the plain bounds may be forbidden. Then a block with two equal bounds limits the error. For
- * random numbers (kind 0), the search saves at least a tenth of the error. For kind 5 it saves nine tenths, because a
- * block can have four values in a narrow range, and also the values 0 and 1. */
+/* The search of bc4_encode starts with the plain bounds, so the error of its block is at most the plain error. There is
+ * one exception. bc4_encode allows a block only if each bound is the decoded value of at least one number. If the range
+ * is below NARROW steps, this rule may forbid the block with the plain bounds. In this case a block with two equal
+ * bounds limits the error.
+ *
+ * For random numbers (kind 0), the search saves at least a tenth of the error. For kind 5 it saves nine tenths, because
+ * a block can have six values in a narrow range, and also the values 0 and 1. */
 #define NARROW 7.0
 static void errors_are_below_those_of_plain_bounds(void **state)
 {
@@ -175,9 +177,9 @@ static void errors_are_below_those_of_plain_bounds(void **state)
     assert_true(found[0] < 0.9 * plain[0] && found[5] < 0.1 * plain[5]);
 }
 
-/* With `levels`, the reader of the blocks rounds each decoded number to a multiple of 1 / levels. If a plane has only
- * such multiples (one or two bits per number), the rounding restores the plane, because one of the eight values of a
- * block is near each multiple. */
+/* If `levels` is above 0, the reader of the blocks rounds each decoded number to a multiple of 1 / levels. Here all
+ * numbers of a plane are such multiples (one or two bits per number). The rounding restores the plane, because for each
+ * multiple in a block, one of the block's eight values is near it. */
 static void few_levels_come_back(void **state)
 {
     (void)state;

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 
-/* The program has no messenger, so the validation layer prints its messages on stdout. The program does not destroy
- * all that it makes, which a leak check would report. */
+/* The program has no messenger, so the validation layer prints its messages on stdout. LSAN_OPTIONS switches
+ * LeakSanitizer off, because the program does not destroy all that it makes. */
 static void it_learns_the_curve(void **state)
 {
     rig *r = rig_of(state);

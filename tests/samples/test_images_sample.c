@@ -108,8 +108,8 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
                 program_wrote(r, "p.svg"));
 }
 
-/* The rate of 1e-5 is so small that no epoch lowers the validation loss of epoch 1 by 1e-4 of its value, the least
- * improvement that counts. With a patience of 1 epoch, the rate falls after epoch 3. */
+/* An epoch counts as better if it lowers the validation loss by more than 1e-4 of the best loss. The rate of 1e-5 is so
+ * small that no epoch is better than epoch 1. With a patience of 1 epoch, the rate falls after epoch 3. */
 static void the_rate_falls_when_the_validation_loss_does_not(void **state)
 {
     rig *r = rig_of(state);

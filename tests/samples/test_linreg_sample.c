@@ -106,7 +106,7 @@ static void errors_are_explained(void **state)
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 
-/* Runs the program with the trait tuning_pays: the device then counts as one whose kernels should be measured. */
+/* Runs the program with the trait tuning_pays, so that the device counts as one whose kernels should be measured. */
 static run run_as_gpu(const rig *r, const char *more_env, const char *const *args)
 {
     char cache[300];

@@ -76,7 +76,7 @@ static void devices_change_no_byte(void **state)
     assert_int_equal(count(two.out, "answer after the training\n"), 1);
     /* The plan counts the memory of one device. For each element of the adapters, the second run has five numbers: the
      * value, the gradient, two moments, and the sum of the gradients of all shards. The first run has both shards on
-     * one device, so it also has the sum of these two shards. */
+     * one device, and a sixth number: the sum of the gradients of the shards of this device. */
     const char adapters[] = "adapters with gradients and moments";
     assert_true(planned(&one, ": model") == planned(&two, ": model"));
     const double saved = planned(&one, adapters) - planned(&two, adapters), all = planned(&two, adapters);
@@ -90,7 +90,7 @@ static void devices_change_no_byte(void **state)
 }
 
 /* The training set has 18 rows, so the program reduces a batch of 64 to 16, a multiple of the 8 shards. The schedule
- * has the number of steps of the batch of 16. */
+ * has as many steps as with a batch of 16. */
 static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
 {
     rig *r = rig_of(state);
@@ -132,7 +132,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
     EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
-    /* The message proposes a batch: the rows of all shards together. A run with this batch does fit. */
+    /* The message proposes a value of --batch, which counts the rows of all shards. A run with this batch does fit. */
     const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
                                  "4",   "--memory-limit", "6MiB", NULL };
     run done = program_finish(r, program_start(r, VKT_LORA_PROGRAM, NULL, args));

@@ -42,8 +42,8 @@ static void a_step_that_no_device_runs_is_explained(void **state)
     model_close(&all.m);
 }
 
-/* talk_answer fails if there is too little memory. But if may_lack is set, as for the sample answers of a training, it
- * prints a remark instead of the answer. */
+/* If there is too little memory, talk_answer fails. But if may_lack is set, as for the sample answers of a training,
+ * talk_answer prints a remark instead of the answer. */
 static void an_answer_needs_memory(void **state)
 {
     rig *r = rig_of(state);

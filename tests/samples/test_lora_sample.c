@@ -340,7 +340,7 @@ static void cut_rates(char *text)
     *to = '\0';
 }
 
-/* The program refuses a message that is too long, and keeps the chat before it. */
+/* The program refuses a message that is too long, and keeps the chat before this message. */
 static void a_long_message_leaves_the_chat(void **state)
 {
     rig *r = rig_of(state);
@@ -353,8 +353,8 @@ static void a_long_message_leaves_the_chat(void **state)
     char *with = chat_of(r, DRAWN);
     char *errors = program_text(r, "errors");
     assert_non_null(strstr(errors, "the message is too long"));
-    /* The refused message changes no answer. In the chat `alone`, the second question has another answer. So an answer
-     * depends on the chat before it. */
+    /* The refused message changes no answer. The chat `alone` has only the last question. This question has another
+     * answer there, so the answers above depend on the chat before the question. */
     cut_rates(without);
     cut_rates(with);
     assert_string_equal(with, without);
@@ -442,7 +442,7 @@ static void too_little_memory_says_what_fits(void **state)
         unsigned batch = 36, context = 48, parts = 1;
         char b[16], c[16], m[16];
         const char *line = strstr(done.err, fits[i]);
-        if (i == 1) line = line ? strstr(line + 1, fits[i]) : NULL; /* the first is the size that does not fit */
+        if (i == 1) line = line ? strstr(line + 1, fits[i]) : NULL; /* the first match is the size that does not fit */
         if (!line) fail_msg("no '%s' in: %s", fits[i], done.err);
         while (line && line > done.err && line[-1] != '\n') line--;
         line = line ? strstr(line, "--batch ") : NULL;

@@ -33,7 +33,8 @@ static void a_product_is_right_at_any_size(void **state)
     const json_t *p = product_of(report, 301, 37, 517);
     const double sum = json_number_of(p, "host_checksum"), mean = 301.0 * 37 * 517 / 4;
     /* Each number of A and B is uniform in [0,1). Its mean is 1/2, and its variance 1/12 is 1/3 of the squared mean.
-     * The relative variance of the sum of C is about that of the sum of A plus that of the sum of B. */
+     * The relative variance of the sum of all numbers of C is about the relative variance of the sum of A plus the
+     * relative variance of the sum of B. */
     const double deviation = mean * sqrt((1 / 3.0) * (1 / (301.0 * 37) + 1 / (37 * 517.0)));
     assert_true(fabs(sum - mean) < 5 * deviation);
     assert_true(fabs(json_number_of(p, "checksum") - sum) <= 1e-6 * sum);

@@ -132,7 +132,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     run done = program_finish(r, start(r, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
+    assert_null(strstr(done.err, "vktrain")); /* no warning of the library; a sanitizer may print lines */
     assert_non_null(strstr(done.out, "90 to train on, 30 to validate on, 1x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 3/3"));
@@ -491,7 +491,7 @@ static void data_are_fetched_checked_and_kept(void **state)
     rig *r = rig_of(state);
     char folder[512], mirror[600];
     if (!vkt_test_find_mnist(folder)) skip();
-    char *real = realpath(folder, NULL); /* curl does not follow ".." */
+    char *real = realpath(folder, NULL); /* curl removes ".." from a path without regard to symbolic links */
     assert_non_null(real);
     snprintf(mirror, sizeof mirror, "file://%s", real);
     free(real);

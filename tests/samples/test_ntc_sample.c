@@ -105,8 +105,8 @@ static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *byt
 /* ---- tests ---- */
 
 /* With --dds, unpack writes the latents as BC4 blocks. The latents of grid 0 have two bits. BC4 does not change them,
- * because each decoded number is rounded to the same one of four levels again. The latents of grid 1 have four bits and
- * change a little. */
+ * because the reader rounds each decoded number to one of four levels, and gets the same level as before. The latents
+ * of grid 1 have four bits, and change a little. */
 static void latents_are_written_as_blocks(void **state)
 {
     rig *r = rig_of(state);
@@ -137,7 +137,7 @@ static size_t bytes_of(const rig *r, const char *file, uint8_t *all, size_t room
     return n;
 }
 
-/* Returns the share of latents in a checkpoint that are multiples of 1/8925, as all values of BC4 blocks are. */
+/* Returns, for a checkpoint, the share of grid 0's latents that are multiples of 1/8925, the unit of BC4 values. */
 static double share_of_blocks(const rig *r, const char *file)
 {
     vkt_safetensors *st;
@@ -159,8 +159,8 @@ static double share_of_blocks(const rig *r, const char *file)
 
 /* With --bc4, all latents have values of BC4 blocks after the last step, and the packed file ends with the blocks of
  * both grids. The DDS files of unpack --dds have the same blocks behind their headers. So unpack writes the same images
- * with and without --dds, byte for byte. Their PSNR is at most half a decibel below that of a file with latents of four
- * bits. */
+ * with and without --dds, byte for byte. The PSNR of these images is at most half a decibel below the PSNR with latents
+ * of four bits. */
 static void trained_blocks_lose_nothing(void **state)
 {
     enum { ROOM = 1 << 16, HEADER = 148 };
@@ -224,8 +224,8 @@ static void textures_come_back_as_the_report_says(void **state)
     json_decref(o);
 }
 
-/* Kills a run after its first checkpoint and resumes it. The file must be the same as that of a run without a kill.
- * `every`: the number for --checkpoint-every. `more`: one more option, or NULL. */
+/* Kills a run after its first checkpoint, and resumes it. The resumed run must write the same file as a run that is not
+ * killed. `every`: the number for --checkpoint-every. `more`: one more option, or NULL. */
 static void check_a_kill(rig *r, const char *every, const char *more)
 {
     draw_textures(r);
@@ -262,8 +262,8 @@ static void the_same_run_gives_the_same_file_also_after_a_kill(void **state)
     check_a_kill(r, "7", NULL);
 }
 
-/* The latents become values of BC4 blocks at step 380 of 400. The first run is killed after a checkpoint of step 7, the
- * second run after a checkpoint of step 385. */
+/* The latents become values of BC4 blocks at step 380 of 400. The first killed run has its first checkpoint at
+ * step 7, before this change. The second killed run has its first checkpoint at step 385, after this change. */
 static void so_do_blocks(void **state)
 {
     rig *r = rig_of(state);

@@ -263,7 +263,7 @@ static void a_killed_run_goes_on(void **state)
         wait_for(r, history);
         assert_int_equal(kill(child, signals[i]), 0);
         run done = program_finish(r, child);
-        if (done.status == 128 + SIGTERM) { /* otherwise it ended before the signal, or by SIGKILL */
+        if (done.status == 128 + SIGTERM) { /* else the run ended before the signal, or by SIGKILL */
             assert_non_null(strstr(done.err, " --run ended --checkpoint-every 1\n"));
             expect_text(r, log, "\nended by SIGTERM\n");
         }

@@ -82,8 +82,8 @@ static void two_options_for_one_file_are_refused(void **state)
     vkt_free(&r->h, text);
 }
 
-/* The data "nowhere" do not exist. If the file of --load or --resume is missing or wrong, the message names this file:
- * the program checks it before the data. If the file is good, the message names the data. */
+/* The data "nowhere" do not exist. The program checks the file of --load or --resume before the data. If this file is
+ * missing or wrong, the message names this file. If it is good, the message names the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);
@@ -255,7 +255,7 @@ static void a_signal_ends_the_run_in_order(void **state)
 }
 
 /* The report goes to a FIFO without a reader, so the program waits when it writes the report, after the first signal.
- * The pause is longer than 250 ms: within this time a second signal has no effect (samples/test_stop.c). */
+ * The second signal comes more than 250 ms after the first one. An earlier second signal has no effect: test_stop.c. */
 static void a_second_signal_ends_it_at_once(void **state)
 {
     rig *r = rig_of(state);

@@ -91,8 +91,8 @@ static void ready_buckets_share_an_exchange(void **state)
     scaling_bucket b[] = { { 4e6, 10 }, { 1e6, 11 }, { 1e6, 12 }, { 1e6, 13 }, { 1e6, 30 } };
     const scaling_profile p = { 10, 20, 0, b, 5 };
     scaling_network n = slow;
-    /* The first bucket is exchanged from 10 to 14.2 ms. Three more are ready then: two of them share an exchange
-     * until 16.4 ms, and the exchange of the third one ends at 17.6 ms. The last bucket is exchanged from 30 ms on. */
+    /* The first bucket is exchanged from 10 to 14.2 ms. At 14.2 ms, three more buckets are ready. Two of these share an
+     * exchange until 16.4 ms. The exchange of the third bucket ends at 17.6 ms. The last exchange begins at 30 ms. */
     n.fuse_bytes = 2e6;
     const scaling_step s = scaling_predict(&p, &n, 2);
     assert_int_equal(s.exchanges, 4);
@@ -173,7 +173,7 @@ static void horovod_is_met_within_five_points(void **state)
 }
 
 /* Returns the bandwidth, in percent of 25 Gbit/s, at which the model's efficiencies for 512 ranks are closest to the
- * published efficiencies. `points` gets the differences between these two efficiencies, in percentage points. */
+ * published efficiencies. `points` gets model minus published for each network, in percentage points. */
 static int fit(scaling_network n, double points[HOROVOD_NETWORKS])
 {
     double best = INFINITY;

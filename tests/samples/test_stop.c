@@ -1,5 +1,5 @@
-/* Tests common/stop.c: a second signal ends a sample only if it comes long enough after the first one. The test has its
- * own clock, so a slow machine does not matter. */
+/* Tests common/stop.c: a second signal ends a sample only if the signal comes more than 250 ms after the first one. The
+ * test has its own clock, so a slow machine does not matter. */
 #define _XOPEN_SOURCE 700 /* stop.c, which is included below, needs this */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void a_later_one_ends_the_program(void **state)
 
 int main(void)
 {
-    signal(SIGHUP, SIG_DFL); /* nohup may have set it to be ignored */
+    signal(SIGHUP, SIG_DFL); /* under nohup, this process ignores SIGHUP at first */
     const struct CMUnitTest tests[] = { cmocka_unit_test(an_echo_is_no_second_wish),
                                         cmocka_unit_test(a_later_one_ends_the_program) };
     return cmocka_run_group_tests_name("signals of samples", tests, NULL, NULL);

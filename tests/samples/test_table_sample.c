@@ -134,8 +134,8 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
 
 /* ---- --predict: the trainer's predictions, in the order of the file ---- */
 
-/* Writes to `order` the rows that have a target, in the order that --seed 1 gives. Returns the number of
- * validation rows, which are the first ones of `order`. If `gaps`, some rows have no target. */
+/* Writes to `order` the rows that have a target, in the order that --seed 1 gives. Returns the number of validation
+ * rows, which are the first ones of `order`. If `gaps` is true, every 80th row has no target (write_prices). */
 static uint32_t check_rows(uint32_t n, bool gaps, uint32_t *order)
 {
     uint32_t with_target = 0;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bfloat.sh BFLOAT GLSLANG COOP - checks that BFLOAT (cmake/bfloat.c) changes a module only if float16 is used for elements of
 # cooperative matrices alone, and refuses other modules. GLSLANG compiles the shaders without cooperative matrices. COOP
-# compiles the shaders with cooperative matrices. If COOP is empty, the latter are not tested.
+# compiles the shaders with cooperative matrices. If COOP is empty, these shaders are not tested.
 set -u
 bfloat=$1
 glslang=$2
@@ -65,8 +65,8 @@ module() {
     "$bfloat" "$work/a.spv" "$work/b.spv" 2>"$work/log"
     rc=$?
 }
-# A vector of 4 elements and pointers of storage class 4: these numbers are equal to the id of float16, but are not the
-# id.
+# float16 has the id 4. Here a vector has 4 elements, and pointers have the storage class 4. These numbers are no ids, so BFLOAT
+# must accept the module.
 module "$(op 23 4)" 6 5 4 "$(op 32 4)" 7 4 5 "$(op 32 4)" 8 4 6
 [ "$rc" -eq 0 ] || {
     cat "$work/log"

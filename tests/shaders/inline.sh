@@ -1,6 +1,6 @@
 #!/bin/sh
 # inline.sh SOURCE AWK [COMPILER] - checks that vktrain.glsl and vktrain.hlsl are what scripts/inline/generate.awk writes, and
-# that a planted difference is found. If COMPILER supports cooperative vectors, it compiles a shader with such vectors.
+# that a planted difference is found. If COMPILER supports cooperative vectors, a shader with such vectors must compile.
 set -u
 source=$1
 awk=$2

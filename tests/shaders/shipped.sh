@@ -1,6 +1,6 @@
 #!/bin/sh
-# shipped.sh SOURCE CMAKE - checks that the modules of shaders/coop belong to the sources of this tree. Then it plants one fault
-# after the other in a copy, and checks that cmake/coop.cmake reports each of them. Needs no shader compiler.
+# shipped.sh SOURCE CMAKE - checks that the modules of shaders/coop belong to the sources of this tree. Then it plants single
+# faults, each in a new copy of the tree, and checks that cmake/coop.cmake reports each of them. Needs no shader compiler.
 set -u
 source=$(cd "$1" && pwd) || exit 2
 cmake=$2

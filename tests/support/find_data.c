@@ -7,8 +7,8 @@
 #include "base/paths.h"
 
 /* Writes the path of `name` in the first folder that has `name`. If the list `files`, which ends with NULL, is not
- * empty, `name` is a folder that must have all these files, plain or packed (.gz). If `name` is not found, prints that
- * and returns false. */
+ * empty, `name` is a folder that must have all these files, plain or packed (.gz). If `name` is not found, prints a
+ * line that begins with SKIPPED and returns false. */
 static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");

@@ -78,8 +78,8 @@ static void what_was_finite_outlives_a_divergence(void **state)
     assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
 }
 
-/* Makes samples whose pixels are NaN, all of class 0. The outputs of the model are NaN, too. The argmax of NaNs is
- * index 0, so the accuracy is 1. */
+/* Makes samples of class 0 whose pixels are NaN. The outputs of the model are NaN, too. The argmax of NaNs is index 0,
+ * so the accuracy is 1. */
 static vkt_dataset *no_numbers(const rig *r)
 {
     enum { N = RIG_CHECK_ROWS * RIG_SIDE * RIG_SIDE };
@@ -125,8 +125,10 @@ static void an_accuracy_of_nan_is_never_the_best(void **state)
     vkt_dataset_destroy(&bad);
 }
 
-/* ---- a bad epoch: the frozen parameter `extra` is added to the loss, and is infinite in epoch 2 ---- */
+/* ---- epochs and steps that are not finite ---- */
 
+/* Adds the parameter `extra` to the cross-entropy. If a test sets `extra` to infinity, the loss is infinite, and the
+ * gradients of the model stay finite. `extra` is frozen, so no step changes it. */
 static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
 {
@@ -257,7 +259,7 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
         uint32_t n;
         const vkt_epoch_record *e = vkt_trainer_history(t, &n);
         assert_true(n == 2 && isfinite(e[1].train_loss));
-        /* After a divergence, vkt_trainer_load resets the optimizer. */
+        /* After a divergence, vkt_trainer_load resets the optimizer and its count of steps. */
         assert_int_equal(t->at.t, resumed ? 2 * RIG_STEPS : RIG_STEPS);
     }
 }

@@ -1,5 +1,5 @@
-/* Tests a trainer with ema_decay. Evaluation, the best weights and saved weights are averaged weights. Training steps
- * use the weights without averaging. */
+/* Tests a trainer with ema_decay. Evaluation uses the averaged weights. The best weights and the saved weights are
+ * averaged weights, too. Training steps use the weights that are not averaged. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3 };
@@ -36,7 +36,6 @@ static double loss_of(vkt_trainer *t, const vkt_dataset *d)
     return loss;
 }
 
-/* Evaluation and the saved file use the averaged weights. Training steps use the weights without averaging. */
 static void the_averaged_weights_are_evaluated_and_saved(void **state)
 {
     rig *r = rig_of(state);

@@ -264,8 +264,8 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* A source that counts fetches which overlap another fetch of the same worker. There must be none, because a source,
- * for instance a decoder, may have scratch memory for each worker. */
+/* A source that counts overlaps: a fetch begins while another fetch with the same worker number is running. There must
+ * be no overlaps, because a source, for instance a decoder, may have scratch memory for each worker number. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;

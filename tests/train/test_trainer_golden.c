@@ -1,5 +1,5 @@
-/* Compares training steps of the MNIST network with PyTorch's in float64. PyTorch's runs in float32 give the tolerance.
- * golden/README.md describes the files and the tolerance. */
+/* Compares training steps of the MNIST network with float64 steps of PyTorch. Float32 runs of PyTorch give the
+ * tolerance. golden/README.md describes the files and the tolerance. */
 #include <stdio.h>
 
 #include "train/golden.h"
@@ -118,9 +118,10 @@ static void partial_batches_follow_the_float64_run(void **state)
     check_partial_batches(r, VKT_PRECISION_F32);
 }
 
-/* VKT_PRECISION_F32_SPLIT has the same tolerance as f32. The test forces cooperative matrices for all products that can
- * use them. On a device without cooperative matrices there is nothing to test. There are four steps instead of fifty,
- * because on a CPU the steps take seconds. */
+/* In VKT_PRECISION_F32_SPLIT, three f16 products on cooperative matrices compute one f32 product. The tolerance is that
+ * of VKT_PRECISION_F32. The test forces cooperative matrices for all products that can use them. On a device without
+ * cooperative matrices there is nothing to test. The test runs four steps instead of fifty, because on a CPU the steps
+ * take seconds. */
 static void steps_of_split_operands_follow_it_too(void **state)
 {
     rig *r = rig_of(state);

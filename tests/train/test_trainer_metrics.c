@@ -165,7 +165,8 @@ static void a_resumed_run_has_the_same_weights(void **state)
 
 /* ---- metrics of the caller ---- */
 
-/* A metric, the top-2 accuracy: counts the samples, and the samples whose label has one of the two largest outputs. */
+/* The state of a metric, the top-2 accuracy. rows: number of samples so far. right: number of samples whose label has
+ * one of the two largest outputs. resets, adds: number of calls of `reset` and of `add`. */
 typedef struct top2 {
     uint32_t rows, right, resets, adds;
     const vkt_dataset *data; /* `add` checks that it gets the labels in the order of this set */
@@ -222,7 +223,7 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the weights of the epoch with the best metric */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* outputs of the best weights by the metric */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));

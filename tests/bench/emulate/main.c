@@ -3,7 +3,7 @@
  *
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *
- * NET: resnet20 or mnist. BATCH: samples of a rank, which has one shard. With RANKS 1, a step has no shards. With
+ * NET: resnet20 or mnist. BATCH: samples of a rank. A rank has one shard. With RANKS 1, a step has no shards. With
  * BETA_GB_PER_S 0, messages need no time for their bytes. ready_ms of vkt_dist_stats is the time from the last exchange
  * of the previous step until a bucket is complete. This time includes the update of the previous step, so the program
  * subtracts the time of an update. */
@@ -49,8 +49,8 @@ static const net nets[] = {
     { "mnist", 1, 28, mnist, { .kind = VKT_ADAM } },
 };
 
-/* The arrays of a data set. Rank 0 reads `own` samples of each batch, and only these samples are written. The system
- * allocates no memory for pages that are never written, so the batches of 4,096 ranks fit. */
+/* The arrays of a data set. samples() writes only the samples that rank 0 reads: the first `own` samples of each batch.
+ * The system allocates no memory for pages that are never written, so the batches of 4,096 ranks fit. */
 typedef struct table {
     uint8_t *pixels;
     uint32_t *labels;

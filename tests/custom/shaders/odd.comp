@@ -1,4 +1,4 @@
-// odd.comp - y = x, with an unusual feature that CASE selects. The checks of custom ops refuse most of these features.
+// odd.comp - a small shader with an unusual feature, which CASE selects. The checks of custom ops refuse most such features.
 #version 450
 #if CASE == 1 // a capability that the device does not enable
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require

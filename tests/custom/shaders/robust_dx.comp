@@ -1,5 +1,5 @@
 // robust_dx.comp - the gradient of robust.comp with respect to y:  dy = dloss[b] scale (y - t) / sqrt((y - t)^2 + eps^2) for a
-// real row, else 0.
+// real row, else 0. `scale` is batch / real rows.
 #version 450
 layout(local_size_x = 8, local_size_y = 4) in;
 layout(push_constant) uniform Push { uint batch, width; float eps; } pc;

@@ -1,9 +1,11 @@
 /* dist/mpi/program.c - one rank of a run that test_mpi.c starts under mpirun: "program FOLDER MODE [TIMEOUT [LATER]]".
- * TIMEOUT is the timeout of vkt_mpi_open, in seconds. LATER is a new timeout for vkt_mpi_set_timeout. Each line that a
- * rank prints begins with "rank R: ". The rank prints the messages of the library, "WRONG: .." if a check fails, and
- * "ok" at the end if all its calls did what they must. After an expected failure it prints "closed". Lines go to the
- * file FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each other by
- * files in FOLDER, so that no test depends on the machine's speed. */
+ * MODE is what the ranks do: see main() and work(). TIMEOUT is the timeout of vkt_mpi_open, in seconds. LATER is a new
+ * timeout for vkt_mpi_set_timeout.
+ *
+ * Each line that a rank prints begins with "rank R: ". The rank prints the messages of the library, and "WRONG: .." if
+ * a check fails. At the end, it prints "ok"; in a mode with a failure, it prints "closed" instead. Lines go to the file
+ * FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each other by files
+ * in FOLDER, so that no test depends on the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 // network.comp - evaluates a network of LAYERS layers. W0 is the number of inputs, and W1, W2, .. are the widths of the
 // layers. Each lane has one point. STORED says how the parameters are stored. The components of x behind the last input are
-// NaN, because the network must not use them. network.hlsl is the same program.
+// NaN, because the network must not use them. network.hlsl is the same program, but without NETWORK_TEXEL and VKT_ARITHMETIC16.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef VKT_ARITHMETIC16

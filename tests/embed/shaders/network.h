@@ -1,7 +1,7 @@
 /* network.h - what network.comp, network.hlsl and the programs that run these shaders share. The build defines
- * NETWORK_POINTS, the number of points, and NETWORK_LANES, the size of a work group. */
-/* Bindings. NETWORK_AT has two indices for each layer: of the first element of the weight, and of the first element of
- * the bias. */
+ * NETWORK_POINTS (the number of points) and NETWORK_LANES (the size of a work group). */
+/* Bindings. The buffer NETWORK_AT has two indices for each layer: where its weight begins in the parameters, and where
+ * its bias begins. */
 #define NETWORK_PARAMETERS 0
 #define NETWORK_INPUTS 1
 #define NETWORK_OUTPUTS 2

@@ -47,7 +47,7 @@ static VkCommandPool commands;
 static bool compile_only, has_half;
 static VkBuffer buffers[BINDINGS];
 
-/* Returns the processor time of all threads. Other processes change it less than the elapsed time. */
+/* Returns the processor time of all threads. Other processes have less effect on it than on the elapsed time. */
 static double seconds(void)
 {
     struct timespec t;
@@ -205,8 +205,8 @@ static double run(const pipeline *p, VkDescriptorSet set, double *first)
     return best;
 }
 
-/* Prints the compiler's statistics about registers, spills and code size. Their names differ between drivers; these are
- * RADV's names. If a driver does not have a name, its column is empty. */
+/* Prints the compiler's statistics about registers, spills and code size. The names of statistics differ between
+ * drivers; `wanted` has RADV's names. If a driver has no statistic of this name, the column is empty. */
 static void print_statistics(const pipeline *p)
 {
     static VkPipelineExecutableStatisticKHR s[MAX_STATISTICS];

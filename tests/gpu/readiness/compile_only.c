@@ -258,8 +258,7 @@ COMMANDS(DEFINE_COMMAND)
 
 /* ---- the device, and the statistics of its pipelines ---- */
 
-/* Hides the extensions that need memory of the device. The driver of a GPU that the machine lacks has no such
- * memory. */
+/* Hides two extensions, because the memory that this file implements does not support them. */
 static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice phys, const char *layer,
                                                                          uint32_t *n, VkExtensionProperties *out)
 {
@@ -379,7 +378,7 @@ json_t *compile_only_describe(VkDevice device, VkPipeline pipeline)
                                                                          "vkGetPipelineExecutablePropertiesKHR");
     const VkPipelineInfoKHR info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = pipeline };
     VkPipelineExecutablePropertiesKHR p = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR };
-    uint32_t n = 1; /* only the first executable: ANV has one for each width, narrowest first; other drivers have one */
+    uint32_t n = 1; /* only the first executable. ANV has one for each subgroup size, smallest first; others have one */
     if (!has_statistics || get(device, &info, &n, &p) < 0 || n == 0) return NULL;
     const VkPipelineExecutableInfoKHR which = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
                                                 .pipeline = pipeline };

@@ -17,8 +17,9 @@ import estimate
 
 MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
 MIN_MATH = 90  # percent of multiply-adds among the vector instructions of a product's busiest inner loop
-MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4  # for each matrix product of a cooperative kernel's busiest inner loop
-MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of that loop, on NVIDIA's GPUs
+# Loads from shared memory, and vector instructions, for each matrix product of a cooperative kernel's busiest inner loop.
+MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4
+MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of this loop, on NVIDIA's GPUs; _CONV: of convolutions
 MIN_THREADS = 1024
 
 # The rules of each document. Threads and barriers depend on the engine and not on the compiler, so only one document for
@@ -36,9 +37,9 @@ RULES = {
     "ada-f32": ("spills",),
     "ada-f16": ("spills", "slots"),
 }
-# Each line has a driver's names of the registers, bytes of shared memory, spills and waves: RADV, ANV, Turnip, NVK. ANV counts
-# registers of 32 bytes, which the lanes share, and no waves. Turnip counts vec4 registers. ANV and Turnip count the instructions
-# that spill.
+# The names that a driver gives to registers, bytes of shared memory, spills and waves. The four lines are for RADV, ANV, Turnip
+# and NVK. ANV counts registers of 32 bytes, which the lanes share, and no waves. Turnip counts vec4 registers. ANV and Turnip
+# count the instructions that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),

@@ -34,7 +34,7 @@ GOOD = {
         for k, text in KERNELS.items()
     },
 }
-# A loop of a cooperative kernel as NAK prints it: 2 matrix products and 20 other instructions.
+# A loop of a cooperative kernel as NAK prints it: 2 matrix products, 20 additions and a branch.
 NAK = "block.u 0 L1 [] -> {\n} -> [1]\nblock 1 L2 [0, 1] -> {\n" + \
       " r0..4 = hmma.m16n8k16.f32 r4..8 r8..10 r0..4 // delay=1\n" * 2 + \
       " r1 = iadd3 r1 r2 rZ // delay=2\n" * 20 + " @p0 bra L2 // delay=1\n} -> [2, 1]\nblock 2 L3 [1] -> {\n exit\n} -> []\n"

@@ -1,4 +1,4 @@
-/* Links libvktrain_mpi. Does not start MPI, because that may need a launcher. */
+/* Links libvktrain_mpi. Does not start MPI, because MPI may need a launcher. */
 #include <stdio.h>
 
 #include "vktrain/mpi.h"

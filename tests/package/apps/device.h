@@ -1,4 +1,5 @@
-/* device.h - makes a device for the C programs of this folder, as docs/embedding.md describes it, and has checks. */
+/* device.h - makes a device for the C programs of this folder, in the way of docs/embedding.md. Also has macros that
+ * check results. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef struct gpu {
     VkCommandPool pool;
     VkPhysicalDeviceVulkan13Features v13;
     VkPhysicalDeviceVulkan12Features v12;
-    VkPhysicalDeviceFeatures2 features; /* head of the chain */
+    VkPhysicalDeviceFeatures2 features; /* head of the pNext chain */
     const VkAllocationCallbacks *callbacks;
 } gpu;
 
@@ -73,7 +74,7 @@ static inline void gpu_close(gpu *g)
     vkDestroyInstance(g->instance, g->callbacks);
 }
 
-/* Returns what vkt_ctx_adopt needs to know about the device. */
+/* Returns the description of the device for vkt_ctx_adopt. */
 static inline vkt_adopt_params gpu_adopt(const gpu *g)
 {
     return (vkt_adopt_params){ .instance = g->instance,
@@ -132,7 +133,7 @@ typedef struct image {
     VkFormat format;
 } image;
 
-/* Makes an image of side x side pixels for compute shaders, which can be copied to a buffer. */
+/* Makes an image of side x side pixels. Compute shaders can access the image, and it can be copied to a buffer. */
 static inline image gpu_image(const gpu *g, VkFormat format, uint32_t side)
 {
     const VkImageCreateInfo i = { TYPE(IMAGE_CREATE_INFO),

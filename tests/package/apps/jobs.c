@@ -1,7 +1,7 @@
-/* jobs.c - a job system: worker threads take jobs from one queue, and only one job at a time uses a context. A training
- * job runs slice by slice, and its budget of device time is its priority. An inference job gives recorded commands to a
- * thread that submits them, and semaphores order these commands with the training. Written from docs/embedding.md and
- * the public headers alone. */
+/* jobs.c - a job system: worker threads take jobs from one queue, and only one job at a time uses a context. A step
+ * of a training job is submitted in slices (vkt_step_budget). The job's budget of device time is its priority. An
+ * inference job gives recorded commands to a thread that submits them, and semaphores order these commands with the
+ * training. Written from docs/embedding.md and the public headers alone. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,8 +74,8 @@ static void add(jobs *s, job *j)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Waits for a job whose model is free. Takes the oldest such job, and makes its model busy. Returns NULL if `stop` is
- * set. */
+/* Waits for a job whose model is not busy. An INFER job also waits until the result of the model's previous inference
+ * is read. Takes the oldest job that need not wait, and makes the job's model busy. Returns NULL if `stop` is set. */
 static job *take(jobs *s)
 {
     job *found = NULL;
@@ -115,8 +115,8 @@ static void wait_for(jobs *s, const job *j)
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
-    /* Training waits for the newest inference, which reads the parameters. The inference is submitted already. So its
-     * signal is before this wait on the same queue. */
+    /* Training waits for the newest inference, which reads the parameters. The inference is already submitted to the
+     * same queue, so its signal is before this wait. */
     const VkSemaphoreSubmitInfo asked = { TYPE(SEMAPHORE_SUBMIT_INFO), .semaphore = s->timeline, .value = m->asked,
                                           .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
     const vkt_sync sync = { .waits = &asked, .n_waits = 1 };
@@ -124,12 +124,12 @@ static bool train(jobs *s, job *j)
     uint64_t left_ns = j->budget_ns;
     const bool cancelled = atomic_load(&j->cancelled);
     if (cancelled && m->progress.slice == 0) return true;
-    if (cancelled) left_ns = UINT64_MAX; /* ends the step in progress */
+    if (cancelled) left_ns = UINT64_MAX; /* enough to end the step in progress */
     do {
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
     } while (m->progress.completed && j->steps > 0 && !cancelled);
-    if (m->progress.submitted_ns == 0) VKT(vkt_ctx_wait_idle(m->ctx)); /* the device has enough work */
+    if (m->progress.submitted_ns == 0) VKT(vkt_ctx_wait_idle(m->ctx)); /* nothing submitted: the device is busy */
     return j->steps == 0 || (cancelled && m->progress.slice == 0);
 }
 
