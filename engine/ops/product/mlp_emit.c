@@ -195,7 +195,7 @@ static bool is_line(const job *j)
 {
     const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;
     return j->pass == VKT_MLP_MSE && j->layers == 1 && j->width[0] <= 8 && j->width[1] <= 4 &&
-           j->width[0] * j->width[1] <= 16 && !dx;
+           j->width[0] * j->width[1] <= 16 && j->width[0] + 1 <= 4 * j->lanes && !dx;
 }
 
 static void emit_line(job *j)
