@@ -48,7 +48,7 @@ static vkt_emulation *the_emulation;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
-/* The objects that are made for each call, and the memory of its pointer arguments. */
+/* The objects that are made for each call, and the memory for the call's pointer arguments. */
 static vkt_graph *the_graph;
 static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
