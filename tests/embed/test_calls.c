@@ -55,7 +55,7 @@ static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
 /* The call under test. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index
- * of the set of right tensors. */
+ * in the array `sets` of typical(), which has valid tensors for the other arguments. */
 static struct {
     const char *name;
     int at, variant, set;
