@@ -21,8 +21,9 @@ typedef struct vkt_custom_kernel {
 typedef struct vkt_custom_op {
     char name[32];
     uint32_t n_inputs, n_outputs;
-    vkt_custom_input inputs[VKT_CUSTOM_INPUTS]; /* `tensor` has the layout that the shaders read */
-    vkt_value values[VKT_CUSTOM_INPUTS];        /* type, layout and shape of each input */
+    vkt_custom_input
+        inputs[VKT_CUSTOM_INPUTS];       /* as declared, but inputs[i].tensor has the layout that the shaders read */
+    vkt_value values[VKT_CUSTOM_INPUTS]; /* type, layout and shape of each input */
     vkt_custom_output outputs[VKT_CUSTOM_OUTPUTS];
     vkt_custom_kernel forward, gradient;
 } vkt_custom_op;

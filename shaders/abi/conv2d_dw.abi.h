@@ -6,7 +6,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up. In some 1x1 convolutions, the
                                                  * kernel gets a whole plane as one pixel */
          VKT_U32(width)                         /* Q; 1 if a plane is one pixel */
-         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
+         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * (batch / 4, rounded up) */
          VKT_U32(slice)                         /* vec4s of a plane in one slice */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(channels) VKT_U32(rows)        /* channels of x, and channels of dy, to read per group */

@@ -103,8 +103,8 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// Writes output o of the last layer, which is in sums[UNITS * g ..], to MLP_OUT. With MSE: adds the squared errors of output o
-// to `loss`, and writes dy of output o to ACT.
+// Finishes output o of the last layer, which is in sums[UNITS * g ..]. Without MSE: writes it to MLP_OUT. With MSE: adds its
+// squared errors to `loss`, and writes its dy to ACT.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

@@ -140,7 +140,8 @@ static void what_was_written_is_read(void **state)
 }
 
 /* Reads random special characters as CSV. The reader may return VKT_OK or VKT_E_FORMAT, but it must not read or write
- * outside of its copy of the text. The test host finds such writes, and AddressSanitizer finds most of such reads. */
+ * outside of its copy of the text. The test host finds writes behind this copy, and AddressSanitizer finds most reads
+ * outside of it. */
 static void noise_does_no_harm(void **state)
 {
     (void)state;

@@ -258,7 +258,7 @@ static void terms_go_with_their_rows(void **state)
     t->p.terms = terms;
     t->p.borrow = true;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
-    memset(terms, 0, sizeof terms); /* the data set has a copy, also with `borrow` */
+    memset(terms, 0, sizeof terms); /* the data set has its own copy, even with `borrow` */
     assert_memory_equal(vkt_dataset_terms(ds), mine, sizeof mine);
     assert_int_equal(vkt_dataset_slice(ds, 4, 2, &slice), VKT_OK);
     assert_memory_equal(vkt_dataset_terms(slice), mine + 4, 2 * sizeof *mine);

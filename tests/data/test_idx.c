@@ -107,7 +107,7 @@ static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **sta
         bad.b[i] ^= 0x10;
         expect(t, &bad, false, VKT_E_FORMAT, "");
     }
-    image two = g; /* two members make one stream, with twice the bytes */
+    image two = g; /* a second gzip member: the file unpacks to twice the bytes */
     memcpy(two.b + g.n, g.b, g.n);
     two.n *= 2;
     expect(t, &two, false, VKT_E_FORMAT, "asks for 22 bytes (decompressed), the file has 44");

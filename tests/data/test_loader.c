@@ -1,6 +1,6 @@
 /* Tests the loader: it must give the same bytes as direct fetches, for any number of workers and slots. Also tests
  * errors, and epochs that end early. A failed assertion of cmocka calls longjmp, so only the test's own thread may use
- * assertions. The source runs on worker threads. It counts in atomics, which the test checks. */
+ * assertions. The source below runs on worker threads, so it counts in atomics. The test checks these counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 /* A source that computes its samples, fails on request, and records its calls. */
 typedef struct source {
     uint32_t bad[2];  /* sample bad[0] fails with VKT_E_IO, sample bad[1] with VKT_E_FORMAT */
-    uint32_t slow_us; /* a fetch also waits this long */
+    uint32_t slow_us; /* each fetch takes at least this time */
     uint32_t meet;    /* not 0: a fetch waits until this many fetches run at once, but at most 5 s */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
@@ -107,7 +107,7 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
     assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
-/* Checks a whole epoch. Releases the slot of batch i after it has checked batch i + hold. */
+/* Checks a whole epoch. Releases the slot of batch i after the check of batch i + hold. */
 static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
 {
     assert_int_equal(vkt_loader_start_epoch(t->l, order, n, t->pass), VKT_OK);
@@ -369,7 +369,7 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(vkt_loader_release(t->l, 1), VKT_E_STATE);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* refused calls change nothing */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the refused calls of this epoch changed nothing */
     check_batch(t, 10, slot, rows, NULL, 10);
     vkt_loader_destroy(&t->l);
     vkt_loader_destroy(&t->l);

@@ -229,7 +229,7 @@ static void a_split_parts_all_rows_by_seed(void **state)
     fill(&t);
     vkt_dataset *d = dataset_of(&t, false), *train, *test;
     float first[2] = { -1, -1 };
-    for (uint64_t seed = 1; seed <= 3; seed++) { /* the third iteration repeats the second one */
+    for (uint64_t seed = 1; seed <= 3; seed++) { /* the third iteration has seed 2 again */
         bool seen[N] = { false };
         assert_int_equal(vkt_dataset_split(d, 0.25, seed < 3 ? seed : 2, &train, &test), VKT_OK);
         assert_int_equal(vkt_dataset_rows(test), 3);

@@ -284,7 +284,7 @@ static void damaged_vocabularies_are_refused(void **state)
 {
     const vkt_host h = vkt_test_host();
     char text[sizeof saved + 8];
-    for (size_t n = 0; n < sizeof saved - 1; n++) { /* each n truncates the text */
+    for (size_t n = 0; n < sizeof saved - 1; n++) { /* n: length of the truncated text */
         memcpy(text, saved, n);
         text[n] = 0;
         refuse_vocab(text, "it, line ");

@@ -22,7 +22,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
-/* Makes the instance and its messenger. Returns false if vkCreateInstance fails, as without a Vulkan driver. */
+/* Makes the instance and its messenger. Returns false if vkCreateInstance fails, for instance without a driver. */
 static bool make_instance(app *a)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = {

@@ -109,8 +109,8 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
 }
 
 /* A load makes each kernel take seven times as long. The load ends. Afterwards, the device becomes five times as fast.
- * From the tenth frame after each change on, a frame takes at most 5/4 of the budget. A frame that completes a run
- * begins the next run while the device still works on the completed run. */
+ * After ten frames with the same load, each frame takes at most 5/4 of the budget. A frame that completes a run begins
+ * the next run while the device still works on the completed run. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;

@@ -48,14 +48,14 @@ static vkt_emulation *the_emulation;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
-/* The objects that are made for each call, and the memory of its pointer arguments. */
+/* The objects that are made for each call, and the memory for the call's pointer arguments. */
 static vkt_graph *the_graph;
 static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
 /* The call under test. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index
- * of the set of right tensors. */
+ * in the array `sets` of typical(), which has valid tensors for the other arguments. */
 static struct {
     const char *name;
     int at, variant, set;

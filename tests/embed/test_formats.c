@@ -1,6 +1,6 @@
 /* Copies images of every format to arrays, and arrays to images. Compares the copies with a reference in double
- * precision that shares no code with the library. A channel of at most 16 bits has all of its values. A channel of 32
- * bits has NaN, infinities and subnormal numbers. A copy to an image also clamps and rounds. */
+ * precision that shares no code with the library. The images contain every value of a channel of at most 16 bits.
+ * Channels of 32 bits contain NaN, infinities and subnormal numbers. A copy to an image also clamps and rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,7 +131,7 @@ static double number_of(const format *f, const uint8_t *pixel, int c)
     return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4);
 }
 
-/* Returns whether x may become `got` when it is written to a channel of this size: see vkt_texture_adopt. */
+/* Returns whether x may become `got` in a float format of `bits` bits: see vkt_texture_adopt. */
 static bool float_fits(double x, double got, uint32_t bits)
 {
     const fields l = fields_of(bits);
@@ -165,8 +165,8 @@ static bool has(app *a, const format *f, VkFormatFeatureFlags want)
     return (p.formatProperties.optimalTilingFeatures & want) == want;
 }
 
-/* Fills the pixels. A channel of at most 16 bits has all of its values. In a channel of 32 bits, the special values
- * come first. */
+/* Fills the pixels. They contain every value of a channel of at most 16 bits. In a channel of 32 bits, the special
+ * values come first. */
 static void fill(const format *f, uint8_t *bytes)
 {
     static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 1,

@@ -414,7 +414,7 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
     } cases[] = {
         { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },  { &cpu, 9, 576, VKT_V_UNPACKED },
         { &gpu, 1, 576, VKT_V_ROW_ACROSS },      { &gpu, 8, 576, VKT_V_ROW_ACROSS }, { &gpu, 9, 576, VKT_V_BLOCKS },
-        { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks: too many for a loop of Mesa 22.3 */
+        { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks of 32 weights: too many for a loop of Mesa 22.3 */
         { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS }, { &gpu, 192, 576, VKT_V_BLOCKS },   { &gpu, 512, 576, VKT_V_UNPACKED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {

@@ -79,7 +79,7 @@ static void rig_make(rig *r, const net *n, bool fuse)
     }
     r->g->no_fuse = !fuse;
     OK(vkt_backward(r->g, loss));
-    r->g->no_fuse = false; /* both programs fuse a relu into its layer as an epilogue: see test_epilogue.c */
+    r->g->no_fuse = false; /* a relu may still become an epilogue of its layer, which test_epilogue.c tests */
     OK(vkt_update(r->g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     vkt_report(r->g, loss, (vkt_tensor){ 0 });
     OK(vkt_store_create(harness_ctx, r->g, &r->store));

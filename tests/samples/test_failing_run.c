@@ -7,7 +7,7 @@
 enum { WEIGHTS = 18 }; /* number of parameters of the program's network */
 
 /* Runs the program with the variable VKT_TEST_FAIL (failing/main.c). `fail` is the assignment, for instance
- * "VKT_TEST_FAIL=2". Fails the test unless the program ends with status 1 and prints the source's reason. */
+ * "VKT_TEST_FAIL=2". Fails the test unless the program ends with status 1 and prints why its data could not be read. */
 static run failed_run(const rig *r, const char *fail, const char *const *args)
 {
     const char *const env[] = { fail, NULL };

@@ -322,7 +322,7 @@ static void the_optimizer_and_its_schedule_are_options(void **state)
            "--resume", "c");
     vkt_test_expect_errors(false);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.1", "--schedule", "cosine", "--history", "history");
-    expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* half of the run is over */
+    expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* epoch 2 begins at half of the cosine */
 }
 
 static void an_interrupted_run_leaves_a_checkpoint(void **state)

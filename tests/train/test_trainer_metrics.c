@@ -223,7 +223,7 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* outputs of the best weights by the metric */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* computed with the weights of the best epoch */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));

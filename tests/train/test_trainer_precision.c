@@ -1,5 +1,5 @@
 /* Tests training in f16 and bf16. The accuracy is nearly as good as in f32. A resumed run gives the same bits as a run
- * without interruption, also after steps whose gradients overflowed. */
+ * without interruption, also after steps whose gradients overflowed. Also tests resumes in another precision. */
 #include "io/checkpoint.h"
 #include "train/rig.h"
 

@@ -1,6 +1,6 @@
 /* Tests checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
  *
- * One test kills runs. For each such run it starts this program again: `train_test_trainer_state worker CHECKPOINT
+ * One test kills runs. Each of these runs is a new process of this program: `train_test_trainer_state worker CHECKPOINT
  * [resume]`. */
 #include "train/rig.h"
 
@@ -58,7 +58,8 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
-    /* If `middle` is 0, the first run ends after one epoch. Else it streams its data, and stops in the second epoch. */
+    /* If `middle` is 0, the first run ends after one epoch. If `middle` is 1, both runs stream their data, and the
+     * first run stops in the second epoch. */
     for (int middle = 0; middle < 2; middle++) {
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;
@@ -171,7 +172,8 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     run_to(r, WORKER_EPOCHS, 0, whole);
     vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* each run of this test has another seed */
     int killed = 0, status;
-    /* A worker that ended before the kill has finished its run. Then the next worker starts a new run. */
+    /* If a worker ends before the kill, it has finished its run, and the next worker starts a new run. Three kills in a
+     * row are enough. From round 20 on, one kill is enough. */
     for (int round = 0; killed < 3 && round < (killed ? 20 : 200); round++)
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
@@ -294,8 +296,8 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* An epoch is complete even if its checkpoint cannot be written. A trainer that resumes another checkpoint no longer
- * writes the missing one. */
+/* An epoch whose checkpoint cannot be written is complete: the fit calls on_epoch. A trainer that resumes another
+ * checkpoint no longer writes the missing one. */
 static void an_epoch_without_its_checkpoint_is_reported(void **state)
 {
     rig *r = rig_of(state);

@@ -76,8 +76,8 @@ static void micro_batches_are_one_batch(void **state)
     rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(b, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(small, &(vkt_fit_params){ .epochs = 2 });
-    /* A gradient is a sum over 64 samples. In another order the sum differs by about 1e-7. In 6 steps, with a momentum
-     * of 0.9 that multiplies a difference by up to 10, the weights differ by at most 6e-6. */
+    /* A gradient is a sum over 64 samples. In another order the sum differs by about 1e-7. The momentum of 0.9
+     * multiplies a difference by up to 10. So after 6 steps the weights differ by at most 6 * 10 * 1e-7 = 6e-6. */
     assert_true(apart(a, b) < 1e-5);
     assert_true(apart(a, small) > 1e-2); /* shows that apart() finds a difference: `small` makes more steps than `a` */
     uint32_t n;
@@ -101,8 +101,8 @@ static bool stop_at_zero(void *user)
     return --*left == 0;
 }
 
-/* A step has 4 micro-batches. An epoch has 7, and the last one is not full. So a step extends into the next epoch. The
- * network has dropout, so the masks must also be the same after the resume. */
+/* A step has 4 micro-batches. An epoch has 7 micro-batches, so its second step ends in the next epoch. The last
+ * micro-batch of an epoch is not full. The network has dropout, so the masks must also be the same after the resume. */
 static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -129,8 +129,8 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     }
 }
 
-/* Makes one step in three ways: all parameters decay (ALL), no parameter decays (NONE), all except the biases decay
- * (GROUPS). A parameter p with gradient g becomes p * (1 - lr * wd) - lr * g. Without decay, wd is 0. */
+/* Makes one step in three ways. ALL: all parameters decay. NONE: no parameter decays. GROUPS: all except the biases
+ * decay. A weight w with gradient g becomes w * (1 - lr * weight_decay) - lr * g. Without decay, weight_decay is 0. */
 static void biases_do_not_decay(void **state)
 {
     enum { ALL, NONE, GROUPS };
@@ -202,7 +202,7 @@ static void frozen_layers_stay_also_after_a_resume(void **state)
 }
 
 /* If the norm |g| of the gradient g is larger than clip_norm, SGD moves the weights by lr * clip_norm * g / (|g| +
- * 1e-6). This step has the length lr * clip_norm. */
+ * 1e-6). The length of this step is almost lr * clip_norm. */
 static void a_clipped_step_has_the_length_of_the_bound(void **state)
 {
     rig *r = rig_of(state);
@@ -217,7 +217,7 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     float *after = rig_weights(t, VKT_PART_VALUE, &n);
     for (uint64_t i = 0; i < n; i++) moved += pow((double)after[i] - (double)before[i], 2);
     /* The step has length 5e-4. There are 410 weights, so each moves by about 5e-4 / sqrt(410) = 2.5e-5. A weight is at
-     * most 1/3, so its rounding error is at most 3e-8. This is a relative error of about 1e-3. */
+     * most 1/3, so its rounding error is at most 3e-8. This is about 1e-3 of 2.5e-5. */
     assert_true(fabs(sqrt(moved) / (0.05 * 0.01) - 1) < 2e-3);
     test_free(before);
     test_free(after);

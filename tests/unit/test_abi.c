@@ -1,6 +1,7 @@
 /* Compares every SPIR-V module with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no device.
  *
- *   - A push block of a module must have the name and the members (name, type, offset) of a VKT_PUSH block.
+ *   - A push block of a module must have the name and the members (name, type, offset) of a VKT_PUSH block in
+ *     shaders/abi/.
  *   - The entry must name each binding that the module may read, and each binding that the module may write, because
  *     hazards and barriers follow from the entry.
  *   - The module must not need a capability that a device may lack. There are two exceptions: the capabilities of
@@ -110,17 +111,18 @@ static void decorate_member(thing *t, const uint32_t *w)
 
 /* Returns whether every device that gpu/device.c accepts has the capability. These capabilities are Shader,
  * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
- * Shuffle. With Vulkan 1.3 they are also StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat, for formats
- * that report this feature. */
+ * Shuffle. The list also has StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat: in Vulkan 1.3 they
+ * depend on the format, not on the device. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||
            (capability >= 61 && capability <= 65);
 }
 
-/* Returns whether a module with these flags may need the capability for its cooperative matrices:
- *   with VKT_KF_COOP         VulkanMemoryModel, CooperativeMatrixKHR
- *   with VKT_KF_COOP2 too    StorageBuffer16BitAccess, CooperativeMatrixPerElementOperationsNV
+/* Returns whether a module with these flags may need the capability for its cooperative matrices. Only a module with
+ * VKT_KF_COOP has cooperative matrices. Such a module may need:
+ *   in any case              VulkanMemoryModel, CooperativeMatrixKHR
+ *   with VKT_KF_COOP2        StorageBuffer16BitAccess, CooperativeMatrixPerElementOperationsNV
  *   with VKT_KF_BFLOAT       BFloat16TypeKHR, BFloat16CooperativeMatrixKHR
  *   without VKT_KF_BFLOAT    Float16, RoundingModeRTE */
 static bool is_for_coop(uint32_t capability, uint32_t flags)

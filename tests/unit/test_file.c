@@ -114,7 +114,7 @@ static void an_aborted_write_leaves_the_old_file_alone(void **state)
 }
 
 /* Writes more than RLIMIT_FSIZE allows. The operating system first writes fewer bytes and then fails, as on a full
- * disk. This runs in a child, because the limit is for the whole process. */
+ * disk. The function runs in a child, because the limit is for the whole process. */
 static int write_beyond_the_limit(const char *path)
 {
     const vkt_host h = vkt_test_host();
@@ -249,8 +249,8 @@ static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The folder has other files, links and FIFOs, some with names like those of temporaries. Writing a file must not
- * follow, replace or remove any of them. */
+/* The folder has other files, links and FIFOs, some with names that resemble names of temporary files. Writing a
+ * file must not follow, replace or remove any of them. */
 static void files_of_others_stay(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* Tests reading and writing of files when system calls fail: interrupted calls, a file system without locks, errors of
- * the disk, a random name that is in use. The functions below replace those of the C library in this whole program. */
+ * the disk, a random name that is in use. The functions open to getrandom below replace those of the C library in this
+ * whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,7 +137,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    /* `other` may be the temporary of a running process, which cannot lock the file either. So it must stay. */
+    /* `other` may be the temporary file of a running process that could not lock it. So `other` must stay. */
     close(open(other, O_WRONLY | O_CREAT, 0600));
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);

@@ -1,5 +1,5 @@
-/* Tests support/host.h, the vkt_host that all tests use. It counts blocks and messages, lets the allocation fail that a
- * test selects, and finds leaks and writes past the end of a block. */
+/* Tests support/host.h, the vkt_host that all tests use. It counts blocks and messages, makes a selected allocation
+ * fail, and finds leaks and writes past the end of a block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void leaks_and_overruns_are_not_clean(void **state)
     volatile size_t end = 8;
     const char kept = p[end];
     /* p[end] is a guard byte of the host behind the block. The host does not free a block with a changed guard byte,
-     * and vkt_test_is_clean reports it. */
+     * and vkt_test_is_clean reports the block. */
     p[end] = 1;
     vkt_free(&h, p);
     assert_false(vkt_test_is_clean());

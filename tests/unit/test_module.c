@@ -7,7 +7,7 @@
 #include "kernel/kernel.h"
 #include "support/host.h"
 
-/* Unpacks the module of an entry to *words, which the caller frees with vkt_free. */
+/* Unpacks the module of VKT_K_CONV2D_TILE to *words, which the caller frees with vkt_free. Returns the module. */
 static const vkt_module *unpack_one(const vkt_host *h, uint32_t **words)
 {
     const vkt_module *m = &vkt_kernel_get(VKT_K_CONV2D_TILE)->spv;
@@ -85,7 +85,7 @@ static void every_failed_allocation_is_reported(void **state)
         if (!failed) break;
         failures++;
     }
-    /* There is an allocation for the words and, with compression, another one for zlib's state. */
+    /* There is an allocation for the words. With compression, zlib allocates, too. */
     assert_true(failures >= (m->stored < m->bytes ? 2 : 1));
 }
 

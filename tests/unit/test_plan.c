@@ -19,8 +19,7 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* Infers the output of the fake op: y = f(a, b), where b may be absent. The op has one dispatch and 1000 bytes of
- * scratch. */
+/* Infers the output of y = f(a, b), where b may be absent. All ops of this test except `alias` use this function. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
@@ -28,6 +27,7 @@ static vkt_result fake_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* Emits one dispatch with 1000 bytes of scratch. */
 static void fake_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_tensor s = vkt_scratch(e, "room", 1000);
@@ -212,8 +212,8 @@ static void check_regions(const vkt_plan *p, const vkt_emit *e, const vkt_plan_o
     }
 }
 
-/* Simulates the list of dispatches. memory[block] has the id of the value that was written last to each 256 bytes. A
- * dispatch that reads a value must find the id of this value in the value's memory. */
+/* Simulates the list of dispatches. For each 256 bytes of a block, memory[block] has the id of the value that was
+ * written there last. A dispatch that reads a value must find the id of this value in the value's memory. */
 static void check_contents(const vkt_plan *p, const vkt_emit *e)
 {
     uint32_t *memory[64] = { NULL };
@@ -447,8 +447,8 @@ static vkt_access cheap_access(const vkt_dispatch *d)
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
-/* The graph has a chain of nodes with two dispatches each. Two `early` nodes, 5 and 6, read values 1 and 3 of the
- * chain. A third `early` node, 7, reads the outputs of nodes 5 and 6. */
+/* The graph has a chain of five nodes, 0 to 4, with two dispatches each. The `early` node 5 reads the output of node 0.
+ * The `early` node 6 reads the output of node 2. The `early` node 7 reads the outputs of nodes 5 and 6. */
 static void early_dispatches_follow_what_they_depend_on(void **state)
 {
     (void)state;

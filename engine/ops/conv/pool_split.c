@@ -83,8 +83,8 @@ typedef struct parts {
  * One invocation combines the results of all parts of a window, so there must not be too many parts. */
 #define PART_ELEMENTS 1024u
 #define MAX_PARTS 4096u
-/* A window without dilation that needs more than ALONE iterations is split into parts on all devices. An image has only
- * few windows of this size. With one invocation per window, most cores would be idle. */
+/* A window without dilation that needs more than ALONE iterations is split into parts, even if the device allows longer
+ * loops. An image has only a few windows of this size. With one invocation per window, most cores would be idle. */
 #define ALONE 50000u
 
 typedef struct job {

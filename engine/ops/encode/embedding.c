@@ -89,8 +89,9 @@ static vkt_result embedding_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns true if the rows of the table are whole vec4s. Rows of y may be whole vec4s even if rows of the table are
- * not. For instance, with a table (V), y has the shape of ids. */
+/* Returns whether the kernels can store y in 16 bits: only if each row of the table consists of whole vec4s. It is not
+ * enough that the last dimension of y is a multiple of 4. For instance, with a table (V), y has the shape of ids, and a
+ * row of the table is one number. */
 static bool embedding_is_half(const vkt_node *n)
 {
     return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
