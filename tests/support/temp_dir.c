@@ -43,8 +43,8 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
     return path;
 }
 
-/* Returns the number of entries of a folder. If remove_them is not 0, also removes them, subfolders with their content.
- */
+/* Returns the number of entries of a folder. If remove_them is not 0, also removes the entries. A subfolder is removed
+ * with its content. */
 static unsigned visit_files(const char *folder, int remove_them)
 {
     unsigned n = 0;

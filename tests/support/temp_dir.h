@@ -6,8 +6,8 @@ typedef struct vkt_temp_dir {
     char path[256];
 } vkt_temp_dir;
 
-/* Makes the directory in $TMPDIR, else in /dev/shm, else in /tmp. In /dev/shm, fsync costs nothing. Fails the test if
- * the directory cannot be made. */
+/* Makes the directory in $TMPDIR. Without this variable, makes it in /dev/shm, where fsync costs nothing, or in /tmp if
+ * there is no /dev/shm. Fails the test if the directory cannot be made. */
 vkt_temp_dir vkt_temp_dir_make(void);
 /* Returns "<dir>/<name>". The text is valid until the calling thread has called this function four more times. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);

@@ -12,7 +12,7 @@
 enum { TERMINAL_WIDEST = 512 };
 
 typedef struct terminal_row {
-    uint32_t cells[TERMINAL_WIDEST]; /* code points; 0: never written */
+    uint32_t cells[TERMINAL_WIDEST]; /* code points; 0: never written, or erased */
     bool continues;                  /* the line above did not fit and continues here */
 } terminal_row;
 
@@ -29,7 +29,7 @@ typedef struct terminal {
     unsigned escapes;   /* number of escape sequences */
     unsigned colours;   /* number of escape sequences that end in 'm', which set colours */
     unsigned letters;   /* number of characters beyond ASCII */
-    unsigned rewritten; /* carriage returns with text directly behind them */
+    unsigned rewritten; /* carriage returns that text follows, with or without escape sequences between */
     bool returned;      /* the last character was a carriage return */
     char escape[32];    /* an unfinished escape sequence */
     size_t in_escape;

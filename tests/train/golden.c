@@ -108,8 +108,8 @@ static double *ours(vkt_store *store, vkt_store_part part, uint32_t i, uint32_t 
     return d;
 }
 
-/* Returns the largest absolute difference between `part` of parameter i and the tensor `prefix`<name of i>, over the
- * numbers that the file has. */
+/* Compares `part` of parameter i, or its sums if `fold` is not 0, with the golden tensor "<prefix><parameter's name>".
+ * Returns the largest absolute difference of the numbers that the file has. */
 static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
                         uint32_t i, uint32_t fold)
 {

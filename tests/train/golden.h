@@ -20,8 +20,8 @@ double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n)
 /* Mixes the bits of a number. The scripts in tests/golden generate images and weights with the same function. */
 uint32_t golden_mix(uint32_t v);
 
-/* Generates the first `rows` images of the training that resnet.safetensors recorded. There are GOLDEN_CLASSES classes.
- * An image is (3, GOLDEN_SIDE, GOLDEN_SIDE). */
+/* Generates the first `rows` images of the sequence with which PyTorch trained for resnet.safetensors and
+ * ddp.safetensors. There are GOLDEN_CLASSES classes. An image is (3, GOLDEN_SIDE, GOLDEN_SIDE). */
 enum { GOLDEN_SIDE = 12, GOLDEN_CLASSES = 10 };
 vkt_dataset *golden_images(const vkt_host *h, uint32_t rows);
 

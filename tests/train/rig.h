@@ -44,9 +44,9 @@ bool rig_open(const vkt_host *h, vkt_ctx **ctx);
 /* Makes a data set of squares with noise. The position of the square gives the class. A sample depends only on its
  * number. The samples of this data set have the numbers first .. first + rows - 1. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* Makes a data set that varies: r->train, with a random number from -40 to 40 added to each pixel. The random numbers
- * differ from epoch to epoch. In epoch 0, which is for evaluation, the data set equals r->train. Destroy the data set
- * before r->train. */
+/* Makes a data set that varies. It has the samples of r->train, with a random number from -40 to 40 added to each
+ * pixel. The sums are clamped to [0, 255]. The random numbers differ from epoch to epoch. In epoch 0, which is for
+ * evaluation, the data set equals r->train. Destroy the data set before r->train. */
 vkt_dataset *rig_varying(rig *r);
 /* Makes a data set like r->train, but `source` gives its pixels. */
 vkt_dataset *rig_from_source(const rig *r, const vkt_data_source *source);

@@ -101,7 +101,8 @@ static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batc
     return s;
 }
 
-/* The message names a batch that fits under the cap, and a cap under which the large batch fits. Both must be right. */
+/* The message names a batch that fits under the cap, and a cap under which the large batch fits. Both numbers must be
+ * right. */
 static void a_batch_that_does_not_fit_has_a_message_with_one_that_does(void **state)
 {
     rig *r = rig_of(state);

@@ -140,7 +140,7 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;
-    uint32_t nos; /* number of answers that are left in which no run is done; after them, all runs are done */
+    uint32_t nos; /* the next `nos` answers report that no run is done, later answers that all runs are done */
 } answers;
 
 static VKAPI_ATTR VkResult VKAPI_CALL answer(VkDevice device, VkSemaphore semaphore, uint64_t *value)

@@ -42,7 +42,7 @@ static void set_weights(vkt_store *store, const start *s)
     assert_int_equal(vkt_store_write(store, 1, VKT_PART_VALUE, s->bias), VKT_OK);
 }
 
-/* ---- by a trainer: each epoch is one step ---- */
+/* ---- the trainer: each of its epochs is one step ---- */
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 {
@@ -57,7 +57,7 @@ static bool after_one_step(void *user)
     return n == 0;
 }
 
-/* ---- by the program of the sample, whose inputs are the points ---- */
+/* ---- the program of the sample: its inputs are the points ---- */
 
 static void run_program(rig *r, const start *s, double losses[STEPS], float weights[3])
 {

@@ -28,8 +28,8 @@ static vkt_tensor read_tile(const phase *f, vkt_tensor from, uint32_t scale, boo
     return vkt_latent_grid(f->g, from, f->origin, &p);
 }
 
-/* Builds the network. Noise depends on the index of the quantize node here, and on the number of the grid (0 or 1) in
- * PyTorch's runs. So the quantize nodes come first. */
+/* Builds the network. Here the noise depends on the index of the quantize node. In PyTorch's runs, the noise depends on
+ * the number of the grid (0 or 1). The quantize nodes come first, so that these two numbers are equal. */
 static vkt_tensor network(const phase *f, bool noise)
 {
     static const uint32_t widths[LAYERS + 1] = { 2 + 4 * 3, HIDDEN, HIDDEN, CHANNELS };
@@ -60,7 +60,7 @@ static void build(const vkt_host *h, bool noise, phase *f)
     assert_int_equal(vkt_graph_create(h, &f->g), VKT_OK);
     f->image = vkt_input(f->g, "image", VKT_F32, VKT_ROWS, vkt_shape3(CHANNELS, HEIGHT, WIDTH));
     f->origin = vkt_input(f->g, "origin", VKT_U32, VKT_ROWS, vkt_shape2(1, 2));
-    const vkt_tensor y = network(f, noise); /* not an argument of vkt_mse: the order of arguments is not defined */
+    const vkt_tensor y = network(f, noise); /* a variable, because C may evaluate arguments in any order */
     const vkt_tensor loss = vkt_mse(f->g, y, read_tile(f, f->image, 1, false));
     assert_int_equal(vkt_set_group(f->g, "layers.*", 0), VKT_OK);
     assert_int_equal(vkt_backward(f->g, loss), VKT_OK);

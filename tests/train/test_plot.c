@@ -145,8 +145,8 @@ static void every_kind_of_history_is_drawn(void **state)
 
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
-    /* All epochs of an image have the same number. Over all images, this number is small, large or not finite. Only one
-     * of two series has numbers, because equal lines would hide each other. */
+    /* In each image, all epochs have the same loss and accuracy: one number of `odd`. Only the training or only the
+     * validation has this number, because equal lines would hide each other. */
     for (size_t k = 0; k < 2 * VKT_COUNT(odd); k++) {
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };

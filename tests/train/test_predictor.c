@@ -53,7 +53,7 @@ static void the_bits_are_those_of_the_trainer(void **state)
     vkt_dataset_destroy(&bare);
 }
 
-/* The data set has one row, so a batch has one row. */
+/* The data set has one sample, so a batch has one sample. */
 static void a_single_row_is_enough(void **state)
 {
     rig *r = rig_of(state);

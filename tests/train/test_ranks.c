@@ -67,8 +67,9 @@ static void every_optimizer_has_the_same_bits(void **state)
     }
 }
 
-/* The last step has fewer samples than the others. A shard has up to 4 samples and a rank up to 8, so some shards, or
- * ranks, have none. */
+/* The last step of an epoch is not full. In the first four cases, a shard has up to 4 samples and a rank up to 8. So in
+ * the last step, some of the 8 shards and some of the 4 ranks have no samples. In the last case, an epoch is one step
+ * of two micro-batches, with 61 instead of 64 samples. */
 static void a_last_step_of_any_length_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
@@ -86,7 +87,8 @@ static void a_last_step_of_any_length_has_the_same_bits(void **state)
     }
 }
 
-/* In some cases, a shard has one sample, or there are more shards than slots in the ring of runs. */
+/* In two cases, a shard has one sample. In two cases, a trainer of one rank has more shards than VKT_RUN_RING, the
+ * number of runs whose results a program keeps. */
 static void any_number_of_shards_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);

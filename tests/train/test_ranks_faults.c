@@ -77,7 +77,7 @@ static void no_checkpoint_is_written_of_ranks_that_differ(void **state)
     group_free(&one);
 }
 
-/* If no weight was changed, the comparison of the ranks logs nothing. */
+/* If no weight is changed, the comparison after each step finds no difference, and the fit succeeds. */
 static void sound_ranks_are_not_accused(void **state)
 {
     rig *r = rig_of(state);
@@ -93,7 +93,7 @@ static void sound_ranks_are_not_accused(void **state)
 static struct {
     PFN_vkQueueSubmit2 submit;
     vkt_ctx *ctx;
-    const vkt_gate *gate; /* the gate for which submitted work of the exchange waits */
+    const vkt_gate *gate; /* submitted work of the exchange waits for this gate */
     uint32_t left;        /* n: the n-th submission from now on fails; 0: none fails any more */
     VkResult fault;
 } injected; /* static, because fail_once has no user argument */
@@ -156,7 +156,7 @@ static void a_lost_device_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* In each fit, another submission is refused. The device still works. After a resume from the last checkpoint, the
+/* In each fit, a different submission is refused. The device still works. After a resume from the last checkpoint, the
  * trainer must end with the same bits as a run without failures. */
 static void a_refused_submission_ends_the_run_of_all(void **state)
 {
@@ -186,7 +186,7 @@ static void a_refused_submission_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* One host allocation of a fit fails, in one of the two ranks. Then the fit ends in both ranks. After a resume, the
+/* One host allocation of a fit fails, in one of the two ranks. The fit must end in both ranks. After a resume, the
  * trainer must end with the same bits as a run without failures. */
 static void a_failed_allocation_ends_the_run_of_all(void **state)
 {

@@ -36,8 +36,8 @@ static double result(void *user)
     return t->sum;
 }
 
-/* Only rank 0 calls the metric. As in a fit of one rank, the calls come on the caller's thread and have all samples in
- * order. All ranks get the value of the metric. */
+/* Only rank 0 calls the functions of the metric. As in a fit of one rank, these calls come on the caller's thread and
+ * get all samples in order. All ranks get the value of the metric. */
 static void own_metrics_see_every_sample_once(void **state)
 {
     enum { EPOCHS = 4 };
@@ -90,7 +90,7 @@ static bool look(void *user)
     return false;
 }
 
-/* `stop` is called after a step was submitted. A read of the weights then waits for the step and for its exchange. */
+/* `stop` is called after a step was submitted. A read of the weights in `stop` waits for this step and its exchange. */
 static void stop_sees_the_weights_of_each_step(void **state)
 {
     rig *r = rig_of(state);
@@ -110,7 +110,7 @@ static void stop_sees_the_weights_of_each_step(void **state)
         assert_true(seen[0].hash[k] != seen[0].hash[k - 1]); /* each step changes the weights */
 }
 
-/* ---- what ends a fit, and what changes its rate ---- */
+/* ---- what ends a fit, and what changes the learning rate ---- */
 
 static void early_stopping_is_the_same(void **state)
 {

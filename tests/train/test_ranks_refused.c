@@ -85,8 +85,8 @@ typedef struct own {
     float weight;         /* not 0: replaces the first weight */
     const char *texts[2]; /* attached under the names "model" and "words", in this order; NULL: not attached */
     bool backwards;       /* the texts are attached in the other order */
-    float scale;          /* not 0: the model multiplies its result by an array; its last number is this one */
-    bool visible;         /* the host may write the array */
+    float scale;          /* not 0: the model multiplies its result by `array`, which ends with this number */
+    bool visible;         /* the host may write `array` */
     vkt_array *array;
 } own;
 
@@ -195,7 +195,7 @@ static void ranks_that_are_not_alike_are_refused(void **state)
 }
 
 /* An attached text may name something that the trainer does not read itself, for instance a file of frozen weights. So
- * ranks with other texts are refused. The order of the texts does not matter. */
+ * ranks with different texts are refused. The order of the texts does not matter. */
 static void ranks_with_other_attached_texts_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -216,8 +216,8 @@ static void ranks_with_other_attached_texts_are_refused(void **state)
     hands_free(&h);
 }
 
-/* Fits two ranks, and returns their common result. VKT_OK means that there was no message. A rank's array is destroyed
- * after its trainer, before its context. */
+/* Fits two ranks, and returns their common result. Checks that a fit logs no message if it succeeds, else one. A rank's
+ * array is destroyed after its trainer, before its context. */
 static vkt_result fit_both(rig *r, own *a, own *b)
 {
     hands h = hands_make(r, 2, 0);
@@ -238,7 +238,7 @@ static vkt_result fit_both(rig *r, own *a, own *b)
     return result;
 }
 
-/* Arrays that the host may write can have other bytes in each rank. */
+/* The arrays of the model must have the same bytes in all ranks, except arrays that the host may write. */
 static void ranks_with_other_arrays_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -287,7 +287,8 @@ static void the_texts_of_a_trainer_are_those_of_its_devices(void **state)
     group_free(&g);
 }
 
-/* After the ranks have loaded the same weights, the comparison succeeds, and both ranks train. */
+/* The first fit is refused. Rank 1 loads the weights of rank 0. In the second fit the comparison succeeds, and both
+ * ranks train. */
 static void ranks_become_alike(void **state)
 {
     rig *r = rig_of(state);

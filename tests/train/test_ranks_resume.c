@@ -140,8 +140,8 @@ static uint32_t row_at(uint64_t seed, uint32_t epoch, uint32_t position)
     return order[position];
 }
 
-/* Trains with ranks whose source fails in one shard of step 5 (from 0) of the second epoch. Checks status and
- * messages. */
+/* Trains with ranks whose source fails in one shard of a step of the second epoch. This step is number 5, counted from
+ * 0. Checks status and messages. */
 static void failed_run(group *g, flaky *f, const vkt_fit_params *fit)
 {
     atomic_store(&f->armed, true);
@@ -190,8 +190,8 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The source of a single rank fails after some shards of a step. The next fit needs no resume, as with steps that are
- * not split. The running statistics must be as after the last complete step, not as after a shard. */
+/* The source of a single rank fails after some shards of a step. The next fit needs no resume. The running statistics
+ * must be as after the last complete step, not as after a shard. */
 static void one_rank_goes_on_after_a_part_of_a_step(void **state)
 {
     rig *r = rig_of(state);

@@ -40,8 +40,9 @@ static void a_step_allocates_and_records_nothing(void **state)
 
 /* ---- the sections of a step ---- */
 
-/* Returns the last dispatch that writes a gradient of the bucket or, if `of_states`, that copies a state to the bucket.
- * 0: no dispatch does. The bucket has the bytes [first, end) of the arena of gradients. */
+/* Returns the index of the last dispatch that writes a gradient to the bucket. If `of_states`, returns the index of the
+ * last dispatch that copies a state to the bucket. Returns 0 if there is no such dispatch. The bucket has the bytes
+ * [first, end) of the arena of gradients. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
@@ -61,9 +62,10 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
     return last;
 }
 
-/* Checks each bucket that has gradients. The section of a bucket ends with the sum of the bucket. This sum comes after
- * the last gradient of the bucket, and after the sum of the previous bucket. The section must end at most one stage
- * after the later of these two stages. Then no stage that only computes other gradients delays the sum. */
+/* Checks each bucket that has gradients. A program runs in sections (record/marks.h). The section of a bucket ends with
+ * the dispatch that adds the bucket to the sum over the shards. This dispatch must come after the last gradient of the
+ * bucket, and after the sum of the previous bucket. It must come at most one stage (plan/plan.h) after the later of
+ * these two, so that no stage that only computes other gradients delays the exchange. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
@@ -117,8 +119,8 @@ static void sums_follow_their_gradients(rig *r, vkt_model model, vkt_dataset *d,
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     check_overlap(t);
     vkt_trainer_destroy(&t);
-    /* check_overlap must also hold for a rank with one shard. Such a rank has no partial sums, so its plan may have
-     * another order. */
+    /* The checks must also pass for a rank with one shard. Such a rank has no partial sums, so the dispatches in its
+     * plan may have another order. */
     vkt_emulation *cluster;
     assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &cluster), VKT_OK);
     const vkt_transport transport = vkt_emulation_transport(cluster);

@@ -32,7 +32,7 @@ static void settings_have_defaults_filled_in(void **state)
     rig *r = rig_of(state);
     vkt_trainer_params p = rig_params(r);
     p.optimizer = (vkt_optimizer){ .kind = VKT_ADAM, .clip_norm = 2, .beta1 = VKT_ZERO };
-    p.batch = 500; /* more than there are rows */
+    p.batch = 500; /* more than there are samples */
     p.precision = VKT_PRECISION_F16;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_STEP, .step_size = 3 };
     json_t *s = parse(vkt_trainer_settings, rig_trainer(r, &p)), *o = json_object_get(s, "optimizer");
@@ -68,7 +68,7 @@ static void results_are_those_of_the_history(void **state)
     json_decref(s);
 }
 
-/* Each host allocation of vkt_trainer_settings fails once. The function must then return VKT_E_NOMEM. */
+/* Each host allocation of vkt_trainer_settings fails once. Each time, the function must return VKT_E_NOMEM. */
 static void no_memory_is_an_error(void **state)
 {
     rig *r = rig_of(state);

@@ -69,7 +69,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
         { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
         { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
-        /* The checkpoint stores a probability p as p * 2^32. For 0.3 its text has an exponent: 1.28849024e+09. */
+        /* A checkpoint stores p * 2^32 for a probability p. For 0.3 the stored text has an exponent: 1.28849024e+09. */
         { { 1, 1e-5f, 0.3f, true, false, false }, "probability: checkpoint 0.1, this run 0.3" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
@@ -115,7 +115,6 @@ static double same_rate(void *user, uint64_t t)
     return 1;
 }
 
-/* Every kind of schedule has its own name. */
 static void each_schedule_has_its_name(void **state)
 {
     rig *r = rig_of(state);
@@ -235,7 +234,7 @@ static void rows_that_are_made_are_compared_too(void **state)
     p.train = r->train; /* the same samples, but they do not vary */
     refused(r, &p, path, "another run: rows that vary: checkpoint 1, this run 0");
     vkt_dataset *before = r->train, *other;
-    r->train = changed(r, before, 3, 0); /* the first row is always compared */
+    r->train = changed(r, before, 3, 0); /* pixel 3 is in the first sample, which is always compared */
     p.train = other = rig_varying(r);
     refused(r, &p, path, "another run: data: not the same as in the checkpoint");
     for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);

@@ -1,4 +1,4 @@
-/* Compares the network of samples/reuters.c with runs that PyTorch recorded. The layers are PyTorch's. The optimizer is
+/* Compares the network of samples/reuters.c with runs that PyTorch recorded. These runs use the layers of PyTorch, and
  * Nadam by the formula of Keras 3. golden/README.md describes the file. Words repeat, and short sequences are padded at
  * the front. Every fifth batch has fewer samples than the others. */
 #include "train/golden.h"

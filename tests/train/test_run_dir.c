@@ -109,7 +109,7 @@ static void files_can_be_left_out(void **state)
     vkt_run_dir_destroy(&d);
 }
 
-/* Callbacks: the first one counts epochs, and the second one stops the fit in the second epoch. */
+/* Callbacks: count_epoch counts epochs, and stop_in_second stops the fit in the second epoch. */
 static bool count_epoch(void *user, const vkt_epoch_record *e, bool best)
 {
     uint32_t *epochs = user;

@@ -1,5 +1,5 @@
-/* Compares learning rates with the rates that PyTorch's schedulers and Keras' ReduceLROnPlateau compute
- * (tests/golden/schedules.txt). */
+/* Compares learning rates with tests/golden/schedules.txt. This file has the rates of PyTorch's schedulers, of Keras'
+ * ReduceLROnPlateau, and of the cosine schedule with warm-up of Hugging Face's Transformers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static double one_over(void *user, uint64_t t)
         .kind = VKT_SCHEDULE_PLATEAU, .plateau = { __VA_ARGS__ } \
     }
 
-/* The schedules of make_schedule_golden.py. lr is 0.1. */
+/* The schedules of golden/make_schedule_golden.py. The base learning rate is 0.1. */
 static const struct {
     const char *name;
     vkt_schedule s;

@@ -15,7 +15,7 @@
 #define CHECK(call) assert_int_equal(call, VKT_OK)
 enum { BATCH = 7, IN = 5, HIDDEN = 19, OUT = 3 };
 
-/* A network with dropout, which depends on the clock and the seed. */
+/* A network whose dropout depends on the clock and the seed. */
 typedef struct net {
     vkt_graph *g;
     vkt_builder *b;
@@ -75,8 +75,8 @@ static void steps(net *n, uint32_t first, uint32_t last)
     CHECK(vkt_program_wait(n->p));
 }
 
-/* The state is saved after five runs. With two micro-batches in each step, the sum of gradients then has the first half
- * of the third step. */
+/* The state is saved after five runs. With two micro-batches in each step, these are two steps and half of the third.
+ * So the saved sum of gradients has one micro-batch. */
 static void a_resumed_store_ends_like_one_that_never_stopped(void **state)
 {
     rig *r = rig_of(state);
@@ -170,7 +170,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
     net_free(&m);
     net_make(r, &adam, "fc", &m);
     CHECK(vkt_store_save_state(NULL, m.store, path));
-    refuses(r, &n, path, VKT_E_NOT_FOUND); /* the parameters in the file have another name */
+    refuses(r, &n, path, VKT_E_NOT_FOUND); /* the file has "fc" instead of "fc1" */
     net_free(&m);
     CHECK(vkt_store_save(NULL, n.store, VKT_PART_VALUE, path));
     refuses(r, &n, path, VKT_E_FORMAT); /* the file has weights only */
@@ -188,7 +188,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
 
     const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0",
                                   "adam 3 77 nan 0 0 0 0" };
-    for (size_t i = 0; i < VKT_COUNT(texts); i++) { /* loss scales that no store has */
+    for (size_t i = 0; i < VKT_COUNT(texts); i++) { /* loss scales 12 and NaN, and 2000 good steps: no store has them */
         const vkt_blob blob = { .name = "x", .dtype = VKT_ST_F32, .rank = 1, .dims = { 2 }, .data = (float[2]){ 0 } };
         CHECK(vkt_checkpoint_write(&r->h, other, &blob, 1, &(vkt_meta){ "vktrain.store", texts[i] }, 1));
         refuses(r, &n, other, VKT_E_FORMAT);

@@ -102,8 +102,8 @@ static void other_files_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Some files have 4294967295 as the id of a token that does not exist. Here 5 is too large, because there are 5 tokens.
- */
+/* Some files have 4294967295 as the id of a token that does not exist. This file has 5, which is too large, because
+ * there are 5 tokens. */
 static void ids_of_no_token_are_ignored(void **state)
 {
     (void)state;

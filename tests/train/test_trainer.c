@@ -52,8 +52,8 @@ static void data_that_does_not_fit_is_streamed(void **state)
     vkt_dataset_destroy(&large);
 }
 
-/* Rows that change in each epoch are streamed. Any number of workers gives the same result. An evaluation reads the
- * rows without their changes. */
+/* Samples that change in each epoch are streamed. Any number of workers gives the same result. An evaluation reads the
+ * samples without their changes. */
 static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
 {
     rig *r = rig_of(state);
@@ -70,7 +70,7 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     double a, b;
     assert_int_equal(vkt_trainer_evaluate(plain, r->train, &a, NULL), VKT_OK);
     assert_int_equal(vkt_trainer_evaluate(one, varying, &b, NULL), VKT_OK);
-    assert_true(a == b); /* rows of an evaluation do not vary */
+    assert_true(a == b); /* samples of an evaluation do not vary */
     rig_fit(plain, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(one, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(five, &(vkt_fit_params){ .epochs = 2 });
@@ -128,7 +128,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     test_free(classes);
 }
 
-/* Without shuffle the rows keep their order. With shuffle most rows are at another position. */
+/* Without shuffle the samples keep their order. With shuffle most samples are at another position. */
 static void shuffling_can_be_switched_off(void **state)
 {
     rig *r = rig_of(state);

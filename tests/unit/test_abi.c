@@ -111,7 +111,7 @@ static void decorate_member(thing *t, const uint32_t *w)
 
 /* Returns whether every device that gpu/device.c accepts has the capability. These capabilities are Shader,
  * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
- * Shuffle. The list also has StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat: in Vulkan 1.3 they
+ * Shuffle. StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat count, too, because in Vulkan 1.3 they
  * depend on the format, not on the device. */
 static bool every_device_has(uint32_t capability)
 {

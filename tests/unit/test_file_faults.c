@@ -1,6 +1,6 @@
 /* Tests reading and writing of files when system calls fail: interrupted calls, a file system without locks, errors of
- * the disk, a random name that is in use. The functions open to getrandom below replace those of the C library in this
- * whole program. */
+ * the disk, a random name that is in use. The functions from open() to getrandom() below replace those of the C
+ * library in this whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

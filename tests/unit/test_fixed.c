@@ -1,5 +1,5 @@
-/* Tests base/fixed.h: beta^t as a fixed-point number with 64 fraction bits, and 1 - beta^t as a correctly rounded
- * float. */
+/* Tests base/fixed.h: beta^t and NAdam's product of momenta as fixed-point numbers with 64 fraction bits. Also tests
+ * 1 - beta^t as a correctly rounded float. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,7 +19,7 @@ static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
                                    .max_storage_range_bytes = 1u << 27,
                                    .max_allocation_bytes = 1u << 30 };
 
-/* Infers the output of y = f(a, b), where b may be absent. All ops of this test except `alias` use this function. */
+/* Infers the output y = f(a, b), where b may be absent. All ops of this test except `alias` use this function. */
 static vkt_result fake_infer(vkt_infer *f)
 {
     VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");

@@ -1,5 +1,5 @@
 /* Tests how engine/base uses the operating system: paths and folders, files with any name, the locale of numbers,
- * clocks, the environment, shared libraries. These tests are the same on every system. test_file.c and
+ * clocks, the environment, shared libraries. These tests run on every system. test_file.c and
  * test_file_faults.c have more tests for POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -379,7 +379,7 @@ static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;
     static const char *const names[] = { "XDG_CACHE_HOME", "LOCALAPPDATA" };
-    /* Among the names of the loader, only vulkan-1.dll of Windows begins with 'v'. */
+    /* If the name of the loader begins with 'v', the name is vulkan-1.dll, and the system is Windows. */
     const char *const root = vkt_loader_names()[0][0] == 'v' ? "C:\\caches" : "/caches";
     char *kept[2], folder[512];
     for (int i = 0; i < 2; i++) {

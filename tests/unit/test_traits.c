@@ -22,7 +22,7 @@ static uint32_t find(const char *name)
     return i;
 }
 
-/* Each value of traits.def can also be set by name. vkt_trait_value then returns this value. */
+/* For each class, sets each trait by name to its value in traits.def. vkt_trait_value must return the same value. */
 static void every_class_is_legal(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ static size_t with_check(char text[512], int version, const char *lines)
                                 (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
 }
 
-/* A file of version 1, which has no tiles, is still read. A file of version 3 is refused. */
+/* The current version is 2. A file of version 1, which has no tiles, is still read. A file of version 3 is refused. */
 static void a_file_of_the_last_version_is_read(void **state)
 {
     (void)state;
