@@ -82,8 +82,10 @@ static void control(terminal *t, unsigned char c)
     } else if (c == '\b' && t->column) {
         t->column--;
     } else if (c == '\t') {
-        do put(t, ' ');
-        while (t->column % 8 && t->column < t->columns);
+        do {
+            put(t, ' ');
+            t->returned = false; /* the carriage return before the tab counts once */
+        } while (t->column % 8 && t->column < t->columns);
     }
     t->returned = false;
 }

@@ -83,9 +83,11 @@ static void sound_ranks_are_not_accused(void **state)
     rig *r = rig_of(state);
     vkt_trainer_params p = group_params(r);
     p.dist.check_every = 1;
+    const unsigned before = vkt_test_errors();
     group g = group_make(r, p, 2);
     rig_fit(g.t, &(vkt_fit_params){ .epochs = 2 });
     group_free(&g);
+    assert_int_equal(vkt_test_errors(), before);
 }
 
 /* ---- a device that is lost, or lacks memory ---- */
