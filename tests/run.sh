@@ -4,7 +4,7 @@
 #   without an option   every op, the trainer and the samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
 #   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint, a newcomer's
-#                       first hour, Windows and 64-bit ARM: 50 minutes
+#                       first hour, Windows and 64-bit ARM: 65 minutes
 #
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
 # only when nothing failed. A phase that fails does not keep later phases from running. Environment:
