@@ -107,7 +107,9 @@ vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_bind
     const size_t results = VKT_STEPS_PENDING * s->ranks * (1 + (size_t)s->own * s->parts);
     s->results = vkt_alloc_array(&t->host, results, sizeof *s->results);
     if (!s->results) return vkt_fail_nomem(&t->host, "results of shards", results * sizeof *s->results);
-    const uint32_t steps = vkt_dataset_terms(t->params.train) ? vkt_steps_of_epoch(t) : 0;
+    const vkt_dataset *data = t->params.train;
+    const uint32_t steps =
+        vkt_dataset_terms(data) ? vkt_div_up(vkt_dataset_rows(data), s->count * s->parts * s->rows) : 0;
     if (steps) s->terms = vkt_alloc_array(&t->host, steps, sizeof *s->terms);
     return s->terms || !steps ? VKT_OK : vkt_fail_nomem(&t->host, "terms of steps", steps * sizeof *s->terms);
 }
