@@ -98,10 +98,12 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* ---- cases of nodes ---- */
 
-/* SAMPLES: the number of random cases from which ranges and bounds are found. SLACK: ids index a dimension. The bound
- * of these ids may exceed the size of this dimension by up to SLACK, so a case may have invalid ids. FIELDS: only the
- * first FIELDS attributes of an op may give a bound. */
-enum { SAMPLES = 64, SLACK = 2, FIELDS = 32 };
+/* Ranges and bounds are found from SAMPLES random cases. */
+enum { SAMPLES = 64 };
+/* Ids index a dimension. Their bound may exceed the dimension's size by up to SLACK, so a case may have invalid ids. */
+enum { SLACK = 2 };
+/* Only the first FIELDS attributes of an op may give a bound. */
+enum { FIELDS = 32 };
 
 /* Generates the op's random case for `seed`. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)

@@ -39,8 +39,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  * mirrors the image upright, by its EXIF orientation, and converts it to gray (channels 1) or RGB (channels 3). *out
  * points into `s`.
  *
- * Where a format lets the decoder choose, the pixels are those of convert("RGB") or convert("L") in Pillow. Gray is
- * computed as in ITU-R 601:
+ * If a format leaves a choice to the decoder, the decoder chooses as Pillow's convert("RGB") or convert("L") does. Gray
+ * is computed as in ITU-R 601:
  *
  *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
