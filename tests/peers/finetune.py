@@ -15,6 +15,7 @@ folders OUT/zero (adapters as PEFT makes them) and OUT/random (the same A, and a
 
 import argparse
 import json
+import math
 import os
 import re
 import resource
@@ -123,10 +124,19 @@ def set_b(model, seed):
                 p.copy_(0.02 * torch.randn(p.shape, generator=g, dtype=torch.float32))
 
 
-def trajectory(model, ids, labels, lr):
+def rising_and_falling(steps):
+    """Returns the factor of the rate at each step, as vkt-lora has it if there is no --schedule: up from 1/100 over a
+    twentieth of the steps, then down to 1/10 along a cosine."""
+    rise = min(steps // 20, 1000)
+    return [0.01 + 0.99 * t / rise if t < rise else 0.1 + 0.9 * (1 + math.cos(math.pi * (t - rise) / (steps - rise))) / 2
+            for t in range(steps)]
+
+
+def trajectory(model, ids, labels, lr, factors=None):
     optimizer = torch.optim.Adam(adapters(model).values(), lr=lr)
     losses = []
-    for x, t in zip(ids, labels):
+    for step, (x, t) in enumerate(zip(ids, labels)):
+        optimizer.param_groups[0]["lr"] = lr * (factors[step] if factors else 1)
         optimizer.zero_grad()
         loss = loss_of(model, x, t)
         loss.backward()
@@ -254,7 +264,8 @@ def run_answers(a):
     lines = examples(a.text)
     if a.epochs:
         ids, labels = batches(tokenizer, lines[:-a.answers], a.problems // a.batch, a.batch, a.context)
-        trajectory(model, ids.repeat(a.epochs, 1, 1), labels.repeat(a.epochs, 1, 1), a.lr)
+        ids, labels = ids.repeat(a.epochs, 1, 1), labels.repeat(a.epochs, 1, 1)
+        trajectory(model, ids, labels, a.lr, rising_and_falling(len(ids)) if a.schedule == "cosine" else None)
         model.save_pretrained(a.out)
     form = re.compile(r"#### (-?[\d,.]*\d)\s*$")
     formed, right, cut = 0, 0, 0
@@ -311,6 +322,7 @@ def main():
     s.add_argument("--batch", type=int, default=4)
     s.add_argument("--context", type=int, default=320)
     s.add_argument("--lr", type=float, default=2e-4)
+    s.add_argument("--schedule", choices=("constant", "cosine"), default="cosine")
     a = p.parse_args()
     a.run(a)
 
