@@ -98,10 +98,11 @@ vkt_set(adagrad ADAGRAD update)
 vkt_set(publish PUBLISH)
 vkt_set(shard SHARD_*)
 
-# The ops that a trainer adds to its network gather batches, count correct predictions and update the parameters.
+# A trainer adds these ops to its network: they gather batches, count correct predictions and update the parameters.
 vkt_set(trainer gather_rows gather_labels gather_ids count_correct argmax softmax_xent mse adam sgd reshape sum scale)
 
-# Networks. (`mlp` is also the op that computes a whole network in one node. This set serves both.)
+# Networks. (`mlp` is the name of a network, and of an op that computes a whole network in one node. The set `mlp` serves
+# the network and the op.)
 vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding rope row_norm attention linear gelu swiglu add dropout softmax cross_entropy slice write trainer)

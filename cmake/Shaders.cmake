@@ -63,8 +63,8 @@ elseif(SPIRV_VAL)
   endif()
 endif()
 
-# Entries with VKT_KF_BFLOAT are compiled with elements of float16. Then bfloat.c changes the type to bfloat16. The file
-# CHANGES of SPIRV-Tools says that v2025.2 and newer versions support SPV_KHR_bfloat16.
+# Entries with VKT_KF_BFLOAT are compiled with elements of float16. Then bfloat.c changes the type to bfloat16. Only v2025.2
+# and newer versions of spirv-val can check the result (SPV_KHR_bfloat16; see the file CHANGES of SPIRV-Tools).
 set(VKT_BFLOAT_VALIDATOR)
 if(VKT_COOP_VALIDATOR)
   execute_process(COMMAND ${SPIRV_VAL} --version OUTPUT_VARIABLE version ERROR_QUIET)
@@ -126,7 +126,7 @@ function(vkt_module name file defines coop bfloat)
   endif()
   if(NOT compiler)
     set(spv ${PROJECT_SOURCE_DIR}/shaders/coop/${name}.hex)
-    set(need ${VKT_COOP_STAMP}) # not the .hex file: if it is missing, the message of coop.cmake is clearer
+    set(need ${VKT_COOP_STAMP}) # not the .hex file: if that file is missing, coop.cmake says so more clearly than the build tool
   elseif(VKT_SPIRV)
     set(spv ${VKT_SPIRV}/${name}.spv)
     set(need ${spv})

@@ -53,7 +53,7 @@ static size_t length(const module *m, size_t at)
     return m->words[at] >> 16;
 }
 
-/* Reads the words of a .hex file. If the text in a line is no hexadecimal number, ignores the rest of this line. */
+/* Reads the words of a .hex file. Reads each line only up to the first text that is not a hexadecimal number. */
 static void read_hex(module *m, FILE *in)
 {
     char line[256];
@@ -100,8 +100,8 @@ static int is_known(const module *m)
     return 0;
 }
 
-/* Returns whether an instruction is left out, because no driver needs it. These are instructions about the source, and
- * names. (The head of this file says which names are kept.) */
+/* Returns whether an instruction is left out, because no driver needs it: an instruction about the source, or a name.
+ * (The head of this file says which names are kept.) */
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;
@@ -152,7 +152,7 @@ static void put(FILE *out, const char *name, const module *m, int compress)
     fputs("\n};\n", out);
 }
 
-/* Reads the module of a file. Returns 0, or 1 after a message. */
+/* Reads the module of a file. Returns 0. On an error, prints a message and returns 1. */
 static int open_module(module *m, const char *path)
 {
     const char *dot = strrchr(path, '.');

@@ -8,8 +8,8 @@
 # A link to a header leads to the installed header. A link to a file that is not installed becomes plain text.
 cmake_minimum_required(VERSION 3.25)
 
-# Sets `out` to the target that an installed page has for the link to `target`, or to "" if `target` is not installed.
-# `folder` is the folder of the page, "" or "docs/".
+# Converts `target`, the target of a link in a page of this tree, for the installed page. Sets `out` to the new target, or
+# to "" if `target` is not installed. `folder` is the folder of the page, "" or "docs/".
 function(installed_target folder target out)
   string(REGEX REPLACE "#.*" "" path "${target}")
   set(${out} "${target}" PARENT_SCOPE)

@@ -1,6 +1,6 @@
 /* gpt.c - vkt-gpt: trains a transformer on a text, character by character, on a Vulkan device, and then generates text.
  *
- * The network is GPT-2's (vkt_gpt), about as small as the one that nanoGPT trains on a CPU. */
+ * The network is a small GPT-2 (vkt_gpt): 3 blocks of width 96, unless options change these numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -58,7 +58,7 @@ enum { NETWORKS = sizeof networks / sizeof *networks };
 static const float SLOWER = 0.1f;
 
 /* Mean and standard deviation of red, green and blue (0 to 1). Torchvision's weights and the CIFAR weights expect
- * images that are normalised by them. */
+ * images that are normalised with these numbers. */
 static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0.224, 0.225 };
 
 /* ---- options ---- */

@@ -1,9 +1,10 @@
 #!/bin/sh
 # ports.sh BUILD [DIR] - builds for 64-bit Windows and for 64-bit ARM Linux, and tests both on this machine.
 #
-# Runs the tests of unit, data and io: those of Windows under wine, those of ARM under qemu-user. Trains a small network with
-# each, if a Vulkan driver is there. Leaves the packages in DIR (BUILD/ports without it): vktrain-<version>-windows-x86_64.zip
-# and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree, whose SPIR-V is embedded.
+# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user. Trains a small network with
+# each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
+# vktrain-<version>-windows-x86_64.zip and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree. Its
+# SPIR-V is embedded in both ports.
 #
 # Installs the cross compilers, wine and qemu-user, if it can (Debian; root or sudo). Unpacks in DIR, without installing
 # them: cmocka and jansson for Windows, libraries and lavapipe for ARM. If something is not available, skips the tests

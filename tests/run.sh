@@ -122,7 +122,7 @@ for dir in data ../shared/data; do # tests run in other folders, so VKT_DATA is 
     done
 done
 [ -z "${VKT_DATA-}" ] || export VKT_DATA
-wrapper= # a command that starts ctest for us; empty: none
+wrapper= # a command that runs ctest, for instance setarch -R; empty: none
 
 # Switches on two checks of Debian 12's validation layer, 1.3.239. The separator must be ':'. With another separator, the second
 # check is off, without a message. gpu/test_planted_faults.c proves that both checks are on.
@@ -153,7 +153,7 @@ if [ "$mode" = full ]; then
     phase "more drivers, and a shader compiler that knows cooperative matrices"
     sh tests/drivers.sh "$drivers"
     [ ! -f "$drivers/swiftshader.json" ] || export VKT_OTHER_DRIVER="$drivers/swiftshader.json"
-    # If there is no such compiler, the build uses the system's compiler or the modules of shaders/coop.
+    # If drivers.sh could not download glslang, the build uses the system's glslang or the modules of shaders/coop.
     coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null)
 fi
 
@@ -183,7 +183,7 @@ if [ "$mode" = full ]; then
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
             export VKT_TRAITS=words64=$((bits / 512)) # 0: kernels store vec4s; 1: they store words of 64 bits
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # on a CPU without vectors of 512 bits, LLVM splits each vector
+            [ "$bits" = 128 ] || has_512_bits || compile_quickly # LLVM is slow when it splits vectors that the CPU does not have
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
@@ -201,7 +201,8 @@ if [ "$mode" = full ]; then
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    VKT_TEST_FIRST=7 # a case with texel loads: without them (case 5), Mesa 25 compiles large tiles for minutes
+    # Case 7 has texel loads. Case 5 has none, and without texel loads Mesa 25 needs minutes to compile kernels with large tiles.
+    VKT_TEST_FIRST=7
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then

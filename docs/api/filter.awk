@@ -1,4 +1,4 @@
-# filter.awk HEADER - prints a header with its comments in Doxygen's form. Doxygen's INPUT_FILTER calls it. In the headers
+# filter.awk HEADER - prints a header with its comments in Doxygen's form. Doxyfile.in makes Doxygen call it. In the headers
 # themselves, comments are plain C. A comment describes:
 #
 #   /* vktrain/x.h - ... */      the file, and the module that all of it belongs to
@@ -27,7 +27,7 @@ function is_foreign(name, behind)
     return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_|KERNELS|WITH_|BUILDS_DLL)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
 }
 
-# Returns a text with the mark that makes a link before each name of the library. Text between ` becomes code.
+# Puts a '#' before each name of the library, so that Doxygen makes a link of the name. Text between ` becomes code.
 function linked(s,    out, before, name)
 {
     while (match(s, /(vkt|VKT)_[A-Za-z0-9_]+/)) {
@@ -183,7 +183,8 @@ function row_of(line)
     return match(line, /^ *X\([A-Za-z0-9_]+, *".*"\)/)
 }
 
-# Prints the entries X(NAME, "text") of a list as values of an enum. `value` is the pattern of a value.
+# Prints the entries X(NAME, "text") of a list as values of an enum. `value` is the text of one
+# value, in which `name` stands for NAME.
 function expand(list, value,    i, v)
 {
     for (i = 1; i <= rows[list]; i++) {

@@ -75,9 +75,9 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
     return VKT_OK;
 }
 
-/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Uses a random case if the
- * case cannot be made small enough. Also uses one if the op, with the attributes of the case, has a gradient that is by
- * definition not the derivative (vkt_ref_op.is_stopped). Does nothing for an op without gradient. */
+/* Compares the reference's gradients with difference quotients, on the case or a smaller one. Two kinds of cases are
+ * replaced by a random case: a case that cannot be made small enough, and a case whose attributes stop a gradient, so
+ * that the gradient is not the derivative (vkt_ref_op.is_stopped). Does nothing for an op without gradient. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
     vkt_differences d = { .tried = 0 };
@@ -128,8 +128,8 @@ static vkt_result deliver(const audit *a, const vkt_op *op, finding *f, vkt_resu
     return VKT_OK;
 }
 
-/* Audits the case. The entry starts as a copy of `proto`, which says where the case comes from. Errors are those of
- * deliver. */
+/* Audits the case. The entry starts as a copy of `proto`, which says where the case comes from. Returns what
+ * `deliver` returns. */
 static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed,
                              const vkt_audit_entry *proto)
 {

@@ -1,4 +1,4 @@
-/* audit/verify.h - runs a subject on a device and compares it with its double reference. */
+/* audit/verify.h - runs a subject on a device, and compares the results with the subject's reference in double. */
 #ifndef VKT_VERIFY_H
 #define VKT_VERIFY_H
 

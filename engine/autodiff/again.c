@@ -8,11 +8,12 @@
  *
  * Some nodes get no second node: nodes with side effects, because an effect must not happen twice; nodes that run
  * before all others (vkt_op.prologue); and nodes whose outputs are all kept (vkt_keep). Kept values stay in memory
- * anyway. So a second node reads a first output if this output is kept, or if its node has no second node.
+ * anyway. So a second node reads the output of a first node if this output is kept, or if the first node has no second
+ * node.
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
  * their results would stay in memory. So plan/schedule.c runs each second node behind the node that vkt_node.after
- * names. This is the last of the nodes whose gradients enter the block. */
+ * names: the last node that computes a gradient of one of the block's values. */
 #include "autodiff/again.h"
 
 #include <stdio.h>

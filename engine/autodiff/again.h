@@ -15,13 +15,14 @@ typedef struct vkt_again {
 vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
 void vkt_again_end(vkt_again *a, vkt_graph *g);
 
-/* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind those of
- * the node with index `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node. VKT_E_STATE: a node
- * of the block reads a state that a later node of the graph changes. The message names the node, the state and the op
- * that changes the state. */
+/* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind the
+ * dispatches of the node with index `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node.
+ * VKT_E_STATE: a node of the block reads a state that a later node of the graph changes. The message names the node,
+ * the state and the op that changes the state. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
 
-/* Returns the node whose inputs and outputs the gradients of n read: the second node of n, or n if there is none. */
+/* The gradients of n read the inputs and outputs of one node. Returns this node: the second node of n, or n if n has no
+ * second node. */
 static inline const vkt_node *vkt_again_node(const vkt_again *a, const vkt_node *n)
 {
     return a->node && a->node[n->index] ? a->node[n->index] : n;

@@ -18,7 +18,7 @@
 
 /* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n), and adds the product to
  * f32 (m,n). m, n and k are 8 or 16. For flexible matrices (VK_NV_cooperative_matrix2), m, n and k are powers of two
- * from 1 to 32, and each size of a matrix may be any multiple of its m, n or k. */
+ * from 1 to 32, and the sizes of a matrix may be any multiples of m, n and k. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;

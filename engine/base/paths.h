@@ -39,8 +39,8 @@ void vkt_folder_make_above(char *path, bool is_private);
 /* A reader of the names in a folder. */
 typedef struct vkt_folder vkt_folder;
 int vkt_folder_open(const char *path, vkt_folder **out);
-/* Sets *name to the next name, which is valid until the next call; NULL: there are no more. "." and ".." may be among
- * them. The order is that of the system. */
+/* Sets *name to the next name, which is valid until the next call; NULL: there are no more. The names may include
+ * "." and "..". The system chooses their order. */
 int vkt_folder_next(vkt_folder *folder, const char **name);
 void vkt_folder_close(vkt_folder *folder);
 

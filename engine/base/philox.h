@@ -46,7 +46,7 @@ uint32_t vkt_rng_range(vkt_rng *r, uint32_t lo, uint32_t hi);
 float vkt_rng_unit(vkt_rng *r);
 float vkt_rng_uniform(vkt_rng *r, float lo, float hi);
 /* Returns a random number of the normal distribution with mean 0 and standard deviation 1. The method (Box & Muller
- * 1958) makes a pair from two numbers of the stream; only the first one of the pair is computed. */
+ * 1958) can make two normal numbers from two numbers of the stream. This function computes only one of the two. */
 double vkt_rng_normal(vkt_rng *r);
 
 #endif

@@ -1,16 +1,16 @@
 /* base/spirv.c - see spirv.h.
  *
- * A module is a list of instructions. Decorations are before types, and types, constants and variables are before
- * functions. Each type is before the variables of this type. So two passes are enough: the first pass collects
- * decorations, and the second pass computes the sizes of types. This file has no recursion, and the number of
- * iterations of each loop is limited. So reading ends for any input. */
+ * A module is a list of instructions: first capabilities, entry points and decorations, then types, constants and
+ * variables, and last functions. Each type is before the variables of this type. So two passes are enough: the first
+ * pass collects decorations, and the second pass computes the sizes of types. This file has no recursion, and the
+ * number of iterations of each loop is limited. So reading ends for any input. */
 #include "base/spirv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MAGIC = 0x07230203, SWAPPED_MAGIC = 0x03022307, HEADER_WORDS = 5, NEWEST = 0x00010600, MAX_IDS = 0x400000 };
-enum { VERSION_WITH_INTERFACE = 0x00010400 }; /* from this version on an entry point lists all its variables */
+enum { VERSION_WITH_INTERFACE = 0x00010400 }; /* since version 1.4, an entry point lists all its variables */
 enum {
     OP_ENTRY_POINT = 15,
     OP_EXECUTION_MODE = 16,

@@ -1,13 +1,13 @@
 /* base/spirv.h - reads what a SPIR-V module declares: entry point, work group, bindings, push constants, capabilities.
- * The modules come from applications and may have any bytes. So vkt_spirv_read reports malformed modules as errors. It
- * does not check the instructions in functions, and does not replace spirv-val. Source: SPIR-V Specification, version
- * 1.6, sections 2.3, 2.4 and 3. */
+ * The modules come from applications and may have any bytes. So vkt_spirv_read reports malformed modules as errors. In
+ * functions, vkt_spirv_read checks only the lengths of instructions, so it does not replace spirv-val. Source: SPIR-V
+ * Specification, version 1.6, sections 2.3, 2.4 and 3. */
 #ifndef VKT_SPIRV_H
 #define VKT_SPIRV_H
 
 #include "base/base.h"
 
-/* The capabilities that shaders of applications may use. X(NAME, number, name): `number` and `name` are those of the
+/* The capabilities that shaders of applications may use. X(NAME, number, name): `number` and `name` are from the
  * SPIR-V specification. gpu/capabilities.c finds out which of these capabilities a device has. */
 #define VKT_CAPABILITIES(X)                                            \
     X(MATRIX, 0, "Matrix")                                             \

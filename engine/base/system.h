@@ -55,7 +55,7 @@ void vkt_library_close(void *library);
 /* Returns the file names of the Vulkan loader on this system, in the order in which they are tried. NULL ends the list.
  */
 const char *const *vkt_loader_names(void);
-/* Returns how the Vulkan loader is installed on this system, for a message. */
+/* Returns how the user can install the Vulkan loader on this system, for a message. */
 const char *vkt_loader_hint(void);
 
 #endif

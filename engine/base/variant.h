@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(ID, "name", "description"). C code uses VKT_V_<ID>; VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant and
- * tuning files use the name. */
+/* X(ID, "name", "description"). C code uses VKT_V_<ID>. The name is used in the environment (VKT_NO_<NAME>=1), in
+ * vkt_ctx_disable, in vkt-bench --variant and in tuning files. */
 #define VKT_VARIANTS(X)                                                                                           \
     X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")                      \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")                    \

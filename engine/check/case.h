@@ -9,9 +9,9 @@
  * is truncated after 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Finds the largest dimension of the inputs. Halves each dimension, and each bound of integers, that is equal to it.
- * Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the attributes
- * that follow from the shapes. Returns false if no dimension is above 16. */
+/* Finds the largest dimension of the inputs. Halves each dimension of this size, and each bound of integers with
+ * this value. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the
+ * attributes that follow from the shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0, and of all
  * inputs with the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a
@@ -24,10 +24,10 @@ bool vkt_case_halve_batch(vkt_case *c);
  * status. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
-/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer, like
- * those of a builder. Integers that index a dimension (labels, ids, rows) have a bound, which may exceed the size of
- * the dimension only as far as in the op's random cases. If the check fails, logs the reason and returns infer's
- * status, or VKT_E_ARG for a bound. */
+/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer.
+ * Integers that index a dimension (labels, ids, rows) have a bound, which may exceed the size of the dimension only as
+ * far as in the op's random cases. If the check fails, logs the reason and returns infer's status, or VKT_E_ARG for a
+ * bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:

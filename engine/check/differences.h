@@ -6,7 +6,8 @@
 #include "check/subject.h"
 
 typedef struct vkt_differences {
-    /* `tried`: number of chosen elements. `kinks`: how many of these were left out because a kink is near. */
+    /* `tried`: number of chosen elements. `kinks`: how many of these were left out because a kink (a jump of the
+     * derivative, for instance relu at 0) is near. */
     uint32_t tried, kinks;
     double excess;  /* largest error / tolerance; above 1, or NaN: a gradient is wrong */
     uint32_t input; /* input with the worst error; `at` is the index of the element */

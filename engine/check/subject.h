@@ -12,7 +12,7 @@
 typedef struct vkt_side {
     vkt_tensor t;       /* {0}: absent */
     vkt_ref_tensor ref; /* owns its elements: ref.u for u32, else ref.f */
-    void *data;         /* inputs and seeds: the numbers that the device gets, row-major; owned */
+    void *data;         /* `in` and `dout`: the numbers that the device gets, row-major; owned */
 } vkt_side;
 
 typedef struct vkt_subject {
@@ -51,15 +51,16 @@ void vkt_subject_free(vkt_subject *s);
 vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed);
 /* Appends an input, which may be absent. If `data` is NULL, the input gets random numbers. */
 vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data);
-/* Completes the subject. `out` is the result of the op under test. Adds seeds for the op's outputs, and the gradients
- * of the op's inputs, to the graph. */
+/* Completes the subject. `out` is the result of the op under test. If the op has a gradient, adds seeds for the
+ * op's outputs, and the gradients of its inputs, to the graph. */
 vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
 /* Replaces the numbers of an input or seed by the n numbers of `data`. n must be the number of elements of v. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 
 /* Recomputes the references of `out` from `in`. */
 void vkt_subject_forward(vkt_subject *s);
-/* Recomputes the references of `din` from `in` and `dout`. Does nothing for an op without gradient. */
+/* Recomputes the references of `din` from `in`, `dout` and `out`. So vkt_subject_forward must be called first. Does
+ * nothing for an op without gradient. */
 void vkt_subject_backward(vkt_subject *s);
 
 size_t vkt_side_count(const vkt_side *v);         /* returns the number of elements */

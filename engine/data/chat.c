@@ -90,7 +90,7 @@ static part whole(const char *text)
     return (part){ .text = text, .n = strlen(text) };
 }
 
-/* Removes characters of `set` from a part: at its front if `front` is set, and at its end if `end` is set. */
+/* Removes characters of `set` from a part: at its front if `front` is true, and at its end if `end` is true. */
 static part strip(part p, const char *set, bool front, bool end)
 {
     for (; front && p.n && strchr(set, *p.text); p.n--) p.text++;

@@ -18,9 +18,9 @@ typedef struct table {
     const uint32_t *labels;
     const float *targets; /* (rows, target_width) */
     uint32_t target_width;
-    uint32_t *terms; /* see vkt_dataset_params.terms; NULL: 1 each. Owned */
+    uint32_t *terms; /* see vkt_dataset_params.terms; NULL: 1 for each sample. Owned */
     double *norm;    /* C means, then C standard deviations */
-    char **names;    /* `classes` of them, or NULL */
+    char **names;    /* (classes): the names of the classes, or NULL */
     bool own_features, own_labels, own_targets;
     pthread_mutex_t lock; /* guards `busy` */
     pthread_cond_t given; /* signalled when a worker number is free again */

@@ -4,14 +4,15 @@
  * the points in straight lines or as a Catmull-Rom spline (Catmull & Rom 1974). For each image the points move a
  * little. Then the glyph is scaled, sheared, rotated and shifted. A disc that moves along short straight segments draws
  * the glyph.
- * The only operations are + - * / and sqrt, whose results IEEE 754 defines to the bit: no cos, no exp. */
+ * The only operations are + - * / and sqrt (no cos, no exp). IEEE 754 defines their results to the bit. So all machines
+ * generate the same images. */
 #include <math.h>
 
 #include "base/philox.h"
 #include "data/dataset.h"
 
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF /* a fused multiply-add rounds differently; gcc fuses none with -std=c11 */
+#pragma STDC FP_CONTRACT OFF /* no fused multiply-adds, which round only once; gcc with -std=c11 makes none */
 #endif
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, MAX_POINTS = 14, SPLINE_STEPS = 5 };
@@ -95,8 +96,8 @@ static affine random_warp(vkt_rng *r)
 
 static brush random_pen(vkt_rng *r)
 {
-    brush pen = { .warp = random_warp(r) }; /* the other members are set below, because C does not define in which order
-                                             * this list is evaluated */
+    brush pen = { .warp = random_warp(r) }; /* the other members are set below, because their random numbers need a
+                                             * fixed order, and C evaluates an initializer list in any order */
     pen.radius = vkt_rng_uniform(r, 0.6f, 1.7f);
     pen.edge = vkt_rng_uniform(r, 0.9f, 1.8f);
     pen.wobble = vkt_rng_uniform(r, 0.3f, 2.0f);

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-/* The largest array that vkt_dataset_from_idx reads. A damaged header must not request all memory. */
+/* The largest array that a data set reads from an IDX file. A damaged header must not request all memory. */
 #define VKT_IDX_MAX_BYTES (UINT64_C(16) << 30)
 
 typedef struct vkt_idx {

@@ -11,8 +11,8 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
             out[1] = g;
             out[2] = b;
         } else {
-            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* gives r if r, g and b are
-                                                                                       * equal */
+            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* the value of a gray pixel
+                                                                                       * does not change */
         }
     }
 }
@@ -28,7 +28,8 @@ static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orient
     const bool from_right = (1u << orientation & (1u << 2 | 1u << 3 | 1u << 7 | 1u << 8)) != 0;
     VKT_TRY(vkt_image_reserve(h, out, swap ? in->height : in->width, swap ? in->width : in->height, channels));
     const ptrdiff_t pixel = in->channels, row = pixel * in->width;
-    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel; /* bytes to the next pixel */
+    /* Bytes from a pixel of `in` to the next pixel of the same column, and of the same row. */
+    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel;
     const uint8_t *p = in->pixels.p + (from_bottom ? row * ((ptrdiff_t)in->height - 1) : 0) +
                        (from_right ? pixel * ((ptrdiff_t)in->width - 1) : 0);
     for (uint32_t y = 0; y < out->height; y++)

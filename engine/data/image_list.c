@@ -40,8 +40,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Copies the number of classes of an open data set, and the names of the classes. l->names stays NULL if the classes
- * have no names. */
+/* Copies the number and the names of the classes of the data set `like`. l->names stays NULL if the classes have no
+ * names. */
 static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
 {
     l->classes = vkt_dataset_classes(like);
@@ -82,7 +82,8 @@ typedef struct named {
     uint32_t number;
 } named;
 
-/* Returns an array for class_of. `l` still owns the names. NULL: out of memory. */
+/* Returns the classes sorted by name, for class_of. The caller frees the array, but `l` owns the names. NULL: out of
+ * memory. */
 static named *index_classes(const vkt_image_list *l)
 {
     named *index = vkt_alloc_array(l->h, l->classes, sizeof *index);
@@ -107,7 +108,7 @@ typedef struct table {
     const vkt_image_params *p;
     size_t path_column, label_column; /* label_column SIZE_MAX: none */
     const char *csv_path;
-    size_t folder_bytes; /* bytes of the folder in csv_path, including the slash. Relative paths get this prefix */
+    size_t folder_bytes; /* bytes of csv_path up to and with its last slash. Relative paths get this part as a prefix */
     char **labels;
     size_t *lines;
     size_t cap, lines_cap;

@@ -299,9 +299,10 @@ static void run_all(load *l)
     while (--n > 0) pthread_join(workers[n].thread, NULL);
 }
 
-/* Logs the first MAX_NAMED broken files. *left_out (may be NULL) gets the number of all broken files. If skip_broken is
- * set and other files are left, removes the broken ones from the list. Otherwise, returns VKT_E_FORMAT if a file is
- * broken. Returns VKT_E_NOMEM at the first file for which a worker got no memory. */
+/* Logs the first MAX_NAMED broken files. *left_out gets the number of all broken files; left_out may be NULL. With
+ * skip_broken, removes the broken files from the list, and returns VKT_E_FORMAT only if all files are broken. Without
+ * skip_broken, returns VKT_E_FORMAT if a file is broken. Returns VKT_E_NOMEM at the first file for which a worker got
+ * no memory. */
 static vkt_result settle(load *l, uint32_t *left_out)
 {
     images *s = l->s;
@@ -338,7 +339,7 @@ static vkt_result load_all(images *s, uint32_t *left_out)
 {
     const vkt_host *h = &s->host;
     const uint32_t n = s->list.n;
-    const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked before */
+    const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* < 2^32 (see resolve): row * n fits */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
     vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "images", n * sizeof *l.why);
     if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* row * n is a lower bound: bases may be larger than samples */

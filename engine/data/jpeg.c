@@ -66,7 +66,7 @@ static void watch_scans(j_common_ptr c)
 
 static void read_orientation(decoder *d)
 {
-    static const char exif[] = "Exif\0"; /* the string's own 0 is the sixth byte */
+    static const char exif[] = "Exif\0"; /* the terminating NUL is the sixth byte */
     *d->orientation = 1;
     for (jpeg_saved_marker_ptr m = d->c.marker_list; m; m = m->next)
         if (m->data_length >= sizeof exif && memcmp(m->data, exif, sizeof exif) == 0) {
@@ -117,7 +117,7 @@ static vkt_result read_pixels(decoder *d)
         jpeg_read_scanlines(c, cmyk ? inks : &row, 1);
         if (cmyk) rgb_from_cmyk(inks[0], c->output_width, row);
     }
-    jpeg_finish_decompress(c); /* reads up to the end marker */
+    jpeg_finish_decompress(c); /* reads up to the end marker, so a truncated file gives an error */
     return VKT_OK;
 }
 

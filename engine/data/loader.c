@@ -56,7 +56,7 @@ struct vkt_loader {
     vkt_result status;  /* status of the epoch: its first error stays until the next epoch */
     uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;
-    int64_t process; /* process that has the threads */
+    int64_t process; /* id of the process that started the threads */
 };
 
 /* Consecutive samples of one batch, for one worker. */
@@ -222,8 +222,8 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     return VKT_OK;
 }
 
-/* Ends the epoch: waits for claimed samples, and frees all slots that the caller does not have. The caller holds the
- * lock. */
+/* Ends the epoch: waits for claimed samples. Then each slot that is not SLOT_TAKEN becomes SLOT_FREE. The caller holds
+ * the lock. */
 static void give_up_epoch(vkt_loader *l)
 {
     l->n_rows = l->claimed; /* no more claims */
@@ -312,7 +312,7 @@ vkt_result vkt_loader_release(vkt_loader *l, uint32_t slot_index)
 
 uint64_t vkt_loader_waited_ns(const vkt_loader *l)
 {
-    return l->waited_ns; /* only vkt_loader_next writes it */
+    return l->waited_ns; /* needs no lock: only vkt_loader_next writes it, in the thread of the caller */
 }
 
 static void end_workers(vkt_loader *l)

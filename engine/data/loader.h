@@ -1,6 +1,6 @@
 /* data/loader.h - makes batches of a data set by worker threads, in memory of the caller.
  *
- * The caller owns a ring of S slots, each with space for one batch. Batch i of an epoch is written to slot i % S as
+ * The caller lends a ring of S slots, each with space for one batch. Batch i of an epoch is written to slot i % S as
  * soon as that slot is free. So the workers are up to S batches ahead. Workers claim a few samples at a time, in order.
  * So all workers help with the batch that is needed next. When all samples of this batch are claimed, the workers start
  * the following batch. The content of each batch, the order of batches and the errors do not depend on the number of

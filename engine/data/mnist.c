@@ -69,8 +69,8 @@ typedef struct source {
     const char *images, *labels, *names;
 } source;
 
-/* Reads the names of the classes into `words`, and sets p->classes and p->class_names. The caller frees *list
- * (vkt_free), also after a failure. */
+/* Reads the names of the classes into `words`, and sets p->classes. p->class_names and *list get the same new array of
+ * the names. The caller frees *list (vkt_free), also after a failure. */
 static vkt_result read_names(const vkt_host *h, const char *path, vkt_dataset_params *p, vkt_words *words,
                              const char ***list)
 {

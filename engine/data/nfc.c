@@ -98,7 +98,7 @@ static vkt_result decompose_text(elements *e, const char *text, const uint8_t *m
 
 /* ---- order ---- */
 
-/* Sorts elements by their class, by counting. Elements of one class keep their order. */
+/* Sorts elements by class, with a counting sort. Elements of the same class keep their order. */
 static void sort_run(element *items, size_t n, element *room)
 {
     size_t starts[257] = { 0 };

@@ -13,8 +13,8 @@ typedef struct vkt_pre_rules {
     bool whole_pieces; /* a piece whose text is a token becomes this token, without merges */
 } vkt_pre_rules;
 
-/* VKT_E_UNSUPPORTED: no pre-tokenizer has this name, the library was built without PCRE2, or PCRE2 rejects the
- * expression. VKT_E_NOMEM. */
+/* Makes the splitter for the pre-tokenizer `name`, and sets *rules. VKT_E_UNSUPPORTED: no pre-tokenizer has this name,
+ * the library was built without PCRE2, or PCRE2 rejects the expression. VKT_E_NOMEM. */
 vkt_result vkt_splitter_create(const vkt_host *h, const char *name, vkt_splitter **out, vkt_pre_rules *rules);
 void vkt_splitter_destroy(vkt_splitter **s);
 

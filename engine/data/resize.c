@@ -10,14 +10,15 @@
  *
  * The weights are divided by their sum. The filter interpolates if the image grows, and averages if the image shrinks.
  *
- * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 bits behind the
- * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Published
+ * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 fractional
+ * bits. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Published
  * networks were trained on images that Pillow resized. So this file produces the same bits as Pillow. */
 #include <math.h>
 
 #include "data/image.h"
 
-/* A sum has 32 bits: 22 for the weights, 8 for the pixel, and 2 for sums above 255 and below 0. */
+/* A sum has 32 bits: 22 for the weights, and 8 for the pixel. Pillow keeps 2 bits for other filters, whose sums can be
+ * above 255 or below 0. */
 #define WEIGHT_BITS 22
 
 /* The filter of one axis. */

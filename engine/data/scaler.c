@@ -10,7 +10,7 @@
 struct vkt_scaler {
     vkt_host host;
     uint32_t n;
-    double *mean, *std; /* n each, one allocation */
+    double *mean, *std; /* n numbers each; both arrays are in one allocation */
 };
 
 static vkt_result make(const vkt_host *h, uint32_t n, vkt_scaler **out)

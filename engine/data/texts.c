@@ -30,7 +30,7 @@ static vkt_result copy_class_names(vkt_texts *t, const vkt_tsv_params *p)
     return VKT_OK;
 }
 
-/* Adds the newest line of the file. `fixed`: a new class is an error. */
+/* Adds the line that was read last. `fixed`: a new class is an error. */
 static vkt_result add_row(vkt_texts *t, bool fixed)
 {
     const vkt_csv *c = &t->file;

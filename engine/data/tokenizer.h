@@ -11,9 +11,9 @@
 struct vkt_tokenizer {
     vkt_host host;
     uint32_t n;                /* number of ids */
-    vkt_words words;           /* the different tokens as bytes */
+    vkt_words words;           /* the bytes of each token; ids whose tokens have the same bytes share one word */
     uint32_t *word_of, *id_of; /* word_of (n): the word of each id. id_of (words.n): the largest id of each word */
-    uint32_t *plain_of;        /* (words.n): the largest id that is no control token, or VKT_NO_TOKEN */
+    uint32_t *plain_of;        /* (words.n): like id_of, but without control tokens; VKT_NO_TOKEN: no other token */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;
@@ -31,7 +31,7 @@ struct vkt_tokenizer {
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
     VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
-    VKT_MARK_CONTENT = 2, /* a byte that a control token, or a user-defined token <|name|>, must not contain */
+    VKT_MARK_CONTENT = 2, /* a byte of a message; must not be in a control token or a user-defined token <|name|> */
 };
 
 /* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */

@@ -124,7 +124,7 @@ static bool has_content(const uint8_t *marks, size_t begin, size_t end)
     return false;
 }
 
-/* Returns whether a token has the form <|name|>. Chat templates write the ends of messages in this form. */
+/* Returns whether a token has the form <|name|>. Chat templates begin and end messages with such tokens. */
 static bool is_turn(const char *token, size_t bytes)
 {
     return bytes > 4 && memcmp(token, "<|", 2) == 0 && memcmp(token + bytes - 2, "|>", 2) == 0;

@@ -50,7 +50,7 @@ typedef struct reader {
     const vkt_host *h;
     const char *name;
     char *at;
-    size_t line; /* number of the newest line, from 1 */
+    size_t line; /* number of the line that was read last, from 1 */
 } reader;
 
 static vkt_result fail(const reader *r, const char *want)

@@ -35,7 +35,7 @@ static inline int32_t magnitude(uint32_t u)
     return (int32_t)(u & 0x7fffffff);
 }
 
-/* Returns 32 one bits for true, else 0. */
+/* Returns 0xffffffff for true, else 0. */
 static inline uint32_t mask(bool b)
 {
     return 0u - (uint32_t)b;
@@ -128,7 +128,7 @@ typedef struct reduction {
     vkt_wire wire;
     float *scratch;           /* VKT_WIRE_F32: received numbers */
     uint16_t *in, *out;       /* VKT_WIRE_BF16, in the memory of scratch. in: received numbers; out: numbers to send */
-    size_t first[MAX_ROUNDS]; /* [s]: index of the first number of the range before round s */
+    size_t first[MAX_ROUNDS]; /* [s]: index of the first number of the range of round s */
     size_t n[MAX_ROUNDS];     /* [s]: length of this range */
     vkt_traffic *traffic;     /* may be NULL */
 } reduction;

@@ -57,7 +57,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* for vkt_all_reduce; the number of floats of a bucket is even */
+    x->scratch = vkt_alloc(h, most / 2); /* for vkt_all_reduce: n / 2 floats for a bucket of n; n is even */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
@@ -92,8 +92,8 @@ static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
     }
 }
 
-/* Marks the program of shards behind the last dispatch that uses each bucket. Sets x->order, x->section and
- * x->n_sections. */
+/* For each bucket, marks the program of shards behind the last dispatch that uses the bucket. Sets x->order, x->section
+ * and x->n_sections. */
 static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *last, uint32_t *marks)
 {
     uint32_t n = 0;

@@ -26,7 +26,7 @@ typedef struct vkt_exchange {
     uint64_t *values;             /* timeline values of the sections of shards, for the two newest steps */
     uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
     VkSemaphoreSubmitInfo
-        *waits;           /* for each section of the update: its wait for the gate, in the step that is submitted */
+        *waits;           /* for each section of the update: its wait for the gate, in the last submitted step */
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
     uint64_t begun, done; /* number of steps. begun: their exchange has begun; done: their exchange has ended */
     float *scratch;
@@ -38,8 +38,8 @@ typedef struct vkt_exchange {
  * each has at least bucket_bytes; only the bucket at the arena's beginning may be smaller. *ends gets the offsets of
  * the buckets' ends in bytes, in rising order; the caller frees it. Returns VKT_E_NOMEM if it gets no memory. */
 vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_t **ends, uint32_t *n);
-/* Makes x->sum for an arena with these buckets, and the memory of the exchange. The caller destroys *x also after
- * a failure. */
+/* Makes x->sum and the memory of the exchange. `ends` has the ends of the arena's n buckets (vkt_exchange_split). The
+ * caller destroys *x also after a failure. */
 vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uint64_t *ends, uint32_t n,
                                vkt_exchange *x);
 /* Divides both programs, which have just been made, into sections. `t` is the value of x->sum in the graph of `shards`,

@@ -205,9 +205,9 @@ static void look_for_tuning(vkt_ctx *ctx)
     vkt_free(&ctx->host, path);
 }
 
-/* Completes a context. The caller has set the global and instance functions of vk, instance, phys, device, info,
- * driver, capabilities, the has_ flags and compute.family. For the engine's own device it has also set transfer.family.
- * For an application's device it has also set compute.handle. */
+/* Completes a context. The caller has set these members: instance, phys, device, info, driver, capabilities, the has_
+ * flags, compute.family, and the global and instance functions in vk. For the engine's own device the caller has also
+ * set transfer.family. For an application's device the caller has also set compute.handle. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
@@ -323,7 +323,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* it does not count: the counter is in *ctx, which is freed */
+    const vkt_allocator alloc = ctx->counting.to; /* not ctx->host.alloc: it counts in *ctx, which is freed here */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }
@@ -395,8 +395,8 @@ const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
     return ctx ? &ctx->info : NULL;
 }
 
-/* Moves all transfers to the compute queue, and creates the staging rings again. Their command buffers then belong to
- * the family of the compute queue. */
+/* Moves all transfers to the compute queue. Destroys the staging rings and their command buffers, which belong to the
+ * family of the transfer queue. The next transfer creates new ones. */
 static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 {
     if (!ctx->has_transfer_queue) return VKT_OK;

@@ -175,8 +175,8 @@ static uint32_t pick_subgroup_size(const properties *p, uint32_t wanted)
     return VKT_MIN(VKT_MAX(wanted && free ? wanted : p->v11.subgroupSize, lo), hi);
 }
 
-/* Returns `wanted`, the value of a trait for the subgroup size of some kernels. If `wanted` is 0, returns the trait
- * lanes_subgroup, the size for all other kernels. */
+/* Some kernels have a trait of their own for the subgroup size. `wanted` is the value of this trait. If `wanted` is 0,
+ * the function returns the trait lanes_subgroup, as for all other kernels. */
 static uint32_t own_size(const vkt_traits *t, uint32_t wanted)
 {
     return wanted ? wanted : t->lanes_subgroup;
@@ -201,7 +201,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
 
     shortage s = { info->reason, 0, sizeof info->reason };
     if (core.apiVersion < VK_API_VERSION_1_3) {
-        /* A device below Vulkan 1.3 must not get newer queries. */
+        /* The function ends here, because the queries below need a device with Vulkan 1.3. */
         snprintf(info->reason, sizeof info->reason, "lacks Vulkan 1.3: the driver offers %u.%u",
                  VK_API_VERSION_MAJOR(core.apiVersion), VK_API_VERSION_MINOR(core.apiVersion));
         return VKT_OK;

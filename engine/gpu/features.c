@@ -1,6 +1,6 @@
-/* gpu/features.c - the device features that the engine needs, by name. An application creates its device with the chain
- * of structs of vkt_vk_get_needs. Or vkt_vk_add_features sets the features in the application's own chain. When the
- * engine adopts the device, it looks for the features in the chain that the application used. */
+/* gpu/features.c - lists of the device features that the engine needs. An application can create its device with the
+ * structs that vkt_vk_get_needs returns. Or it calls vkt_vk_add_features, which sets the features in the application's
+ * own chain. When the engine adopts the device, it looks for the features in the chain that the application used. */
 #include "gpu/internal.h"
 
 #include <stddef.h>

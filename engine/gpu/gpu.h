@@ -51,7 +51,7 @@ struct vkt_ctx {
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
-    vkt_device_class device_class; /* selects the traits; vkt-info prints it. Other code reads the traits */
+    vkt_device_class device_class; /* used only to choose the traits, and printed by vkt-info */
     vkt_traits traits;             /* limits.traits points here */
     vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS sets */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
@@ -63,7 +63,7 @@ struct vkt_ctx {
     const VkAllocationCallbacks *allocation; /* the application's callbacks for all Vulkan objects; NULL: none */
     struct {
         void (*acquire)(
-            void *user); /* called before each submission; NULL: submissions never overlap other calls on the queue */
+            void *user); /* called before each submission; NULL: no other thread uses the queue at the same time */
         void (*release)(void *user); /* called after each submission */
         void *user;
     } lock;
@@ -270,8 +270,8 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
  * as these submissions. */
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
-/* The smallest size of the ring for uploads, in bytes. Larger rings have this size, doubled as often as needed, but at
- * most vkt_ctx_params.staging_bytes. The smallest ring for reading back has half of VKT_RING_FIRST. */
+/* The smallest size of the ring for uploads, in bytes. For larger uploads, this size is doubled as often as needed, up
+ * to vkt_ctx_params.staging_bytes. The smallest ring for reading back has half of VKT_RING_FIRST. */
 #define VKT_RING_FIRST (64u << 10)
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
  * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without

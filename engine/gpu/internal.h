@@ -19,7 +19,7 @@ uint32_t vkt_feature_count(void);
 const char *vkt_feature_name(uint32_t i); /* for instance "feature timelineSemaphore" */
 bool vkt_feature_is_on(const void *chain, uint32_t i);
 
-/* The part of the chain of vkt_features_with_coop that the caller owns. */
+/* Memory for the structs in the chain of vkt_features_with_coop. The caller owns this memory. */
 typedef struct vkt_coop_features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
@@ -92,8 +92,8 @@ vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkP
 /* Creates the timeline and the fence of q. q->handle and q->family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
-/* Submits `cmd` (VK_NULL_HANDLE: no commands) and then the fence of q to q. The submission waits until the timeline of
- * `wait` has reached `wait_value`. If `wait` is NULL, it waits for no other queue. */
+/* Submits two command buffers to q: `cmd` (VK_NULL_HANDLE: none), and then the fence of q. The submission waits until
+ * the timeline of `wait` has reached `wait_value`. If `wait` is NULL, the submission waits for no other queue. */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);

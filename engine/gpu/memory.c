@@ -2,10 +2,10 @@
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbouring ranges are
  * merged. A buffer gets the first free range that fits, over all blocks of its memory type. If no range fits, a new
- * block of a standard size is made. If the buffer is larger than half of the standard size, or if a block of this size
- * does not fit, the block has the buffer's size. The standard size is small for the first blocks, so that a small
- * program reserves little, and larger for later blocks. Blocks without buffers are kept until vkt_ctx_trim, or until
- * new memory does not fit below the cap, or until the driver has no memory for a new block. */
+ * block of a standard size is made. If the buffer is larger than half of the standard size, or if there is no memory
+ * for a block of the standard size, the block has the buffer's size. The standard size is small for the first blocks,
+ * so that a small program reserves little, and larger for later blocks. Blocks without buffers are kept until
+ * vkt_ctx_trim, or until new memory does not fit below the cap, or until the driver has no memory for a new block. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
@@ -153,7 +153,7 @@ static bool has_room(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
     return s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes;
 }
 
-/* Calls has_room. Logs and returns VKT_E_MEMORY_CAP if the bytes do not fit. */
+/* Calls has_room. If the bytes do not fit, returns VKT_E_MEMORY_CAP, and logs this unless memory->quiet is set. */
 static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     if (has_room(ctx, need, bytes)) return VKT_OK;

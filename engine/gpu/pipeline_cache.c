@@ -110,8 +110,8 @@ void vkt_cache_make_directories(char *path)
     vkt_folder_make_above(path, true); /* the XDG Base Directory Specification wants private folders */
 }
 
-/* Returns the content of the file: our header and the driver's data. NULL: the driver returns no data or an error, or
- * there is no memory. */
+/* Makes new content for the file: our header and the driver's data. The caller frees it. Returns NULL if the driver
+ * returns no data or an error, or if there is no memory. */
 static void *collect(vkt_ctx *ctx, const vkt_host *quiet, size_t *bytes)
 {
     size_t n = 0;

@@ -71,7 +71,8 @@ static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_impo
     return r;
 }
 
-/* Makes all parts of *buf. After a failure, *step names the step that failed, and *buf has the parts made before it. */
+/* Makes the handle of *buf and its memory, and binds the memory. After a failure, *step names the step that failed, and
+ * *buf has what the earlier steps made. */
 static VkResult make(vkt_ctx *ctx, vkt_buffer *buf, const char **step)
 {
     const VkExternalMemoryBufferCreateInfo external = { .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,

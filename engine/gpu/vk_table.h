@@ -133,8 +133,8 @@ void vkt_vk_close(void *library);
 /* Fills the functions of an instance. `debug_utils`: VK_EXT_debug_utils is enabled. VKT_E_DRIVER if a function is
  * missing; its name is logged. */
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
-/* Fills the functions of a device. VKT_E_DRIVER as for an instance. A function of a device extension may be missing:
- * its member is NULL in this case. */
+/* Fills the functions of a device. VKT_E_DRIVER if a function of Vulkan 1.3 is missing; its name is logged. If a
+ * function of a device extension is missing, its member is NULL. */
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
 
 /* Returns the name, for instance "VK_ERROR_DEVICE_LOST"; "VkResult ?" for a result that the engine does not expect. */

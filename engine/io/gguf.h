@@ -37,7 +37,7 @@ struct vkt_gguf {
     uint64_t size;
     const void *map; /* from vkt_file_map; NULL: the caller owns `bytes` */
     uint32_t version, alignment;
-    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. An element owns the block `values` and the key in it */
+    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. An element owns one block with values and key */
     size_t n_meta;
     vkt_gguf_tensor *tensors; /* (n_tensors), in the order of the file. Each element owns its name */
     size_t n_tensors;
@@ -56,9 +56,9 @@ const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
 /* Provides the bytes of tensor i while a file is written. They must stay valid until the next call. */
 typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
-/* Does what vkt_gguf_write does, without checks for NULL. If the data of a tensor are NULL, `fill` provides them.
- * `fill` is called for one tensor after the other. If `fill` fails, no file is written, and the result of `fill` is
- * returned. */
+/* Does what vkt_gguf_write does, but does not check `path`, `meta` and `tensors` for NULL. If the data of a tensor are
+ * NULL, `fill` provides them. `fill` is called for one tensor after the other. If `fill` fails, no file is written, and
+ * the result of `fill` is returned. */
 vkt_result vkt_gguf_write_with(const vkt_host *h, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                const vkt_gguf_tensor *tensors, size_t n_tensors, vkt_gguf_fill fill, void *user);
 

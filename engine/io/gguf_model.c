@@ -75,7 +75,8 @@ static vkt_result read_architecture(reader *r)
     return VKT_OK;
 }
 
-/* Refuses a file with features that change the network and that this reader does not support. */
+/* Refuses files that this reader does not support: mixtures of experts, models that are split into several files, and
+ * some settings of YaRN. */
 static vkt_result refuse_others(const reader *r)
 {
     char key[KEY_ROOM];

@@ -9,8 +9,8 @@
  *
  * The reader checks the whole header. After a successful open, every tensor is inside the file. The tensor's size is
  * the one that shape and dtype imply, except if the dtype is UNKNOWN. For a malformed file, the open logs the reason
- * and returns VKT_E_FORMAT. The data are read on demand (pread). An open reader uses a few times the memory of the
- * header, from the host's allocator. jansson uses malloc, but parses only one key or value at a time. A file in which
+ * and returns VKT_E_FORMAT. The data are read on demand (pread). An open reader allocates a few times the size of the
+ * header from the host's allocator. jansson uses malloc, but parses only one key or value at a time. A file in which
  * the description of a tensor has more than 64 KiB is malformed. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H

@@ -26,8 +26,9 @@ typedef struct vkt_pool2d_attr {
     uint32_t out[2]; /* height and width of the output: from the user if adaptive, else computed before infer */
 } vkt_pool2d_attr;
 
-/* A convolution with the output z, and the max pooling y of z. The pooling windows (`cell`) neither overlap nor reach
- * into padding. `relu` is a uint32_t so that the struct has no padding bytes: see vkt_op.attr_bytes. */
+/* A convolution with the output z, and the max pooling y of z. `cell` is the height and width of a pooling window. The
+ * windows neither overlap nor reach into padding. `relu` is a uint32_t so that the struct has no padding bytes: see
+ * vkt_op.attr_bytes. */
 typedef struct vkt_conv2d_max_pool_attr {
     vkt_conv2d_attr conv;
     uint32_t cell[2];
@@ -70,8 +71,8 @@ typedef struct vkt_batch_norm_attr {
     uint32_t given; /* 1: in the gradient of batch_norm_given, where mean and variance are constants; 0: elsewhere */
 } vkt_batch_norm_attr;
 
-/* The elements of x, in VKT_ROWS, count as (samples, groups, channels, inner). Each group of each sample is normalised
- * alone. */
+/* x, in VKT_ROWS, is read as a tensor of shape (samples, groups, channels, inner). Each group of each sample is
+ * normalised alone. */
 typedef struct vkt_row_norm_attr {
     uint32_t groups, channels, inner;
     uint32_t rms; /* 1: the mean is not subtracted */
@@ -79,10 +80,10 @@ typedef struct vkt_row_norm_attr {
 } vkt_row_norm_attr;
 
 /* `batch` is the number of samples of the batch. In each sample, a channel has `positions` elements. The new statistics
- * are computed from the elements of all samples that are real (vkt_run.rows). */
+ * of a channel are computed from its n elements in the real samples (vkt_run.rows). */
 typedef struct vkt_running_stats_attr {
     uint32_t batch, positions;
-    uint32_t unbiased; /* 1: the new variance is the unbiased one */
+    uint32_t unbiased; /* 1: the new variance is multiplied by n / (n - 1), so that it is unbiased */
     float momentum;    /* weight of the new statistics */
 } vkt_running_stats_attr;
 
@@ -108,8 +109,8 @@ typedef struct vkt_shard_sum_attr {
 /* Inputs `params` .. params + 2 * layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* bit i: the node computes the gradient of input i. These outputs have the order of the inputs. 0
-                     * in the op mlp */
+    uint32_t grads; /* bit i: the node computes the gradient of input i. The gradients are outputs, in the order of the
+                     * inputs. 0 in the op mlp, which computes no gradient */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
@@ -183,7 +184,8 @@ typedef struct vkt_attention_attr {
     float scale;
 } vkt_attention_attr;
 
-/* q (..,H,T,D), k and v (..,H / group,C,D). Query t uses keys 0 .. past + t. The number `past` is the op's input 3. */
+/* q (..,H,T,D), k and v (..,H / group,C,D). C is the largest number of keys. Query t uses keys 0 .. past + t. The
+ * number `past` is the op's input 3. */
 typedef struct vkt_attention_cached_attr {
     uint32_t group;
     float scale;
@@ -202,7 +204,7 @@ typedef struct vkt_quantized_attr {
     uint32_t transposed; /* linear_quantized: 1: y = x w; 0: y = x w^T */
 } vkt_quantized_attr;
 
-/* The weights are f32 or quantized, (rows,columns). The struct has no padding bytes. */
+/* The weights are f32 or quantized, (rows,columns). The struct has no padding bytes: see vkt_op.attr_bytes. */
 typedef struct vkt_linear_xent_attr {
     uint32_t format; /* vkt_quant; 0: f32 */
     uint32_t rows, columns;
@@ -213,7 +215,7 @@ typedef struct vkt_linear_xent_attr {
                       * linear_cross_entropy */
 } vkt_linear_xent_attr;
 
-/* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
+/* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes: see vkt_op.attr_bytes. */
 typedef struct vkt_hash_grid_attr {
     uint32_t levels, features, log2_table_size, base_resolution;
     double per_level_scale;

@@ -108,7 +108,7 @@ struct vkt_graph {
     size_t n_params, cap_params;
     uint32_t *names;              /* hash table of the ids in `params`, by name; 0: a free entry; at most half full */
     size_t cap_names;             /* a power of two, or 0 */
-    uint64_t names_looked;        /* number of entries of `names` that all lookups so far have compared */
+    uint64_t names_looked;        /* counts the entries of `names` that lookups compare; a test checks the count */
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
@@ -153,9 +153,9 @@ typedef struct vkt_field {
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message leaves this member out, because another member
-                           * with a text differs whenever this one does. Any other label: the member is a U32, and the
-                           * message shows the label and the value divided by 2^32 */
+                           * member's name and value. "": the message leaves this member out, because another member,
+                           * which the message shows, differs whenever this one does. Any other label: the member is a
+                           * U32, and the message shows the label and the value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -173,8 +173,8 @@ struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    /* Returns the number of samples in the batch of n. record/program.c finds the batch of a graph without a gather
-     * from these numbers. NULL: nodes of this op do not define a batch. */
+    /* Returns the number of samples in the batch of n. If the graph has no gather, record/program.c finds the graph's
+     * batch from these numbers. NULL: nodes of this op do not define a batch. */
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
@@ -209,15 +209,15 @@ struct vkt_op {
      * be safe to emit and to compute, also if its attributes are from the text of a case. */
     vkt_result (*infer)(vkt_infer *f);
     /* Called after the shapes of a random case have changed (check/case.c). Recomputes the attributes that the shapes
-     * determine. Lowers the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape.
+     * determine. Reduces the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape.
      */
     void (*settle)(void *attr, vkt_case_input *in);
     /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
      * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
-     * is for f32 values with the batch last, `half_rows` for f32 values by rows whose last dimension is a multiple of
-     * 4. `half_when` (may be NULL) returns whether the kernels of this node can do so. */
+     * is for f32 values in VKT_BATCH_LAST, `half_rows` for f32 values in VKT_ROWS with a last dimension that is a
+     * multiple of 4. `half_when` (may be NULL) returns whether the kernels of this node can do this. */
     uint32_t half, half_rows;
     bool (*half_when)(const vkt_node *n);
     /* Adds nodes that compute dx[i] for the inputs in `diff`. dy[i] is {0} if output i has no gradient. NULL if diff is
@@ -268,7 +268,7 @@ static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 }
 uint64_t vkt_shape_elements(vkt_shape s); /* logical; 1 for rank 0 */
 bool vkt_shape_equal(vkt_shape a, vkt_shape b);
-const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)"; for any rank */
+const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)"; also for rank > VKT_MAX_RANK */
 const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
 static inline bool vkt_is_integer(vkt_dtype d)
@@ -328,8 +328,8 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
  * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
  * or has no producer. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
-/* Returns the number of node inputs that refer to t, or to a value that computes t again. So passes that fuse nodes
- * decide as if t were computed once. */
+/* Returns the number of node inputs that refer to t or to its second value (vkt_value.again). So passes that fuse
+ * nodes decide as if t were computed once. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
                          const vkt_value *proto); /* {0} on an error: no memory, too large, graph finished */
@@ -340,7 +340,7 @@ vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
 vkt_tensor vkt_graph_run(vkt_graph *g);
-vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
+vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* a whole arena (PARAM to PUBLISHED) as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
 void *vkt_graph_own(vkt_graph *g, size_t bytes);  /* zeroed memory that the graph frees when it is destroyed */
 void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is still VKT_OK */
@@ -397,9 +397,9 @@ typedef struct vkt_dispatch {
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
     uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
-    bool conditional; /* a conditional dispatch (vkt_when_begin): it need not run unless a counter on the device is
-                       * larger than `above`. The last entry of `bind` of such a dispatch is no binding of the shader.
-                       * It is the buffer with the numbers of groups of all conditional dispatches. The three numbers
+    bool conditional; /* a conditional dispatch (vkt_when_begin): it may be skipped if a counter on the device is at
+                       * most `above`. The last entry of `bind` of such a dispatch is no binding of the shader. It is
+                       * the buffer with the numbers of groups of all conditional dispatches. The three numbers
                        * of this dispatch begin at word `counts`: `groups`, or zeros if the dispatch does not run */
     uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
@@ -438,7 +438,7 @@ struct vkt_emit {
     vkt_result status;
     vkt_dispatch *list;
     size_t n, cap;
-    vkt_value *extra; /* scratch and constants: their ids follow those of the graph */
+    vkt_value *extra; /* scratch values and constants; their ids begin after the ids of the graph's values */
     size_t n_extra, cap_extra;
     vkt_picked *picked; /* choices of variants, in the order in which nodes are lowered */
     size_t n_picked, cap_picked;
@@ -456,10 +456,10 @@ struct vkt_emit {
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
  * not read the user's switches (vkt_choices): this function applies them. An op may call it several times for a node.
- * Calls for different decisions must not have a variant in common. If the node has several products, each call has the
- * same variants, so a forced or tuned variant applies to all products that can use it. */
+ * Calls for different decisions must not share a variant. Calls for several products of a node have the same variants,
+ * so a forced or tuned variant applies to every product that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
-/* Returns those of the usable variants (masks of VKT_V) among which vkt_pick would choose by cost. An op calls this
+/* Returns the variants of `usable` among which vkt_pick would choose by cost. Both are sets of VKT_V. An op calls this
  * function before vkt_pick if it must decide first which variants vkt_pick gets. */
 uint64_t vkt_open(const vkt_emit *e, uint64_t usable);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
@@ -547,7 +547,7 @@ static inline bool vkt_stores_16_bits(vkt_precision p)
 /* Says which values are stored in 16 bits, and in which type. */
 typedef struct vkt_storage {
     vkt_precision precision;
-    const bool *half; /* [value id]: stored in 16 bits. An alias has the entry of its root. NULL: no value is */
+    const bool *half; /* [value id]: this f32 value is stored in 16 bits. An alias has its root's entry. NULL: none */
 } vkt_storage;
 /* Calls emit for the nodes in order, prologue nodes first. Leaves out node i if live[i] is false; `live` NULL: leaves
  * out none. On VKT_OK the caller frees with vkt_lower_free. */
@@ -586,7 +586,7 @@ void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
 /* ---- attributes as text, for instance "stride=2,2 groups=3" ---- */
-void vkt_attr_defaults(const vkt_op *op, void *attr); /* sets all members that have a text; attr must be zeroed */
+void vkt_attr_defaults(const vkt_op *op, void *attr); /* sets the members in op->fields; attr must be zeroed */
 /* Appends the members that differ from their default values. */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* Appends all members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */

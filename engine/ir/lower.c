@@ -240,7 +240,9 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
         }
     for (size_t i = 0; i < g->n_values; i++)
         if (e->values[i].dtype == VKT_F16) e->values[i].storage = VKT_PRECISION_F16;
-    /* A graph of shards has the backward pass but no optimizer. The graph of its update has only the optimizer. */
+    /* With f16, the loss of a training step is scaled. Without shards, the graph of the step has `seed` and the
+     * optimizer. With shards, a step has two graphs: one has `seed` and `draws`, the other one has `sums` and the
+     * optimizer. */
     e->scaled = s.precision == VKT_PRECISION_F16 && (g->has_optimizer || g->draws) && (g->seed.id || g->sums);
     if (e->scaled && g->seed.id) { /* the backward pass starts from the step state's scale instead of 1 */
         vkt_value *seed = &e->values[g->seed.id];
@@ -281,8 +283,8 @@ const vkt_node *vkt_fuse_slope(const vkt_emit *e)
     return node_at(e->g, e->node->slope);
 }
 
-/* Refuses a value that no allocation of the device can hold. Emit alone need not fail for such a value: it splits the
- * work into several dispatches. */
+/* Refuses a value that no allocation of the device can hold. Emit does not find this error: it splits the work on a
+ * large value into several dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {

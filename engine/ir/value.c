@@ -122,7 +122,8 @@ static void load_element(const vkt_value *v, const char *from, char *to)
     memcpy(to, &f, sizeof f);
 }
 
-/* Copies every element, in logical order. */
+/* Copies every element from the logical to the physical form, or back. Also converts between f32 and 16 bits
+ * (is_converted). */
 static void convert(const vkt_value *v, const char *from, char *to, bool to_physical)
 {
     const vkt_phys p = vkt_phys_of(v);

@@ -22,7 +22,7 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SUBGROUPS 2u
 /* The kernel uses cooperative matrices. Only a device with such matrices can run it (vkt_limits.coop). */
 #define VKT_KF_COOP 16u
-/* In addition to COOP: the matrices are flexible (vkt_limits.coop2). */
+/* In addition to COOP: the matrices are flexible (VK_NV_cooperative_matrix2, vkt_limits.coop2). */
 #define VKT_KF_COOP2 256u
 /* In addition to COOP: the elements of the matrices are bfloat16 (vkt_limits.coop_bf16, not vkt_limits.coop). */
 #define VKT_KF_BFLOAT 512u

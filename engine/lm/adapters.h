@@ -9,7 +9,7 @@
 typedef struct vkt_adapter {
     const char *name;   /* name of A in the store: "<layer>.lora_A.weight" */
     size_t layer_bytes; /* bytes of <layer> in `name` */
-    uint32_t a, b;      /* numbers of A and B in the store */
+    uint32_t a, b;      /* indices of the parameters A and B in the store */
     uint32_t rank, in, out;
 } vkt_adapter;
 

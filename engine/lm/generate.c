@@ -19,7 +19,7 @@ typedef struct step {
     uint32_t tokens;
     vkt_graph *graph;
     vkt_program *program;
-    vkt_tensor ids, past, last; /* inputs. last: index of the token in `ids` whose logits are computed */
+    vkt_tensor ids, past, last; /* inputs. last: index in `ids` of the last token of the text so far */
     vkt_tensor logits;
 } step;
 
@@ -169,7 +169,7 @@ vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generat
 
 /* ---- running ---- */
 
-/* Appends the first n <= s->tokens ids of g->ids to the cache. */
+/* Appends the first n <= s->tokens ids of g->ids to the cache. Sets g->logits to the logits of the next token. */
 static vkt_result run(vkt_generator *g, const step *s, uint32_t n)
 {
     const uint32_t last = n - 1;

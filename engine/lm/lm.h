@@ -8,8 +8,8 @@
 /* A tensor on the device. */
 typedef struct vkt_lm_tensor {
     /* The array of a vector is f32 (columns). The array of a matrix with format 0 is f32 (rows,columns). The array of
-     * any other matrix is u32 (N): the matrix in the format of the file. The model also owns the copies of the array in
-     * other contexts (vkt_array_copy). */
+     * any other matrix is u32 (N): N words that contain the matrix in the format of the file. The model also owns the
+     * copies of the array in other contexts (vkt_array_copy). */
     vkt_array *array;
     vkt_quant format; /* 0: f32 */
     uint32_t rows;    /* 0: a vector */
@@ -26,7 +26,7 @@ typedef struct vkt_lm_block {
 struct vkt_lm {
     vkt_ctx *ctx;
     vkt_host host;
-    vkt_gguf_model model;                  /* `name` is a copy; rope_divisors is NULL */
+    vkt_gguf_model model;                  /* does not refer to the file: `name` is a copy, rope_divisors is NULL */
     char *name;                            /* model.name */
     vkt_lm_tensor embedding, norm, output; /* output.array is NULL if the model is tied */
     vkt_lm_block *blocks;                  /* model.blocks of them */

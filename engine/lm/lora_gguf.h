@@ -23,7 +23,7 @@ vkt_result vkt_lora_place_of(const vkt_host *h, const vkt_adapter *a, const vkt_
  * the model, here "blk.3.attn_q.weight". Sets *is_b to true if the name ends with ".lora_b". Returns false for a name
  * of another form. */
 bool vkt_lora_place_of_half(const char *name, vkt_lora_place *out, bool *is_b);
-/* Returns the end of a layer's name, behind "model.layers.3.": for instance "self_attn.q_proj". */
+/* Returns the end of a layer's name, behind "model.layers.3.". For kind 0, the end is "self_attn.q_proj". */
 const char *vkt_lora_layer(uint32_t kind);
 /* Returns the value that the metadata key general.architecture has for this model, for instance "llama". NULL:
  * m->architecture is not set. */

@@ -191,8 +191,9 @@ static const vkt_lm_tensor *output(vkt_builder *b, const vkt_lm *m, vkt_tensor *
         *w = weight(&n, "lm_head.weight", &m->output);
         return &m->output;
     }
+    /* The counts are restored, because embed has counted these weights already. */
     const uint64_t numbers = b->array_numbers, bytes = b->array_bytes;
-    *w = weight(&n, "model.embed_tokens.weight", &m->embedding); /* embed has counted these weights already */
+    *w = weight(&n, "model.embed_tokens.weight", &m->embedding);
     b->array_numbers = numbers;
     b->array_bytes = bytes;
     return &m->embedding;

@@ -26,7 +26,7 @@ void vkt_sampler_release(vkt_sampler *s)
 
 /* ---- the order ---- */
 
-/* The tokens of one choice. */
+/* The state of one choice. n_heap and n_order: how many ids are in s->heap and s->order. */
 typedef struct choice {
     vkt_sampler *s;
     const float *logits;

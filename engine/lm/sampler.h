@@ -12,7 +12,7 @@ typedef struct vkt_sampler {
     uint64_t seed;
     double *weight;  /* of each token, by id */
     uint32_t *heap;  /* ids that are not in `order` yet */
-    uint32_t *order; /* the first ids by falling logit, as many as were needed */
+    uint32_t *order; /* the ids that were removed from `heap`, by falling logit */
 } vkt_sampler;
 
 /* Allocates weight, heap and order; the caller has set the other members. The caller calls vkt_sampler_release after an

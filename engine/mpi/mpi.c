@@ -16,11 +16,12 @@
 #define LONGEST_TIMEOUT 1e9
 #define MIN_GRACE_NS 2000000000u
 #define MAX_GRACE_NS 5000000000u
-#define LINGER_NS 1000000000u /* the longest wait for messages to end, after a failure and in vkt_mpi_close */
+#define LINGER_NS 1000000000u /* the longest wait until requests complete, after a failure and in vkt_mpi_close */
 #define SPIN_NS 30000u
 #define MIN_SLEEP_NS 50000u
 #define MAX_SLEEP_NS 400000u
-#define TRANSFER_SPIN_NS 20000000u /* plus TRANSFER_SPIN_NS_PER_BYTE for each byte */
+/* A wait for data polls without sleeping for TRANSFER_SPIN_NS, plus TRANSFER_SPIN_NS_PER_BYTE for each byte. */
+#define TRANSFER_SPIN_NS 20000000u
 #define TRANSFER_SPIN_NS_PER_BYTE 20
 #define DATA_REQUESTS (1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN)
 

@@ -8,8 +8,7 @@
 typedef struct vkt_layer_row {
     char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
-    /* parameters: how many numbers the parameters and the frozen arrays of the layer have; bytes: the bytes of these
-     * numbers. */
+    /* parameters: how many numbers the layer has in its parameters and frozen arrays. bytes: size of these numbers. */
     uint64_t parameters, bytes;
 } vkt_layer_row;
 
@@ -38,7 +37,7 @@ struct vkt_builder {
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
-    uint64_t counted; /* how many numbers the parameters in the summary's rows have so far */
+    uint64_t counted; /* how many numbers of parameters the summary's rows contain so far */
     /* array_*: how many numbers and bytes all frozen arrays have so far. counted_*: how many of these numbers and bytes
      * the summary's rows contain so far. */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
@@ -50,8 +49,8 @@ struct vkt_builder {
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
 /* Counts a frozen array for the next row of the summary. */
 void vkt_builder_count_array(vkt_builder *b, uint64_t numbers, uint64_t bytes);
-/* Returns y, the output of a layer with the input x. If the layer's name matches a target, first adds an adapter to the
- * layer: the result is y plus the adapter's output for x. */
+/* y is the output of a layer with the input x. If the layer's name matches a target, adds an adapter to the layer and
+ * returns y plus the adapter's output for x. Otherwise returns y. */
 vkt_tensor vkt_builder_adapt(vkt_builder *b, const char *layer, vkt_tensor x, vkt_tensor y);
 /* Returns whether the layer gets an adapter. */
 bool vkt_builder_adapts(const vkt_builder *b, const char *layer);

@@ -5,8 +5,9 @@
  * because z has few numbers: r for each row of x.
  *
  * A tile of a product may have few rows, but never few columns (ops/product/gemm.c). So the order of the operands is
- * such that the results with a dimension r have r rows: z, the gradient of z, and the gradients of A and B^T. For this
- * order, copies transpose B and the gradient of B^T. The copies are small: r numbers for each output of the layer. */
+ * such that the results with a dimension r have r rows: z, the gradient of z, and the gradients of A and B^T. This
+ * order needs transposed copies of B and of the gradient of B^T. The copies are small: r numbers for each output of
+ * the layer. */
 #include <math.h>
 #include <stdio.h>
 

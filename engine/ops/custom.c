@@ -48,7 +48,7 @@ static void launch(vkt_emit *e, const vkt_custom_kernel *k, const vkt_tensor *va
 
 /* ---- the forward node ----
  *
- * The node's inputs are those of the op. If a binding has the step state, the step state is the last input. */
+ * The node's inputs are the op's inputs. If a binding has the step state, the step state is the last input. */
 
 static vkt_result forward_infer(vkt_infer *f)
 {

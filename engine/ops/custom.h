@@ -10,7 +10,7 @@
 typedef struct vkt_custom_kernel {
     vkt_shader shader; /* if the op has no gradient shader, shader.bytes is 0 in vkt_custom_op.gradient */
     uint32_t bind[VKT_CUSTOM_BINDINGS];
-    uint32_t groups[3]; /* groups[0] is 0: the number of work groups follows from `elements` */
+    uint32_t groups[3]; /* if groups[0] is 0, the number of work groups follows from `elements` */
     uint64_t elements;
     bool loops;
     uint32_t push_bytes;

@@ -67,7 +67,8 @@ typedef struct vkt_shard_values {
     vkt_tensor sum;    /* as long as the arena. After the last run of a step: the sum over this rank's shards */
     vkt_tensor planes; /* the partial sums: vkt_shard_plane_bytes bytes; {0}: none */
     vkt_tensor saved;  /* the saved states: vkt_shard_saved_bytes bytes; {0}: none */
-    vkt_tensor update; /* the vector of `sum` as a value of the update's graph, which needs the sum over all ranks */
+    vkt_tensor update; /* a value of the update's graph (vkt_update_by_sum), not of this graph: the sum over all ranks.
+                        * It is bound to the same array as `sum` */
 } vkt_shard_values;
 /* Appends the sums of the gradients to the graph of shards g. Call it after vkt_backward. */
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
@@ -89,7 +90,7 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
  * time limit, the first two runs of a program run all dispatches, to measure how long they take (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
-    size_t first; /* index of the first dispatch */
+    size_t first; /* index of the first dispatch after vkt_when_begin */
 } vkt_when;
 vkt_when vkt_when_begin(vkt_emit *e, vkt_tensor counter);
 void vkt_when_above(vkt_emit *e, uint32_t above);

@@ -2,14 +2,15 @@
  * later node is called the companion of the earlier node, and the earlier node is its head.
  *
  * The graph keeps both nodes. The lowering leaves out the companion only if the emit of the head calls
- * vkt_fuse_companion. Emit does not call this function where a companion would not save time. In this case the
- * dispatches and their order are the same as without companions. A companion saves a dispatch. A companion also saves a
- * barrier if the two nodes are neighbours on the longest path of the graph. */
+ * vkt_fuse_companion. Emit calls this function only where a companion saves time. Without the call, the dispatches and
+ * their order are the same as without companions. A companion saves a dispatch. A companion also saves a barrier if the
+ * two nodes are neighbours on the longest path of the graph. */
 #include "passes/passes.h"
 
 /* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head` runs, or be an
- * output of `head`. No node between `head` and n may change t. Parameters and some other values may change in place. If
- * t is such a value, n must be the node right after `head`. */
+ * output of `head`. No node between `head` and n may change t. Nodes may change parameters in place, and all other
+ * values that are not activations, inputs, constants or the step state. If t is such a value, n must be the node right
+ * after `head`. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];

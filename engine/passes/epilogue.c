@@ -65,8 +65,8 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-/* If input slope_in of n is a relu's gradient that only n reads, fuses the node of this gradient with n. After that, n
- * computes the gradient as it loads the input. */
+/* If input slope_in - 1 of n is a relu's gradient that only n reads, fuses the node of this gradient with n. After
+ * that, n computes the gradient as it loads the input. */
 static void fuse_slope(vkt_graph *g, vkt_node *n)
 {
     const vkt_node *slope = vkt_sole_producer(g, n->in[n->op->slope_in - 1]);

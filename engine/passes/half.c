@@ -24,7 +24,7 @@ static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
 
 /* A value that is computed a second time (vkt_recompute_begin) must have the same bits both times. So the first value
  * and the second value are both stored in 16 bits, or neither is. The second value has a larger id than the first
- * one. */
+ * one, so one loop over rising ids and one loop over falling ids are enough. */
 static void share_with_second_values(const vkt_graph *g, bool *half)
 {
     for (size_t i = 0; i < g->n_values; i++)

@@ -14,8 +14,8 @@
  *   one node of another op (vkt_node_become). No other node may read the values inside the chain, which are not stored.
  *   Examples: convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
- * - vkt_op.backward: a gradient is computed from other values than its formula names. The forward nodes stay. Example:
- *   the gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
+ * - vkt_op.backward: a gradient is computed from the inputs of the node that produces dy, instead of from dy. The
+ *   forward nodes stay. Example: the gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
  *
  * A network that the user builds as one node (vkt_mlp) is an op, not a fusion. VKT_NO_FUSE=1 switches all four off.
  * Tests compare the results with and without fusion. */

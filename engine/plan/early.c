@@ -5,7 +5,8 @@
  * layers only. The earlier a sum runs, the earlier another rank can get the sum. */
 #include "plan/plan.h"
 
-/* Returns the range of a binding. The plan is not made yet, so each root value counts as memory of its own. */
+/* Returns the range of a binding. The plan is not made yet, so each activation and each scratch value counts as memory
+ * of its own. */
 static vkt_region region_of(const vkt_emit *e, const vkt_bind *b)
 {
     const uint32_t root = b->t.id < e->g->n_values ? vkt_root(e->g, b->t) : b->t.id;

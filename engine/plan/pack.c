@@ -112,7 +112,7 @@ static void find_near(packer *s, const vkt_packed *v)
             vkt_packed *w = s->marks[m - 1].value;
             s->work++;
             if (!vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
-            /* The lists of several buckets may have both v and w. Only the first of these buckets adds w to s->near. */
+            /* v and w may both be live in several buckets. Only the first of these buckets adds w to s->near. */
             if (b == VKT_MAX(bucket_of(v->live_range.first), bucket_of(w->live_range.first)))
                 enter(s->near, &s->n_near, w);
         }
@@ -195,8 +195,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* 64 rounds per start are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a
-     * start has as many rounds as fit into 2^28 operations, but at least one. */
+    /* 64 rounds per search are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a
+     * search has as many rounds as fit into 2^28 operations, but at least one. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;

@@ -61,8 +61,8 @@ typedef struct vkt_plan {
 
 typedef struct vkt_plan_options {
     uint64_t max_block_bytes; /* largest size of an activation block */
-    uint64_t guard_bytes;     /* unused bytes behind each packed value; not 0 only in tests and at debug level 4. If it
-                               * is not 0, the packing lets no two values share memory */
+    uint64_t guard_bytes;     /* unused bytes behind each packed value: 0, except in tests and at debug level 4. If
+                               * it is not 0, the packing lets no two values share memory */
     uint64_t more_bytes;      /* how many more bytes of packed values an order with fewer barriers may need; 0: none */
     uint64_t most_bytes;      /* more_bytes is used only if packed values, constants, inputs and more_bytes together
                                * have at most this size */
@@ -83,7 +83,8 @@ void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 /* Makes the plan and puts e->list into the planned order. The planned order is the graph's order with `early` ops
  * moved, or a better order (schedule.c). An order is better if it needs no more barriers and no more memory than the
  * graph's order. It is also better if it needs fewer barriers, and at most `more_bytes` more memory. On VKT_OK the
- * caller frees *out with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may be. VKT_E_NOMEM. */
+ * caller frees *out with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than max_block_bytes. VKT_E_NOMEM: the
+ * host has no memory. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table of the values and their memory. */
@@ -112,13 +113,14 @@ bool vkt_regions_overlap(vkt_region a, vkt_region b);
 /* Returns the range of a binding. Its size is rounded up to a multiple of 16 bytes, like the size of the descriptor. */
 vkt_region vkt_region_of(const vkt_plan *p, const vkt_bind *b);
 
-/* pack.c: finds memory for `n` values. Fills block and offset of each value, and block_bytes, n_blocks, packed_bytes
- * and lower_bound_bytes of *p. */
+/* A value for vkt_pack, which computes its `block` and `offset`. */
 typedef struct vkt_packed {
     uint32_t id, block;
     uint64_t bytes, offset;
     vkt_live_range live_range;
 } vkt_packed;
+/* pack.c: finds memory for `n` values. Fills block and offset of each value, and block_bytes, n_blocks, packed_bytes
+ * and lower_bound_bytes of *p. */
 vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_plan *p);
 
 /* hazard.c: fills p->barriers for the dispatches in list order. */

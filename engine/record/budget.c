@@ -2,8 +2,8 @@
  * slices.c divides the run into slices and finds their expected times. */
 #include "record/record.h"
 
-/* Larger budgets are reduced to this budget. It stands for no limit, because no run takes this long. The sum of a few
- * times of this size does not overflow. */
+/* Larger budgets are reduced to this budget. It stands for no limit, because no run takes this long. A sum of up to 8
+ * durations of this size does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 static bool idle(const vkt_program *p)
@@ -19,8 +19,9 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Sets *room to whether this call may submit. If the budget is left_ns, the rest of the last call's budget, this call
- * goes on with the frame of the last call. Else, if this call may submit and its budget has a limit, a frame begins. */
+/* Sets *room to whether this call may submit. left_ns is the rest of the last call's budget. If budget_ns equals
+ * left_ns, this call goes on with the frame of the last call. Otherwise a call that may submit begins a frame. But a
+ * call without limit (MAX_BUDGET_NS) begins no frame. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
     p->budget.goes_on = budget_ns == p->budget.left_ns;

@@ -25,8 +25,9 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
     p->ctx->vk.CmdUpdateBuffer(cmd, p->words->handle, RING_SLOTS * RING_WORDS * 4, RING_WORDS * 4, words);
 }
 
-/* Records a run. The words of the run (abi/step.abi.h) are in slot RING_SLOTS of the ring. In this slot, the word
- * RING_RECORDED is 1 while the run executes, and else 0. When the run is done, the host may read its metrics. */
+/* Records a run. The words of the run (abi/step.abi.h) are in slot RING_SLOTS of the ring. While the run executes, the
+ * word RING_RECORDED of this slot is 1, so that the kernels read this slot. Else the word is 0. When the run is done,
+ * the host may read the metrics of the run. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
     VKT_WANT(NULL, p);
@@ -120,8 +121,9 @@ static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vk
     const VkAccessFlags2 reads = VK_ACCESS_2_SHADER_READ_BIT, writes = VK_ACCESS_2_SHADER_WRITE_BIT;
     const VkBufferMemoryBarrier2 b = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2,
-        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* ALL_COMMANDS includes the stage that
-                                                                                 * waits for the semaphores */
+        .srcStageMask = acquire ? VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT : stage, /* ALL_COMMANDS, so that the barrier
+                                                                                 * comes after the submission's waits
+                                                                                 * for semaphores */
         .srcAccessMask = acquire ? VK_ACCESS_2_NONE : writes,
         .dstStageMask = acquire ? stage : VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
         .dstAccessMask = acquire ? reads | writes : VK_ACCESS_2_NONE,

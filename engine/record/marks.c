@@ -54,7 +54,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* not used. *value stays as it is if only the barrier is submitted: this counts as no run */
+    uint64_t arrived; /* the barrier's timeline value, not used: if only the barrier is submitted, no run counts */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }
@@ -82,6 +82,6 @@ vkt_result vkt_program_run_sections(vkt_program *p, const vkt_run *run, const vk
         r = submit_section(p, s, i, waits ? &waits[i] : NULL, &next, &value);
         if (values) values[i] = value;
     }
-    if (value) vkt_run_end(p, value, run_index); /* even if only some sections were submitted */
+    if (value) vkt_run_end(p, value, run_index); /* a run counts even if only some of its sections were submitted */
     return r;
 }

@@ -18,13 +18,14 @@ typedef struct vkt_shard_run {
 vkt_result vkt_program_users(const vkt_program *p, vkt_tensor t, const uint64_t *ends, uint32_t n, uint32_t *first,
                              uint32_t *last);
 /* Divides the step into sections. A section ends before each of the n dispatches at[0] < at[1] < ..., all above 0. The
- * last section ends with the step, so there are n + 1 sections. VKT_E_STATE after the first run. VKT_E_ARG if the
- * numbers in `at` do not rise, or one of them is 0 or is no dispatch. VKT_E_NOMEM, or an error of the driver. */
+ * last section ends with the step, so there are n + 1 sections. VKT_E_STATE after the first run. VKT_E_ARG: the numbers
+ * in `at` do not rise, or are not all from 1 to the number of dispatches - 1. VKT_E_NOMEM, or an error of the driver.
+ */
 vkt_result vkt_program_mark(vkt_program *p, const uint32_t *at, uint32_t n);
-/* Returns false while a later run still has to read timestamps. Returns true once the third run has begun. For a
- * program that is not split into submissions (vkt_parts_create), always returns true. While the result is false, a run
- * must not begin if some work waits for a gate of the host (gpu/gpu.h), because Mesa 22.3 reads timestamps only when
- * all submitted work is done. */
+/* Returns true once the third run has begun: this run reads the timestamps of the second run. For a program that is not
+ * split into submissions (vkt_parts_create), always returns true. While the result is false, a run must not begin if
+ * some work waits for a gate of the host (gpu/gpu.h), because Mesa 22.3 reads timestamps only when all submitted work
+ * is done. */
 bool vkt_program_is_measured(const vkt_program *p);
 /* Runs the program like vkt_program_run, section by section. `words` is NULL unless the graph is a graph of shards. If
  * `words` is not NULL, run->rows = 0 means that the run has no rows. Section i waits for the semaphore waits[i] (waits

@@ -66,7 +66,7 @@ static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_
 }
 
 /* Adds the arrays of the graph. An array that several values use counts once. An array in memory of the application
- * does not count. */
+ * does not count. An external value without an array counts as an array of the value's size. */
 static vkt_result add_arrays(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params,
                              vkt_memory_needs *n)
 {

@@ -51,7 +51,7 @@ static vkt_result finish_graph(vkt_program *p)
         vkt_step_advance(g, g->has_optimizer);
         const vkt_result r = g->status;
         g->has_advance = r == VKT_OK;
-        if (!g->has_advance) { /* removes what was added, so that the caller may try again */
+        if (!g->has_advance) { /* removes what vkt_step_advance added, so that the caller may try again */
             g->n_values = n_values;
             g->words = words;
             g->clock = clock;
@@ -93,7 +93,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     if (params->recompute)
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
-        p->options.more_bytes = more_bytes; /* a caller that sets `recompute` wants to save memory */
+        p->options.more_bytes = more_bytes; /* not with `recompute`: its caller wants to save memory */
     /* more_bytes is used only if half of the memory that is left stays free, for later programs and arrays. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;

@@ -61,7 +61,7 @@ vkt_mem_class vkt_store_class(vkt_store_part part);
 /* store.c: returns whether vkt_store_set_loss_scale accepts these numbers. */
 bool vkt_loss_scale_fits(const vkt_loss_scale *l);
 
-/* The buffer and the bytes of one binding. */
+/* The range of a buffer that one binding or one value uses. */
 typedef struct vkt_range {
     const vkt_buffer *buffer;
     uint64_t offset_bytes, bytes;
@@ -79,9 +79,10 @@ typedef struct vkt_slice_set {
     vkt_timer timer;
     vkt_buffer *times;    /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
     uint64_t *values;     /* by slice: timeline value of its last submission; 0 after its times were read */
-    uint32_t *count;      /* by slice: number of its submissions in the set's frame, without those of unlimited calls */
+    uint32_t *count;      /* by slice: number of its submissions in the set's frame. A call without limit belongs to no
+                           * frame, so its submissions do not count */
     uint64_t value;       /* the largest of `values` */
-    uint64_t frame_value; /* timeline value of the frame's last submission; unlimited calls are not part of the frame */
+    uint64_t frame_value; /* timeline value of the frame's last submission; calls without limit do not count */
     uint64_t budget_ns;   /* budget of the set's frame */
     uint32_t last;        /* slice that was submitted last */
 } vkt_slice_set;
@@ -122,13 +123,13 @@ struct vkt_program {
     uint32_t again;     /* number of dispatches that vkt_recompute has inserted */
     vkt_plan_options options;
 
-    vkt_buffer **blocks;   /* plan.n_blocks of them */
+    vkt_buffer **blocks;   /* plan.n_blocks buffers for activations */
     vkt_buffer **inputs;   /* index: value id; NULL if the value is no input */
     uint32_t sides;        /* 2 if some value has two arrays: vkt_binding.array for side 0, .other for side 1; else 1 */
     uint32_t side;         /* side of the run that began last: 1 if its vkt_run.swap is set and `sides` is 2, else 0 */
     vkt_array **arrays[2]; /* by side; index: value id; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
-    vkt_buffer *own_clock; /* the clock of a graph without a store; NULL: the program needs none */
+    vkt_buffer *own_clock; /* the clock if there is no store; NULL: the store has the clock, or there is no clock */
 
     VkDescriptorPool pool;
     VkDescriptorSet *sets[2];       /* by side; index: dispatch */
@@ -158,8 +159,8 @@ struct vkt_program {
 
     struct {
         int64_t level; /* VKT_DEBUG at the creation of the program */
-        uint64_t *ns;  /* sums of the GPU times of each dispatch, and behind them the timestamps of one run; NULL: not
-                        * measured */
+        uint64_t *ns;  /* for each dispatch, the sum of its GPU times. Behind these sums: the timestamps of one run.
+                        * NULL: not measured */
         uint64_t runs; /* number of measured runs */
     } debug;
 
@@ -245,8 +246,8 @@ void vkt_slices_submitted(vkt_slices *s, uint32_t first, uint32_t end, uint64_t 
 /* host.c: checks `family`, the other owner in a transfer of ownership. It must be a queue family of the device,
  * VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT. */
 vkt_result vkt_check_other_family(vkt_ctx *ctx, uint32_t family);
-/* access.c: returns VKT_OK for a value of the graph that an application may read, else VKT_E_ARG. Such a value is kept,
- * or is not an activation (for instance an input or a parameter). */
+/* access.c: returns VKT_OK if an application may read value t of the graph, else VKT_E_ARG. It may read kept values
+ * (vkt_keep), and values that are no activations, for instance inputs and parameters. */
 vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
 /* Reads a value like vkt_program_read, but without any checks. A dispatch must use the value. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);

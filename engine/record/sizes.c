@@ -63,7 +63,8 @@ static vkt_result plan_wanted(search *s)
  * rest of the search is a bisection. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
-    /* In steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high` does not fit. */
+    /* Both numbers count steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high`
+     * does not fit. */
     uint64_t low = 0, high = 0;
     const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* in steps: end - 1 stands for `most` */
     bool fits;

@@ -281,7 +281,7 @@ static void learn(vkt_program *p, vkt_slice_set *s)
         const uint64_t now = measured(p, s, i);
         frame_ns += s->count[i] * now;
         all->ns[i] = follow(all->ns[i], VKT_MAX(now, all->least_ns[i]));
-        if (all->least_ns[i]) continue; /* shows no load: its conditional dispatches may not have run */
+        if (all->least_ns[i]) continue; /* slice i does not show the load if its conditional dispatches did not run */
         expected += all->unloaded_ns[i];
         sum += (double)now;
     }
@@ -300,8 +300,8 @@ static void learn(vkt_program *p, vkt_slice_set *s)
 }
 
 /* Returns whether the newest frame has measured a load that differs much from s->load. The next frame will show whether
- * the load has changed. Until then the expected times of some slices are under the new load, and those of other slices
- * under the old load. A new division would mix them. */
+ * the load has changed. Until then, some slices have expected times under the new load, and other slices have expected
+ * times under the old load. A new division would mix these times. */
 static bool is_unsettled(const vkt_slices *s)
 {
     return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;

@@ -57,7 +57,8 @@ struct vkt_texture {
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;
-    vkt_texture_push push; /* for the whole rectangle. vkt_texture_dispatch sets first, pixels and lanes in a copy */
+    vkt_texture_push push; /* push constants for the whole rectangle. vkt_texture_dispatch sets first, pixels
+                            * and lanes in its own copy of this struct */
     vkt_texture_copies directions[2];
 };
 

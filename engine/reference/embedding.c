@@ -2,7 +2,7 @@
  * (B,..), y is (B,..,D), or (B,D,..) if `channels` is set. */
 #include "reference/families.h"
 
-/* Returns the index in y of element d of the table's row for the i-th id. */
+/* Returns the index in y to which element d of row ids[i] is copied. */
 static size_t index_of(const vkt_ref_call *c, size_t i, size_t d)
 {
     const vkt_embedding_attr *a = c->attr;

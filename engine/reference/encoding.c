@@ -131,7 +131,7 @@ static void frequency_backward(const vkt_ref_call *c)
 
 /* ---- rope ---- */
 
-/* The sizes of x and y. */
+/* The sizes of x and y. `width` is the number of elements of a head. */
 typedef struct rope_form {
     size_t samples, heads, tokens, width;
 } rope_form;
@@ -146,7 +146,8 @@ static rope_form rope_form_of(const vkt_ref_call *c)
     return f;
 }
 
-/* Returns the index of element d of a head. `split`: the tensor is (B,H,T,D); else it is (B,T,H * D). */
+/* Returns the index of element d of head at[1], in sample at[0], at token at[2]. `split`: the tensor is (B,H,T,D); else
+ * it is (B,T,H * D). */
 static size_t rope_index(const rope_form *f, bool split, const size_t at[3], size_t d)
 {
     const size_t b = at[0], h = at[1], t = at[2];

@@ -16,7 +16,8 @@ static size_t inside(double cell, size_t cells)
     return (size_t)fmin(fmax(cell, 0), (double)cells - 1);
 }
 
-/* Finds the cells around texel `offset` of a tile of `size` texels. */
+/* Finds the cells around texel `offset` of a tile of `size` texels, along one axis. The tile begins at texel `origin`.
+ * If the tile would then end behind the last cell, the tile ends with the last cell. A cell has `scale` texels. */
 static around find(uint32_t origin, size_t offset, uint32_t size, size_t cells, uint32_t scale)
 {
     const double texel = fmin(origin, (double)cells * scale - size) + (double)offset;
@@ -83,8 +84,8 @@ static double noise(const vkt_ref_call *c, size_t i)
 }
 
 /* For a difference quotient, c->constant has the unchanged x, and c->in[0] has the changed x. In this case, y is the
- * quantized value of the unchanged x, plus the change of x. So the quotient is 1, as is the straight-through gradient
- * inside of 0 .. 1. */
+ * quantized value of the unchanged x, plus the change of x. So the quotient is 1. The straight-through gradient is
+ * also 1 if x is from 0 to 1. */
 static void quantize_forward(const vkt_ref_call *c)
 {
     const vkt_quantize_attr *a = c->attr;

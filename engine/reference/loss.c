@@ -71,7 +71,7 @@ static double divisor(const vkt_ref_call *c)
     return a->sum || a->each ? 1 : sum;
 }
 
-/* Returns the factor of minus the log-probability of class k in the loss of row b. */
+/* Returns the factor of -log(p[k]) in the loss of row b. p[k] is the probability of class k. */
 static double share(const vkt_ref_call *c, size_t b, size_t k)
 {
     const vkt_cross_entropy_attr *a = c->attr;

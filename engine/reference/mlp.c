@@ -2,7 +2,8 @@
  *   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0);  the last layer has no max
  *   mlp: y = the last h
  *   mlp_mse: the mean of (y - target)^2 over the real rows and all outputs
- * If vkt_ref_call.f16 is set, hidden layers and gradients with respect to layers are rounded to f16. */
+ * If vkt_ref_call.f16 is set, the outputs of hidden layers are rounded to f16, and so are the gradients with respect to
+ * the outputs of all layers. */
 #include "reference/families.h"
 
 #include "base/half.h"

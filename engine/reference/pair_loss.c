@@ -7,7 +7,7 @@
 typedef struct pair {
     double y, t;
     double weight;   /* bce_logits: factor of -t * log(sigmoid(y)) */
-    double constant; /* value of y for those parts of the formula that the gradient treats as constant */
+    double constant; /* relative_l2: the y in the divisor. The gradient treats this y as a constant */
 } pair;
 
 /* One term and its derivative with respect to y. */

@@ -16,7 +16,7 @@ typedef struct vkt_ref_tensor {
     vkt_shape shape;
     vkt_dtype dtype;
     vkt_layout layout; /* layout of the device value; only the random numbers of dropout and quantize depend on it */
-    double *f;         /* elements of VKT_F32, or of VKT_U8 as numbers; else NULL */
+    double *f;         /* the elements as numbers; NULL for VKT_U32 */
     uint32_t *u;       /* elements of VKT_U32; else NULL */
 } vkt_ref_tensor;
 
@@ -24,13 +24,13 @@ typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *constant;   /* forward: NULL, or a copy of input 0 from before a difference quotient changed one
-                               * element. If an op's gradient treats a part of the formula as constant, forward computes
-                               * this part from `constant` (NULL: from input 0) */
+    const double *constant;   /* forward: a copy of the unchanged input 0, if the caller has changed one element of
+                               * input 0 for a difference quotient; else NULL. If an op's gradient treats a part of the
+                               * formula as constant, forward computes this part from `constant` (NULL: from input 0) */
     const double *stored; /* backward: NULL, or output 0 rounded to 16 bits, as the device stores it. If an op's kernel
                            * computes the gradient from the stored output, the reference must use `stored` too */
-    bool f16;             /* mlp and mlp_mse: round hidden layers, and gradients with respect to layers, to f16, as the
-                           * f16 kernels do. The caller rounds the inputs */
+    bool f16;             /* mlp and mlp_mse: round the outputs of hidden layers, and the gradients with respect to
+                           * outputs of layers, to f16, as the f16 kernels do. The caller rounds the inputs */
     vkt_ref_tensor *out;  /* forward: shapes are given, elements are to be filled in; backward: results of forward */
     const double *const *dout; /* backward: dout[i] is the gradient of output i; NULL: output i has no gradient */
     double *const *din;        /* backward: din[i] is the gradient of input i; NULL: the caller does not want it. The

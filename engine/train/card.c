@@ -44,7 +44,7 @@ static json_t *card_of(const vkt_dataset *d, const char *program, const uint32_t
                              (json_int_t)chw[1], (json_int_t)chw[2], "mean", numbers(vkt_dataset_mean(d), chw[0]),
                              "deviation", numbers(vkt_dataset_std(d), chw[0]), "classes",
                              (json_int_t)vkt_dataset_classes(d), "names", class_names(d));
-    if (vkt_dataset_sample_rank(d) == 1) json_object_set_new(card, "vector", json_true()); /* else it is absent */
+    if (vkt_dataset_sample_rank(d) == 1) json_object_set_new(card, "vector", json_true());
     return card;
 }
 

@@ -153,7 +153,8 @@ static vkt_result guess_column(const vkt_columns *all, const vkt_records *r, con
     return result;
 }
 
-/* Logs for each input why it is left out, and returns VKT_E_FORMAT. The list may be truncated. */
+/* Logs why each column except the target is left out, and returns VKT_E_FORMAT. If the table has many columns, the
+ * message has only the first ones. */
 static vkt_result fail_empty(const vkt_columns *all)
 {
     char why[800] = "";

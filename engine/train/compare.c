@@ -99,8 +99,9 @@ static const vkt_field *field_of(part op, part name)
     return f && f->name ? f : NULL;
 }
 
-/* If `value` is a number from 0 to 2^32 - 1, for instance "858993472" or "1.28849024e+09", divides it by 2^32, and
- * returns the result as text in `room`. Returns "none" if `value` is NULL, and any other text unchanged. */
+/* An op such as dropout stores its probability as a multiple of 2^-32. If `value` is a number from 0 to 2^32 - 1
+ * ("858993472" or "1.28849024e+09"), writes value / 2^32 to `room`, and returns this text. If `value` is
+ * NULL, returns "none". Returns any other text unchanged. */
 static part as_fraction(const part *value, char room[32])
 {
     char digits[32], *end;

@@ -21,9 +21,9 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
                       : vkt_fail_nomem(&t->host, "results", (size_t)ranks * e->own_batches * sizeof *e->results);
 }
 
-/* Returns how many samples a batch of an evaluation has: as many as the trainer's batch, or all samples if there are
- * fewer. With shards, the trainer's batch may be too large for one device. So with shards the limit is the number of
- * samples of one run, or 128 if a run has fewer. */
+/* Returns the number of samples in a batch of an evaluation. This is the trainer's batch size, but at most `rows`. With
+ * shards, a batch of this size may be too large for one device. So with shards, the batch also has at most the number
+ * of samples of one run, or at most 128 if a run has fewer than 128. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;

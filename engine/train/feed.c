@@ -150,8 +150,9 @@ static vkt_result make_ring(vkt_feed *f)
     return vkt_loader_create(f->h, &p, &f->loader);
 }
 
-/* Returns whether the features fit into one array and the targets into another, and both together into half of the
- * memory that is left below the cap. The other half is for the program. */
+/* Returns whether the device has space for the tables of `rows` samples. The features must fit into one array, and so
+ * must the targets. Together they may use half of the memory that is left below the cap (vkt_memory_stats). The other
+ * half is for the program. */
 static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 {
     vkt_memory_stats m;

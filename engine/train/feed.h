@@ -39,8 +39,8 @@ typedef struct vkt_feed {
 } vkt_feed;
 
 typedef struct vkt_batch {
-    uint32_t rows, first; /* rows 0: the epoch is over; first: position in `order` */
-    uint32_t terms;       /* terms of the rows together (vkt_dataset_terms); 0: the data set has none */
+    uint32_t rows, first; /* rows: number of samples; 0: the epoch is over. first: position in `order` */
+    uint32_t terms;       /* number of terms of the whole batch (vkt_dataset_terms); 0: the data set has no terms */
 } vkt_batch;
 
 typedef struct vkt_feed_params {
@@ -66,18 +66,18 @@ typedef struct vkt_feed_values {
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
 /* Writes the bindings. Returns their number. */
 uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS]);
-/* Returns the batch in *x and its labels (B) in *t. If the samples are whole numbers, *x is u32, (B,L). Else *x is f32
- * and normalised: (B,F) if the samples are vectors, otherwise (B,C,H,W). */
+/* Returns the batch in *x and its labels (B) in *t. If the samples are VKT_ROW_U16 or VKT_ROW_U32, for instance
+ * tokens, *x is u32, (B,L). Else *x is f32 and normalised: (B,F) if the samples are vectors, otherwise (B,C,H,W). */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
 /* Returns the batch's targets (B,K) f32, BATCH_LAST; the null tensor if the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Returns the number of terms of samples `first` to first + n - 1 of host_order together (vkt_dataset_terms). 0: the
- * data set has no terms. */
+/* Adds up the terms (vkt_dataset_terms) of the n samples host_order[first] to host_order[first + n - 1]. Returns 0 if
+ * the data set has no terms. */
 uint32_t vkt_feed_terms(const vkt_feed *f, uint64_t first, uint32_t n);
 /* Begins the epoch of `pass` at batch `skip`. Before this call, the caller writes the epoch's order to f->host_order.
- * The caller may also change f->length, which vkt_feed_create sets to the number of all samples. If an earlier epoch
- * was not finished, waits for its runs and frees its slots first. */
+ * The caller may also change f->length, which vkt_feed_create sets to the number of all samples. If runs of an earlier
+ * epoch still use slots, first waits for these runs, and frees the slots. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* Returns the next batch. Streamed feed: if all slots are in use, waits for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);

@@ -21,13 +21,13 @@ typedef struct test {
     double before;         /* epoch->loss before the newest result */
     uint64_t terms_before; /* epoch->terms before the newest result */
     double sums[STEPS];    /* sum of the losses of a step's terms */
-    double seen[STEPS];    /* number of terms of a step whose losses are in the sum */
+    double seen[STEPS];    /* number of losses that are added up in the step's sum */
     bool ended, stopped;
     double lowest;
     uint32_t n; /* number of complete steps with a finite loss */
 } test;
 
-/* Returns the factor of the learning rate in a step. */
+/* Returns the factor of the learning rate in a step: 1e-3 in the first step, rising to 1e3 in the last one. */
 static double factor(uint64_t step)
 {
     return pow(10, DECADES * fmin((double)step / (STEPS - 1), 1) - DECADES / 2.0);

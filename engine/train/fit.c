@@ -201,9 +201,9 @@ static vkt_result run_steps(fit *f)
         if (!submitted) return drain(f);
         t->submitted++;
         /* A step's result is read after the next two steps are submitted. The very first result of a trainer is read at
-         * once, to measure the latency of the first step. With several ranks, the first result of each fit is read at
-         * once. Otherwise a rank that has trained before would read its results at other steps than a rank that has
-         * not. */
+         * once, to measure the latency of the first step. With several ranks, reading a result is an exchange, so all
+         * ranks must read a result after the same steps. So each rank reads the first result of each fit at once, even
+         * if this rank has trained before. */
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
@@ -369,8 +369,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     return vkt_ranks_any(t, *stop, stop);
 }
 
-/* Returns the error for a fit without a best epoch. If the monitored metric of the caller is NaN in each epoch, but the
- * losses of an epoch are finite, the error is VKT_E_STATE. Else the error is VKT_E_DIVERGED. */
+/* Returns the error for a fit without a best epoch. The error is VKT_E_STATE if the caller's monitored metric is
+ * NaN in each epoch, although at least one epoch has finite losses. Otherwise the error is VKT_E_DIVERGED. */
 static vkt_result fail_without_best(const fit *f)
 {
     const vkt_trainer *t = f->t;

@@ -18,7 +18,7 @@ struct vkt_progress {
     uint32_t epochs;
     double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
     char unit[16];
-    double per_batch; /* units in a batch; 0: the rate is in batches per second */
+    double per_batch; /* number of units (for instance tokens) in a batch; 0: the rate is in batches per second */
 };
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };

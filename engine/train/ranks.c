@@ -30,8 +30,8 @@ static vkt_result hash_weights(vkt_trainer *t, uint64_t *hash)
 }
 
 /* Returns the array of value i in this rank's context if the ranks compare this array, else NULL. The ranks do not
- * compare an array that the graph writes. They also do not compare an array if the host or the application may write to
- * the memory of the array or of one of its copies in other contexts. */
+ * compare an array that the graph writes. The array may have copies in other contexts. If the host or the application
+ * may write to the memory of the array or of a copy, the ranks do not compare the array. */
 static const vkt_array *compared_array(const vkt_trainer *t, uint32_t i)
 {
     const vkt_value *v = &t->g->values[i];
@@ -52,7 +52,7 @@ static vkt_result hash_arrays(const vkt_trainer *t, uint64_t *hash)
         const vkt_array *a = compared_array(t, i);
         uint32_t k = 1;
         while (a && k < i && compared_array(t, k) != a) k++;
-        if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* the first value that has this array */
+        if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* hashes each array once: at its first value */
     }
     return VKT_OK;
 }

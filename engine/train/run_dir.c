@@ -11,7 +11,7 @@
 #include "train/trainer.h"
 #include "vktrain/events.h"
 
-/* Constants that say what this build can write (cmake/Libraries.cmake). */
+/* Constants that say what this build can write. VKT_HAS_* (CMakeLists.txt) is 1 if the build has the library. */
 enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
 
 enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard only */, PATHS };
@@ -21,7 +21,7 @@ struct vkt_run_dir {
     char *folder, *paths[PATHS];
     bool omitted[PATHS], resumes;
     FILE *log;
-    /* These members are valid only during a fit. */
+    /* All members below are valid only during a fit. */
     vkt_trainer *t;
     vkt_events *events;
     vkt_fit_callbacks caller;
@@ -239,7 +239,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 static bool on_step(void *user)
 {
     vkt_run_dir *d = user;
-    d->stopped = d->stopped || (d->caller.stop && d->caller.stop(d->caller.user)); /* ranks stop some batches later */
+    /* Stays true: several ranks stop only some batches after the call of `stop` that returned true. */
+    d->stopped = d->stopped || (d->caller.stop && d->caller.stop(d->caller.user));
     return d->stopped;
 }
 

@@ -160,8 +160,8 @@ static vkt_result make_room(vkt_trainer *t, uint64_t step, uint32_t submitted)
     return open < VKT_RUN_RING ? VKT_OK : collect(t, first);
 }
 
-/* Submits all runs of this rank's shards of a step of `rows` samples. A run has sections (record/marks.h). values[i]
- * gets the value that the timeline semaphore has when section i of the last run is done. */
+/* Submits all runs that compute this rank's shards of a step. The step has `rows` samples. A run has sections
+ * (record/marks.h). values[i] gets the value that the timeline semaphore has when section i of the last run is done. */
 static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
 {
     vkt_shards *s = &t->shards;

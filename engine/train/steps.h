@@ -69,8 +69,8 @@ typedef struct vkt_steps {
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 /* Returns the number of steps of an epoch. */
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. Does not use the
- * feed. */
+/* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. May be called before
+ * t->feed is created. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins epoch number `epoch` at step `skip` of this epoch. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
@@ -95,8 +95,8 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r);
 
 /* Checks the number of ranks. VKT_E_ARG: the number is no power of two, or is larger than VKT_MAX_SHARDS. */
 vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
-/* Sets the states (running statistics) to the values that they had before the last step of which a shard was submitted.
- * The first run of each step saves these values. */
+/* Sets the states (running statistics) back to their values before the newest step, which may be incomplete. The first
+ * run of each step saves these values in t->shards.saved. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
 /* Checks vkt_trainer_params.dist, and sets the numbers of t->shards. If the training set has fewer samples than the
  * batch, params.batch becomes the number of these samples, rounded down to a multiple of the shards. VKT_E_ARG. */

@@ -1,11 +1,11 @@
 /* train/store_state.c - the whole training state of a store in a file, without a trainer.
  *
  * The file is a checkpoint (io/checkpoint.h). Its tensors have the names that state.c documents. The file has no best
- * weights and no history. Its only metadata value is:
+ * weights and no history. Besides the three metadata keys of every checkpoint, it has one metadata value:
  *
  *   vktrain.store   optimizer ("none": the store has no update), number of steps, seed, loss scale (a hexadecimal float
  *                   of C99, because this form is exact), good steps, skipped steps, micro-batches in the sum of
- *                   gradients, samples or terms of these micro-batches */
+ *                   gradients, sum of the weights of these micro-batches (vkt_accumulation.rows) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ typedef struct numbers {
     vkt_accumulation sum;
 } numbers;
 
-/* A copy of the parts of a store (vkt_store_part). `values` has the parts one after the other. The parameters of a part
- * are in the order of the store. */
+/* A copy of all parts of a store (vkt_store_part) except the gradient. `values` has the parts one after the other. The
+ * parameters of a part are in the order of the store. */
 typedef struct copy {
     const vkt_host *h;
     vkt_store *s;

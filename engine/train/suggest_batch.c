@@ -12,10 +12,10 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program;       /* bytes of all but the data sets: activations, scratch, arenas, arrays of shards */
-    uint64_t data;          /* bytes of the data sets, if only those are streamed that must be */
+    uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
+    uint64_t data;          /* bytes of the data sets. Only a data set that must be streamed counts as streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
-    uint64_t data_most;     /* the larger of data and data_streamed for each data set, added up over the data sets */
+    uint64_t data_most;     /* bytes of the data sets. Each data set counts with the larger one of its two sizes */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -37,7 +37,7 @@ static uint64_t store_bytes(const vkt_graph *g)
     return bytes;
 }
 
-/* Returns the bytes of the arrays of a graph of shards. */
+/* Returns the bytes of the arrays that a step with shards needs. shard.update has the same array as shard.sum. */
 static uint64_t shard_bytes(const vkt_step_graphs *g)
 {
     const vkt_tensor all[] = { g->shard.sum, g->shard.planes, g->shard.saved };

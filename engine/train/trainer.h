@@ -13,7 +13,7 @@
 
 /* The values of a graph that training and evaluation read. */
 typedef struct vkt_head {
-    vkt_tensor y, loss; /* loss: null if the data set lacks labels or targets that the training set has */
+    vkt_tensor y, loss; /* loss: null if the data set lacks labels, targets or terms that the training set has */
     vkt_tensor correct; /* null if there is no accuracy */
     bool classifies;    /* y is (B,K), a number for each class */
     vkt_tensor weights; /* weights of the classes (K), external; null: none */
@@ -44,10 +44,10 @@ typedef struct vkt_batch_result {
     uint32_t rows, terms;
 } vkt_batch_result;
 
-/* Sums over the batches of an epoch whose results have arrived. */
+/* Sums over batches of an epoch or of an evaluation. Only batches whose results have arrived are in the sums. */
 typedef struct vkt_sums {
     double loss, correct; /* loss: the mean loss of each batch times its number of terms, added up over the batches */
-    uint64_t rows, terms; /* terms: vkt_dataset_terms of the samples; the number of samples if the data set has none */
+    uint64_t rows, terms; /* terms: sum of the samples' terms (vkt_dataset_terms). Without terms: number of samples */
 } vkt_sums;
 
 /* The position of a run between two steps. Every checkpoint contains it. */
@@ -79,7 +79,7 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
 /* Adds to *d each name under which trainer and checkpoint have different texts. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
-/* Adds a line with the hash of each attached text, in the order of their names. */
+/* Adds one line for each attached text: its name and its hash. The lines are in the order of the names. */
 void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x);
 
 struct vkt_trainer {
@@ -87,14 +87,14 @@ struct vkt_trainer {
     vkt_host host;
     vkt_trainer_params params; /* with defaults filled in; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
-    uint32_t batch_wanted;     /* the caller's batch. params.batch is smaller if the training set has fewer samples */
+    uint32_t batch_wanted;     /* the caller's batch, or 128. For a smaller training set, params.batch is smaller */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
     char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_compute */
     vkt_store *store;
-    vkt_program *program; /* a run computes a step; with shards, a run computes a shard or a part of a shard */
+    vkt_program *program; /* a run computes a step or a micro-batch; with shards, a shard or a part of a shard */
     vkt_shards shards;    /* all other data of a step that is split into shards */
     vkt_steps steps;
     vkt_trainer **replicas;    /* params.n_more_devices trainers of the other ranks of this process; NULL: none */
@@ -124,7 +124,7 @@ struct vkt_trainer {
 
 enum { VKT_STEP_TIMES = 4096 };
 
-/* Checks that `d` does not lack labels or targets that the training set has, because the loss may need them. Checks
+/* Checks that `d` has labels, targets and terms if the training set has them, because the loss may need them. Checks
  * also that there is a loss: model.loss, or the default loss of labels or targets. VKT_E_ARG if a check fails; the
  * message begins with `what`. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);

@@ -84,12 +84,12 @@ VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_a
                                    vkt_audit_totals *totals);
 
 /* Audits one op by its name, on one random case for each of the `count` seeds from params->seed on. Adds the numbers of
- * these cases to *totals, which the caller sets to zero before the first call. Returns VKT_OK if these cases are right;
- * otherwise the errors are those of vkt_audit_graph, and VKT_E_NOT_FOUND if there is no such op or it has no random
- * cases. */
+ * these cases to *totals, which the caller sets to zero before the first call. Returns VKT_OK if these cases are right.
+ * VKT_E_NOT_FOUND: there is no such op, or the op has no random cases. Other errors are those of vkt_audit_graph. */
 VKT_API vkt_result vkt_audit_op(vkt_ctx *ctx, const char *op, uint64_t count, const vkt_audit_params *params,
                                 vkt_audit_totals *totals);
-/* Returns the name of op number i that vkt_audit_op can check; NULL after the last one. Static strings; any thread. */
+/* Lists the ops that vkt_audit_op can check. Returns the name of op i of this list, counted from 0; NULL after the last
+ * op. Static strings; any thread. */
 VKT_API const char *vkt_audit_op_name(uint32_t i);
 
 #ifdef __cplusplus

@@ -36,9 +36,9 @@ struct vkt_card {
     double std[VKT_CARD_CHANNELS];  /* standard deviation of each channel, above 0 */
 };
 
-/* Attaches the card of the trainer's training set (vkt_trainer_attach). `program` names the kind of network, so that
- * vkt_card_read refuses the weights for another program. `more`: a JSON object, whose members are added to the card;
- * NULL: none. VKT_E_SHAPE: more than VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no JSON object. VKT_E_NOMEM. */
+/* Attaches the card of the trainer's training set (vkt_trainer_attach). `program` names the kind of network.
+ * vkt_card_read checks this name. `more`: a JSON object, whose members are added to the card; NULL: none. VKT_E_SHAPE:
+ * more than VKT_CARD_CHANNELS channels. VKT_E_ARG: `more` is no JSON object. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach_card(vkt_trainer *t, const char *program, const char *more);
 
 /* Reads the card of a weights file or checkpoint. VKT_E_NOT_FOUND, which is not logged: there is no such file, or the
@@ -55,7 +55,7 @@ VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset st
  * returns `room`. */
 VKT_API const char *vkt_card_class(const vkt_card *c, uint32_t k, char room[16]);
 /* Returns the text of the member `key` of the JSON object, valid as long as the card; NULL: the object has no such
- * member, or the member is no text. The member may be one that `more` has added. */
+ * member, or the member is no text. `key` may be a member that vkt_trainer_attach_card has got in `more`. */
 VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
 /* Reads the member `key`, which is a number or a list of numbers. Writes the first `most` numbers to `out` (may be
  * NULL), and returns how many numbers the member has. UINT32_MAX: the object has no such member, or the member is

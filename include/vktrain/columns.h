@@ -17,7 +17,8 @@
  *                   missing fields
  *
  * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null". In these texts and in names, upper and lower
- * case are equal. Numbers are finite and decimal, with a point. Blanks before a field or a name are ignored.
+ * case are equal. Numbers are finite and decimal; the decimal separator is a point. Blanks before a field
+ * or a name are ignored.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -76,9 +77,9 @@ typedef struct vkt_columns vkt_columns;
 
 /* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
  * many different texts (most_values), or counts the rows (each value is the number of its row plus a constant).
- * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target cannot be learned, or no
- * inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, or a row that does not exist. `params` may be
- * NULL. */
+ * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target has fewer than two different
+ * values, its classes have fewer than two rows each on average, or no inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for
+ * a target with texts, or a row that does not exist. `params` may be NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
 VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with *c stay valid */
@@ -101,8 +102,8 @@ VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name,
 /* Makes a data set (n,F) f32 from n rows of a table. The indices of these rows are rows[0] .. rows[n-1]. If `rows` is
  * NULL, uses all rows of the table, and n is not used. If `with_target` is true, a target column with classes becomes
  * the labels of the data set, and a target column of numbers becomes the targets (n,1) of the data set. VKT_E_FORMAT:
- * there is no row, the table lacks a column, a column of numbers has a text, or a target is missing or an unknown
- * class. VKT_E_ARG: an index is too large. */
+ * there is no row, the table lacks a column, a column of numbers has a text, a target is missing, or its class is
+ * unknown. VKT_E_ARG: an index is too large. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 

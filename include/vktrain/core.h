@@ -119,7 +119,7 @@ typedef enum vkt_log_level {
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc does. If p is NULL, `resize` allocates. If bytes is 0,
- * `resize` frees p and returns NULL. Its blocks must be aligned for any object. Any thread of the library may call
+ * `resize` frees p and returns NULL. All blocks must be aligned for any object. Any thread of the library may call
  * `resize`. */
 typedef struct vkt_allocator {
     void *(*resize)(void *user, void *p, size_t bytes); /* returns NULL if there is no memory */
@@ -279,7 +279,7 @@ typedef struct vkt_device_limits {
     uint64_t max_allocation_bytes; /* size of the largest buffer, for instance an array or a block of activations */
     double timestamp_ns;           /* duration of one tick of a timestamp; 0: the device has no timestamps, so programs
                                     * are neither measured nor split into submissions */
-    bool transfer_queue;           /* uploads and readbacks use a queue of their own, not that of the kernels */
+    bool transfer_queue;           /* uploads and readbacks use another queue than the kernels */
     bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
     bool host_import;              /* buffers that device and host share are in the host's memory
                                     * (VK_EXT_external_memory_host) */

@@ -47,7 +47,7 @@ extern "C" {
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-#define VKT_STEP_DRAW 18 /* counter of random numbers: it differs from step to step if the graph has an update */
+#define VKT_STEP_DRAW 18 /* counter, for the key of random numbers. A graph with an update changes it in each step */
 #define VKT_STEP_WORDS 68
 
 /* An input. */
@@ -59,7 +59,8 @@ typedef struct vkt_custom_input {
     uint32_t bound;    /* if u32: vkt_audit_graph generates numbers below `bound`. 0: all numbers are 0 */
 } vkt_custom_input;
 
-/* An output. Every run must write all its elements. With VKT_BATCH_LAST, elements past the batch must be finite. */
+/* An output. Every run must write all its elements. With VKT_BATCH_LAST, the shader must also write finite numbers to
+ * the padding (see vkt_layout). */
 typedef struct vkt_custom_output {
     vkt_dtype dtype;   /* VKT_F32 or VKT_U32 */
     vkt_layout layout; /* the layout in which the shader writes it */
@@ -67,7 +68,7 @@ typedef struct vkt_custom_output {
 } vkt_custom_output;
 
 /* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. A member that is zero selects its
- * default, if the comment gives one. */
+ * default, if the member's comment names one. */
 typedef struct vkt_custom_shader {
     const uint32_t *spirv;              /* a module of SPIR-V 1.0 to 1.6. It must be valid: see spirv-val */
     size_t spirv_bytes;                 /* size of the module */

@@ -12,7 +12,7 @@
  * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows.
  *
  * Input files must be regular files. A gzip file may unpack to 64 MiB plus 32 times its size; VKT_MAX_UNPACKED=BYTES in
- * the environment allows more.
+ * the environment allows more. A library that was built without zlib cannot read gzip files (VKT_E_UNSUPPORTED).
  *
  * Threads: functions that take a `const vkt_dataset *` may run on several threads at once. Destroy a data set after the
  * last call on it. A data set and its slices may be destroyed in any order. */
@@ -50,7 +50,7 @@ typedef struct vkt_dataset_params {
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
     const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL: 1 each.
                             * Needed if the loss of a batch is a mean over terms, and rows have different numbers of
-                            * terms, for instance sequences of which some labels do not count. A trainer weights
+                            * terms. Example: sequences in which some labels do not count. A trainer weights
                             * batches, micro-batches and shards by their terms. The sum of all N is below 2^32 */
     bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies. The arrays must exist,
                   * and not change, until the data set and all its slices are destroyed */
@@ -87,7 +87,7 @@ typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
     void *self;                                      /* passed to all three functions */
-    const char *(*why)(void *self, uint32_t worker); /* the reason of a failure, in words; NULL: not known */
+    const char *(*why)(void *self, uint32_t worker); /* why the worker's last fetch failed, or NULL. May be NULL */
     bool varies; /* rows depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
 enum {
@@ -135,7 +135,7 @@ typedef struct vkt_image_params {
     /* Augmentation. Each row gets new random numbers in each epoch of training. In evaluation, a row is the middle of
      * the image, not mirrored. A data set with augmentation is streamed. In brackets: the name in torchvision. */
     bool random_crop;      /* the row is at a random position of the image instead of the middle (RandomCrop) */
-    uint32_t crop_padding; /* black border, in pixels, that is added before the random crop */
+    uint32_t crop_padding; /* width in pixels of the black border that the random crop adds to each side of the image */
     bool random_flip;      /* the row is mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
     const char *path_column, *label_column; /* column names in a table's header; NULL: "path", "label" */
@@ -181,15 +181,15 @@ VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const ch
                                                   const vkt_image_params *params, vkt_dataset **out);
 /* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. In evaluation, a data set with these
  * params has the same row for this file. The members for augmentation, labels and files are not used, except
- * max_pixels. Messages call the image `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM. After an
- * error `row` is undefined. */
+ * max_pixels. Messages call the image `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM.
+ * VKT_E_UNSUPPORTED: the library was built without a decoder for this format. After an error `row` is undefined. */
 VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
                                  const void *bytes, size_t n, uint8_t *row);
 
 /* Reads one image as a data set of one row of u8 (3,H,W), in memory. H and W are the size of the image. If the longer
  * side is above `longest` (0: no limit), the image is resized: the longer side gets the length `longest`, and the
  * proportions stay. Formats and `max_pixels` are those of the functions above. Returns also VKT_E_NOT_FOUND, VKT_E_IO,
- * VKT_E_FORMAT. */
+ * VKT_E_FORMAT, and VKT_E_UNSUPPORTED as vkt_image_row. */
 VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                                   vkt_dataset **out);
 
@@ -202,10 +202,10 @@ VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
 VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
 /* Makes a data set of the rows rows[0] .. rows[n-1] of `ds`; rows may repeat. Labels, targets and terms are copied, and
- * so are features in memory. VKT_E_ARG also for 2^32 terms or more in all rows. If `ds` has a source, the new data set
- * uses this source, too, and the source exists as long as the new data set. The worker numbers of `ds` and of the new
- * data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data sets at the
- * same time. */
+ * so are features in memory. VKT_E_ARG also if the n rows together have 2^32 terms or more. If `ds` has a source, the
+ * new data set uses this source, too, and the source exists as long as the new data set. The worker numbers of `ds` and
+ * of the new data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data
+ * sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
 /* Splits the N rows of `ds` at random. *test gets ceil(test_share * N) rows, and *train gets the other rows. Both are
  * made as by vkt_dataset_select. Each part must have at least one row (else VKT_E_ARG). Which rows a part has depends

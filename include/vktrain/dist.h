@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define VKT_MAX_SHARDS 4096 /* largest number of shards of a batch, and of ranks */
+#define VKT_MAX_SHARDS 4096 /* largest number of shards of a batch, and largest number of ranks */
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n,
  * records. The errors are those of vkt_all_reduce. */
 VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
 
-/* The ranks of one process, each a thread. */
+/* The ranks of one process. Each rank runs in a thread of its own. */
 typedef struct vkt_thread_group vkt_thread_group;
 /* Makes the connections of `ranks` ranks (a power of two). A rank that keeps another rank waiting for longer than
  * timeout_seconds counts as failed. A timeout_seconds of 0 means 60 seconds. After a failure the group logs one
@@ -77,7 +77,7 @@ VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
  * group. */
 VKT_API vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank);
 
-/* A cluster of which only rank 0 is real: see docs/scaling.md. */
+/* An emulated cluster, to measure times: only rank 0 is real. See docs/scaling.md. */
 typedef struct vkt_emulation_params {
     uint32_t ranks;          /* a power of two, at most VKT_MAX_SHARDS */
     double latency_seconds;  /* latency of each message */
@@ -113,7 +113,8 @@ typedef struct vkt_dist_params {
 /* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. The inputs of this model are
  * bucket_bytes, and ready_ms divided by `steps`. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps that ready_ms covers: all but the first step, which has no previous step */
+    uint64_t steps;     /* number of steps that ready_ms covers: all but the first one, because ready_ms counts from
+                         * the end of the step before */
     uint64_t bytes;     /* bytes that this rank has sent */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
@@ -122,8 +123,9 @@ typedef struct vkt_dist_stats {
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which they become complete */
     double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the end of the last exchange
-                                        * of the previous step until the bucket is complete, added up over `steps`
-                                        * steps */
+                                        * of the previous step until the exchange of the bucket begins. It begins when
+                                        * the bucket is complete and the exchange of the bucket before it has ended.
+                                        * The times of `steps` steps are added up */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -42,7 +42,7 @@ VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
 /* Adds a text, which TensorBoard shows as Markdown. The errors are those of vkt_events_scalar. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);
 /* Adds an image of height x width pixels, row-major. A pixel has 1 (gray), 3 (RGB) or 4 (RGBA) channels of one byte.
- * The errors are those of vkt_events_scalar. */
+ * The errors are those of vkt_events_scalar. VKT_E_UNSUPPORTED: the library was built without libpng. */
 VKT_API vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels,
                                     uint32_t height, uint32_t width, uint32_t channels);
 /* Writes everything that was added so far to the file. If a write fails (VKT_E_IO, logged once), nothing more is

@@ -85,10 +85,10 @@ typedef enum vkt_gguf_kind {
     VKT_GGUF_KIND_F64 = 12  /* double */
 } vkt_gguf_kind;
 
-/* A value or array of metadata, read or to be written. */
+/* An entry of the metadata: a value or an array. Either it is from an open file, or vkt_gguf_write will write it. */
 typedef struct vkt_gguf_meta {
     const char *key;    /* for instance "general.architecture" */
-    vkt_gguf_kind kind; /* of the value, or of each element */
+    vkt_gguf_kind kind; /* kind of the value, or of each element of the array */
     bool is_array;      /* false: one value */
     size_t count;       /* elements of the array; 1 for a value that is no array */
     const void *values; /* `count` elements of the C type that vkt_gguf_kind names, aligned for this type */
@@ -97,10 +97,10 @@ typedef struct vkt_gguf_meta {
 /* The largest number of dimensions of a tensor. */
 #define VKT_GGUF_MAX_RANK 4
 
-/* A tensor, read or to be written. */
+/* A tensor. Either it is from an open file, or vkt_gguf_write will write it. */
 typedef struct vkt_gguf_tensor {
     const char *name;                 /* for instance "blk.0.attn_q.weight" */
-    vkt_gguf_type type;               /* of the elements */
+    vkt_gguf_type type;               /* type of the elements */
     uint32_t rank;                    /* 0 to VKT_GGUF_MAX_RANK */
     uint64_t dims[VKT_GGUF_MAX_RANK]; /* the fastest first: a matrix of 3 rows and 5 columns has { 5, 3 }. dims[0] is a
                                        * multiple of the type's block. In a tensor from a file, dims beyond the rank

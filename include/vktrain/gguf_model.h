@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The architectures that are read. */
+/* The architectures that vkt_gguf_read_model reads. */
 typedef enum vkt_gguf_architecture {
     VKT_GGUF_LLAMA = 1, /* no biases in attention */
     VKT_GGUF_QWEN2,     /* biases of query, key and value */
@@ -20,7 +20,7 @@ typedef enum vkt_gguf_architecture {
 
 /* How a model's rotary embedding is stretched to a longer context. */
 typedef enum vkt_rope_scaling {
-    VKT_ROPE_PLAIN = 0, /* not at all */
+    VKT_ROPE_PLAIN = 0, /* the embedding is not stretched */
     VKT_ROPE_LINEAR,    /* positions are divided by rope_factor */
     VKT_ROPE_YARN       /* YaRN (arXiv 2309.00071) with rope_factor and rope_context */
 } vkt_rope_scaling;
@@ -30,7 +30,7 @@ typedef struct vkt_gguf_model {
     vkt_gguf_architecture architecture; /* "general.architecture" */
     const char *name;                   /* "general.name"; "" if it is absent */
     uint32_t blocks;                    /* number of transformer blocks */
-    uint32_t context;                   /* the longest context of the training, in tokens */
+    uint32_t context;                   /* length of the longest text that the model was trained with, in tokens */
     uint32_t width;                     /* length of a token's embedding */
     uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
     uint32_t heads;                     /* heads of queries */
@@ -43,7 +43,8 @@ typedef struct vkt_gguf_model {
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
                           * 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute the rows of
                           * the weights of query and key) */
-    vkt_rope_scaling scaling; /* "rope.scaling.type", or "rope.scale_linear" in older files */
+    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have the factor of a linear scaling instead, as
+                               * "rope.scale_linear" */
     double rope_factor;       /* the factor of the scaling; 1 for VKT_ROPE_PLAIN */
     uint32_t rope_context;    /* the context before the scaling; default: `context` */
     /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */

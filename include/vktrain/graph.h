@@ -21,7 +21,7 @@ extern "C" {
 /* The type of a tensor's elements. */
 typedef enum vkt_dtype {
     VKT_F32 = 0,    /* the type that ops compute with */
-    VKT_U32,        /* labels, ids, conditions */
+    VKT_U32,        /* labels, ids, indices, conditions; quantized weights as words of 4 bytes */
     VKT_U8,         /* data tables that a gather converts */
     VKT_F16,        /* IEEE 754 binary16, in arrays and inputs. vkt_to_f32 and vkt_gather_rows convert f16 to f32,
                      * vkt_write converts f32 to f16. The number of elements of an f16 tensor is a multiple of 4 */
@@ -131,14 +131,14 @@ VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Reserves the memory of a value for this value alone, so that vkt_program_read can read the value after a run. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
-/* The nodes that are made between these two calls are a block, for instance one layer of a transformer. vkt_backward
- * and vkt_gradients append nodes that compute the block a second time, just before the gradients of the block. So
- * between the forward and the backward pass, a program need not keep all values of a block. It keeps only those that
- * nodes outside the block read. In a chain of blocks, these are the inputs of the blocks. The second computation takes
- * about as long as the forward pass of the block. Losses, gradients and parameters have the same bits as without
- * blocks, with one exception in 16-bit precisions: the last op before a block is not fused with the first op of the
- * block. So the value between these two ops is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep
- * Nets with Sublinear Memory Cost", 2016.)
+/* The nodes that are made between vkt_recompute_begin and vkt_recompute_end are a block, for instance one layer of a
+ * transformer. vkt_backward and vkt_gradients append nodes that compute the block a second time, just before the
+ * gradients of the block. So between the forward and the backward pass, a program need not keep all values of a block.
+ * It keeps only those that nodes outside the block read. In a chain of blocks, these are the inputs of the blocks. The
+ * second computation takes about as long as the forward pass of the block. Losses, gradients and parameters have the
+ * same bits as without blocks, with one exception in 16-bit precisions: the last op before a block is not fused with
+ * the first op of the block. So the value between these two ops is rounded once more. (Gradient checkpointing: Chen et
+ * al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
  *
  * Three kinds of nodes are not computed again: nodes that no gradient needs, nodes whose outputs are all kept
  * (vkt_keep), and nodes with side effects (running statistics, vkt_write, vkt_report). A shader of an application
@@ -203,11 +203,11 @@ VKT_API void *vkt_array_map(vkt_array *a);
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
 /* Makes a store for the parameters and states of `g`. All numbers of all parts (vkt_store_part) are zero, except that
- * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), so has the store.
- * If `g` has an update (vkt_update), the store has the moments and the sum of gradients that the update needs. If `g`
- * has a vkt_publish, the store has a published part. If `g` has an error, returns that error. VKT_E_ARG: `g` has
- * neither parameters nor states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner:
- * the caller. */
+ * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), the store has
+ * them, too. If `g` has an update (vkt_update), the store has the moments and the sum of gradients that the update
+ * needs. If `g` has a vkt_publish, the store has a published part. If `g` has an error, returns that error. VKT_E_ARG:
+ * `g` has neither parameters nor states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error
+ * *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use the store are destroyed; the graph
                                                 * may be destroyed earlier */
@@ -257,7 +257,7 @@ typedef struct vkt_loss_scale {
     uint32_t good_steps; /* steps since the scale changed or a step was skipped; below 2000 */
     uint32_t skipped;    /* number of all steps that were skipped */
 } vkt_loss_scale;
-/* Set and get the loss scale. It is part of the training state, as the clock is. Programs of other precisions do not
+/* Set and get the loss scale. It is part of the training state, as the clock is. Only programs of VKT_PRECISION_F16
  * change the scale. */
 VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l);
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
@@ -290,7 +290,8 @@ typedef struct vkt_binding {
 
 /* The storage of activations and their gradients in a program. Parameters, their gradients, moments and losses are
  * always stored as f32. So is every value that some op cannot read or write in 16 bits. vkt_program_print shows how
- * each value is stored. All arithmetic is f32, with three exceptions.
+ * each value is stored. All arithmetic is f32, but VKT_PRECISION_F16, VKT_PRECISION_BF16 and
+ * VKT_PRECISION_F32_SPLIT have one exception each.
  *
  * The exceptions are about products on devices with cooperative matrices: the products of convolutions, linear layers,
  * vkt_matmul, and of the gradients of these three. In VKT_PRECISION_F16, the exception also applies to the products of
@@ -373,21 +374,21 @@ typedef struct vkt_memory_needs {
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
- * makes nothing on the device. `params` may be NULL. Its members precision and recompute have an effect on the plan,
- * and its member arrays on array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
+ * makes nothing on the device. `params` may be NULL. Its members precision and recompute change the plan. Its
+ * member arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
  * as vkt_program_create does. A program may use more memory than this least size, for fewer barriers, if the cap allows
  * it. The errors are those of vkt_program_create, except the errors of the store and of the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
-/* Builds the graph of one step with a batch of `batch` samples of `context` positions (tokens, for a language model):
- * inputs, model, loss, vkt_backward and vkt_update. vkt_find_sizes makes the empty graph, calls this function, and
- * destroys the graph. Messages about the graph are logged only if the wanted sizes have an error. */
+/* Builds the graph of one step: inputs, model, loss, vkt_backward and vkt_update. The batch has `batch` samples, and
+ * each sample has `context` positions (tokens, for a language model). vkt_find_sizes makes the empty graph, calls this
+ * function, and destroys the graph. Messages about the graph are logged only if the wanted sizes have an error. */
 typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
 
 /* The parameters of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;       /* called once for each plan, and once more, with messages, if the wanted sizes fail */
+    vkt_size_fn build;       /* called once for each plan. If the wanted sizes have an error, called again, to log it */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
@@ -439,7 +440,7 @@ typedef struct vkt_run {
     uint32_t first; /* index of the batch's first row in the order of a gather. Rows past the end of the order are
                      * zeros, with the label 0 */
     bool swap;      /* use vkt_binding.other, if it is not NULL, instead of vkt_binding.array */
-    uint32_t terms; /* number of terms of which the loss of this run is the mean. 0: the loss is a mean over the real
+    uint32_t terms; /* the loss of this run is a mean over this number of terms. 0: the loss is a mean over the real
                      * rows. `terms` must be above 0 in all runs of a step, or in none of them. See below */
 } vkt_run;
 /* A row of a batch is one sample. The first `rows` rows are real. Some ops use only the real rows: losses, their
@@ -450,8 +451,8 @@ typedef struct vkt_run {
  *
  * The size of the batch is that of the graph's gather. Without a gather, it is the largest batch of the ops that use
  * only real rows and of the values with layout BATCH_LAST. `rows` above this size is VKT_E_ARG, in every function with
- * a vkt_run. If a graph has no gather, no such op and no such value, the size is not known, and `rows` may be any
- * number.
+ * a vkt_run. If a graph has no gather, no op that uses only real rows, and no value with layout BATCH_LAST, the size is
+ * not known, and `rows` may be any number.
  *
  * The weight of a run is `terms`. If `terms` is 0, the weight is the number of real rows. If `rows` is 0, too, and the
  * size of the batch is not known, the weight is 1. If a step consists of several runs, the gradients of each run are
@@ -472,8 +473,8 @@ VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t 
 typedef struct vkt_metrics {
     float loss;       /* `loss` of vkt_report, for instance a mean over the real rows */
     float correct;    /* `correct` of vkt_report, a count of rows; 0 if it was null */
-    uint32_t rows;    /* number of real rows. It is 0 in two cases. All rows are real, because the graph has no gather
-                       * and vkt_run.rows is 0. Or no row is real, because vkt_run_values.rows is 0 */
+    uint32_t rows;    /* number of real rows. 0 has two meanings. With vkt_run.rows = 0 in a graph without a gather,
+                       * all rows are real. With vkt_run_values.rows = 0, no row is real */
     uint32_t t;       /* number of steps that the optimizer has completed after the run */
     float loss_scale; /* scale in this run; 1: the loss is not scaled */
     uint32_t skipped; /* number of steps skipped so far, including the step of this run: see vkt_loss_scale */

@@ -35,7 +35,7 @@ typedef struct vkt_lm vkt_lm;
  * VKT_E_NOMEM, VKT_E_ARG. After an error *out = NULL. Owner: the caller. One thread at a time per context. */
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 /* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. A program uses the
- * copy in its own context, so a graph of the functions below is not tied to one context. The bytes come from the
+ * copy in its own context. So a graph that uses m can be compiled for each of these contexts. The bytes come from the
  * context of vkt_lm_create, so the file is not needed. If the context of a program was not added, vkt_program_create
  * returns VKT_E_ARG. VKT_E_ARG: an argument is NULL, or the context has the weights already. VKT_E_MEMORY_CAP,
  * VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all weights need. VKT_E_NOMEM. After an
@@ -44,9 +44,9 @@ VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
 /* Returns the description; NULL if m is NULL. It is valid as long as m. Its member rope_divisors is always NULL,
- * because m has used these divisors already. */
+ * because it would point into the file: vkt_lm_create has read the divisors. */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
-VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* bytes of all weights; each context has as many */
+VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* bytes of all weights in one context */
 
 /* A cache for generating text (vktrain/generate.h): keys and values of the tokens that earlier runs of a program have
  * computed. */
@@ -54,7 +54,7 @@ typedef struct vkt_lm_cache {
     /* One array for each transformer block (vkt_gguf_model.blocks), f32 (B,kv_heads,context,head_width). A run writes
      * the keys of its T tokens to T rows of each head, from row `past` on. */
     vkt_array *const *keys;
-    vkt_array *const *values; /* the values: as many arrays, with the same shape and the same rows as `keys` */
+    vkt_array *const *values; /* the values: one array for each block, with the shape and the rows of `keys` */
     uint32_t context;         /* rows of a head in these arrays, at most the model's context */
     vkt_tensor past;          /* u32 (1): number of tokens in the cache before the run */
 } vkt_lm_cache;

@@ -1,9 +1,9 @@
 /* vktrain/metrics.h - scores of predictions: confusion matrix, precision, recall, F1, top-k accuracy.
  *
- * vkt_trainer_scores predicts with a trainer, and computes all scores. It is a call on the trainer, so the trainer's
- * rule for threads holds. The other functions run on the host, in double precision, on any thread. They read arrays of
- * the caller: the labels (N), and the predicted classes (N) or outputs (N,K) of vkt_trainer_predict. `host` may be
- * NULL. A sample is a row of the data set.
+ * vkt_trainer_scores predicts with a trainer, and computes all scores. The rule for threads is that of a trainer
+ * (train.h). The other functions run on the host, in double precision, on any thread. They read arrays of the caller:
+ * the labels (N), and the predicted classes (N) or outputs (N,K) of vkt_trainer_predict. `host` may be NULL. A sample
+ * is a row of the data set.
  *
  * Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes that
  * never occur. */
@@ -42,8 +42,9 @@ typedef struct vkt_class_means {
 
 /* Computes precision, recall and F1 of each class into each[0..classes), and their means. `each` and `means` may be
  * NULL. A score whose divisor is 0 is `zero_division`, which is 0, 1 or NaN. (The divisor of the precision is 0 if the
- * class is never predicted. The divisor of the recall is 0 if the class has no samples.) If one summand of a mean is
- * NaN, the mean is NaN. VKT_E_ARG: counts is NULL, classes is 0, or zero_division is another number. */
+ * class is never predicted. The divisor of the recall is 0 if the class has no samples. The divisor of F1 is 0 if both
+ * divisors are 0.) If the score of a class is NaN, the mean is NaN, unless the weight of the class is 0. VKT_E_ARG:
+ * counts is NULL, classes is 0, or zero_division is another number. */
 VKT_API vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                     double zero_division, vkt_class_score *each, vkt_class_means *means);
 
@@ -56,10 +57,10 @@ VKT_API vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *c
 
 /* Writes the matrix to a file. The ending of `path` decides the format. .csv: a line with the names of the predicted
  * classes, then for each true class a line with name and counts. .svg or .png: an image. The shade of an entry shows
- * its share of the samples of the true class. Counts are printed if they fit. `names` is as in vkt_class_scores_text.
- * `title` is the title of the image; NULL: "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending;
- * an image of more than 2048 classes; an image with a text that is not UTF-8. VKT_E_UNSUPPORTED: an image, in a build
- * without cairo. VKT_E_IO, VKT_E_NOMEM. */
+ * its share of the samples of the true class. Counts are printed if they fit. A class without a name, or each class if
+ * `names` is NULL, has its number as name. An image shortens long names. `title` is the title of the image; NULL:
+ * "Confusion matrix". Replaces the file atomically. VKT_E_ARG: another ending; an image of more than 2048 classes; an
+ * image with a text that is not UTF-8. VKT_E_UNSUPPORTED: an image, in a build without cairo. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uint32_t classes,
                                        const char *const *names, const char *title, const char *path);
 

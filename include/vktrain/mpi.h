@@ -26,8 +26,8 @@ typedef struct vkt_mpi vkt_mpi;
  * rank, it sleeps between two checks for messages, because the device may compute on the same core.
  *
  * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" The answers form a
- * chain of ranks: each rank waits for the next one. If the last rank that has answered in this chain has waited for the
- * timeout, too, the run has failed in two cases:
+ * chain of ranks: each rank waits for the next one. There are two cases of failure. In both cases, the last rank that
+ * has answered in this chain must have waited for the timeout, too.
  *   - The rank at the end of the chain does not answer. It has a quarter of the timeout to answer, but at least 2 and
  *     at most 5 seconds. A message on each rank names the rank that did not answer.
  *   - The chain is a circle, and none of its ranks transfers data: the calls of the ranks do not match.

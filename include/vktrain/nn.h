@@ -60,7 +60,7 @@ typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
 VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
-VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
+VKT_API bool vkt_builder_training(const vkt_builder *b); /* the `training` that was passed to vkt_builder_create */
 
 /* Sets the preset for the layers that are made from now on. In these layers, a member of params that is 0 gets the
  * default of the preset's library. A new builder has the preset of torch. The Keras presets have the defaults of
@@ -79,7 +79,7 @@ VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
-/* Makes a parameter "<scopes>.<name>". fan_in and fan_out are those of the formulas of vkt_init_kind. Here
+/* Makes a parameter "<scopes>.<name>". The formulas of vkt_init_kind use fan_in and fan_out. Here
  * VKT_INIT_DEFAULT is uniform in +-1/sqrt(fan_in) with every preset. */
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
@@ -97,7 +97,7 @@ typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
     uint32_t stride[2], dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H */
-    uint32_t pad[2];                 /* along H, W. If kernel[1] is 0, a pad[1] of 0 means pad[0]; else no padding */
+    uint32_t pad[2];                 /* along H, W. pad[1] = 0 means pad[0] if kernel[1] is 0, else no padding */
     uint32_t groups;                 /* 0 means 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
@@ -121,8 +121,8 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* along H, W. If stride[1] is 0, an output_pad[1] of 0 means output_pad[0]; else
-                                      * no padding */
+    uint32_t output_pad[2];          /* along H, W. output_pad[1] = 0 means output_pad[0] if stride[1] is 0, else no
+                                      * padding */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv_transpose2d_params;
@@ -189,8 +189,8 @@ typedef struct vkt_lora_params {
  *   y = layer(x) + alpha / r * lora_B lora_A dropout(x)
  * An adapter has two parameters. <name>.lora_A.weight (r, in) is uniform in +-1/sqrt(in) at first. <name>.lora_B.weight
  * (out, r) is 0 at first. Weight and bias of a vkt_nn_linear with an adapter are frozen (vkt_freeze). If p is NULL, the
- * layers from now on have no adapters. p is copied. VKT_E_ARG: there is no target, or alpha or dropout is out of
- * range. */
+ * layers from now on have no adapters. p is copied. VKT_E_ARG: there is no target, a target is empty, alpha is not
+ * finite, or dropout is not in [0,1). */
 VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
 /* Checks the graph and the targets. Returns VKT_OK or the error of the graph. VKT_E_NOT_FOUND: a target of the last
  * vkt_builder_set_lora matches no layer so far; the message names the target. Call this function when the model is
@@ -200,7 +200,7 @@ VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
  * layers whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer
  * with the adapter computed, up to rounding. vkt_lora_unmerge subtracts the same products. Sums are double, and each
  * call rounds each weight once. So after both calls a weight may differ from its first value by one unit in the last
- * place. (This unit is that of the merged or the unmerged weight, whichever is larger.)
+ * place of the merged or the unmerged weight, whichever is larger.
  *     p  the params of vkt_builder_set_lora; `targets` is not used
  * VKT_E_NOT_FOUND: there is no such layer. VKT_E_SHAPE: an adapter has another rank. After these two errors, no weight
  * has changed. VKT_E_ARG, VKT_E_NOMEM. */
@@ -246,8 +246,8 @@ typedef struct vkt_nn_pool2d_params {
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
     uint32_t dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
-    bool exclude_pad;     /* average pooling: divide by the number of elements in the image (torch: count_include_pad =
-                           * False) */
+    bool exclude_pad;     /* average pooling: divide by the number of elements of the window that are in the image
+                           * (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
@@ -322,7 +322,7 @@ typedef struct vkt_nn_multi_head_attention_params {
     float dropout;                   /* dropout of the attention weights, in training */
     vkt_init weight_init, bias_init; /* initial values of c_attn and c_proj; zero: as in vkt_nn_linear */
     vkt_init proj_init;              /* initial values of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
-    uint32_t kv_heads;               /* heads of k and v; divides heads; 0: as many as heads */
+    uint32_t kv_heads;               /* number of heads of k and v; divides `heads`; 0 means `heads` */
 } vkt_nn_multi_head_attention_params;
 /* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, with weight (3D, D)
  * and bias (3D), computes q, k and v. A head has D / heads numbers of q, of k and of v (see vkt_attention_packed). The

@@ -10,8 +10,8 @@
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              one slice of the slowest dimension, or up to 64 slices if a slice's size
  *                                             is no multiple of 256 bytes
- *     layer, group, RMS norm, layouts         up to four samples
- *     products                                a few rows
+ *     layer, group, RMS norm, vkt_to_layout   up to four samples
+ *     matrix products                         a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
  *   in their comments or in the message.
  *   Loops. On the CPU, Mesa before 23 counts the iterations of all loops of an invocation together. After 65,535
@@ -67,7 +67,7 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
 /* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
  * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is at
- * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the numbers of a block.
+ * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the length of a block.
  * dx = dy w. The weights have no gradient. If x has up to 8 rows, and y is not stored in 16 bits (vkt_precision), one
  * kernel reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of two
  * ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks the
@@ -150,8 +150,8 @@ typedef struct vkt_pool2d_params {
                            * 1 */
     bool ceil_mode;       /* add a last window that ends outside the padded image, if the window starts in the image or
                            * in the padding before the image */
-    bool exclude_pad;     /* divide an average by the number of elements in the image (torch: count_include_pad =
-                           * False) */
+    bool exclude_pad;     /* divide an average by the number of elements of the window that are in the image
+                           * (torch: count_include_pad = False) */
 } vkt_pool2d_params;
 /* Compute the maximum or average of R x S windows: x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS x is converted first).
  * The rules are torch's: padding never wins a maximum, the first maximum wins a tie, and NaN propagates. An average
@@ -215,7 +215,8 @@ typedef struct vkt_upsample2d_params {
     uint32_t size[2];       /* P, Q; 0: computed from `scale`. H, W, P and Q are at most 32767 */
     uint32_t scale[2];      /* P = scale[0] * H, Q = scale[1] * W */
     vkt_upsample_mode mode; /* the formula */
-    bool align_corners;     /* bilinear only. true: corner pixels map to corner pixels; false: edges map to edges */
+    bool align_corners;     /* bilinear only. true: the corner pixels of x and y have the same centres; false: x and y
+                             * have the same edges */
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
@@ -310,8 +311,8 @@ typedef struct vkt_batch_norm_params {
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* Computes y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and biased variance of each row. A row is the last
- * `dims` dimensions of x together. gamma and beta have the shape of these dimensions, or one dimension with as many
- * elements, or are null. An eps of 0 means 1e-5; VKT_ZERO means 0. A BATCH_LAST x is converted to ROWS and back. (Ba,
+ * `dims` dimensions of x together. gamma and beta have the shape of these dimensions, or one dimension with the length
+ * of a row, or are null. An eps of 0 means 1e-5; VKT_ZERO means 0. A BATCH_LAST x is converted to ROWS and back. (Ba,
  * Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
 VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
@@ -393,14 +394,14 @@ VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
  * dy, and the other operand gets 0. At a tie each operand gets dy / 2. If an operand is NaN, each operand gets dy. */
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* Computes a^b, as pow of C does. The result is NaN where a is finite and below 0 and b is finite and no integer.
+/* Computes a^b, as pow of C does. For finite a and b, the result is NaN where a < 0 and b is no integer.
  * da = b a^(b-1) dy, but 0 where b is 0. db = a^b ln(a) dy, but 0 where a is 0 and b >= 0. Where a < 0, db is NaN,
  * because ln(a) is NaN. */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition: it is false only for tokens with the id 0, the usual id of padding. The condition has no gradient. The
- * result has the layout of the operand of the largest rank. If several operands have this rank, the layout is that of
- * `a`; if `a` is not among them, that of `b`. */
+ * result has the layout of the operand with the largest rank. Among operands of this rank, `a` comes before `b`, and
+ * `b` before the condition. */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
@@ -442,10 +443,11 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
  * the batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
- * elements alternate in memory. (With the last axis of ROWS there are no slices.) A slice is too long if each of its
- * lines has more than 75,000 elements, or if the slice has more than 128 MiB. A BATCH_LAST x with such slices is
- * converted to ROWS. If the slices in ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has
- * the order of axes and the layout of x.
+ * elements alternate in memory. For instance, with the axis C of (N,C,H,W) in ROWS, a slice is one sample. (With the
+ * last axis of ROWS there are no slices.) A slice is too long if each of its lines has more than 75,000 elements, or if
+ * the slice has more than 128 MiB. A BATCH_LAST x with slices that are too long is converted to ROWS. If the slices in
+ * ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has the order of axes and the layout
+ * of x.
  * Limits: if a binding cannot hold all of x, it must hold one line or slice, or up to 64 of them if they do not start
  * at multiples of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
@@ -459,8 +461,8 @@ typedef struct vkt_attention_params {
     float dropout;     /* dropout probability of the weights; 0: none */
     vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
                         * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
-    uint32_t kv_heads; /* number of heads of k and v, which divides the number of heads of q. 0: as many as q has
-                        * (torch: enable_gqa) */
+    uint32_t kv_heads; /* number of heads of k and v, which divides the number of heads of q (torch: enable_gqa).
+                        * 0: the number of heads of q */
 } vkt_attention_params;
 /* Computes scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
@@ -498,7 +500,7 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
  * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
  * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
- * A q, k or v in BATCH_LAST is converted first. p may be NULL. p->scale has an effect, p->causal has none, and
+ * A q, k or v in BATCH_LAST is converted first. p may be NULL. The op uses p->scale, and ignores p->causal.
  * p->kv_heads is 0 or K. The op is for generating text: a gradient that would pass through the op is VKT_E_UNSUPPORTED.
  * VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: `past` is not u32, or another operand is not f32. VKT_E_ARG: p
  * has dropout or a mask, or a scale that is not above 0. VKT_E_UNSUPPORTED when the program is made: a binding does not
@@ -543,7 +545,8 @@ typedef struct vkt_rope_params {
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
  * angle is the exact product, modulo 2 pi. Up to position 2^20, sine and cosine have an error of one or two units in
  * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
- * also multiplies sine and cosine by a number: multiply vkt_attention_params.scale by the square of this number.
+ * also multiplies sine and cosine by a number. To do this, set vkt_attention_params.scale to the square of this number,
+ * divided by sqrt(D).
  *
  * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
@@ -710,13 +713,14 @@ typedef struct vkt_linear_cross_entropy_params {
  * no label counts, the mean is NaN and its gradient is 0.
  *
  * The logits of all rows are never in memory at once. The rows whose labels count are computed slice by slice, and the
- * logits of all slices share about 64 MiB of memory. Slices without such rows are not computed, but the first two runs
- * may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are computed with the
- * loss, from the same logits. In two cases the logits are computed again for dx and dw: if the loss is only a part of
- * the loss that vkt_backward gets, and if vkt_gradients computes dx and dw. For the mean loss of several batches, set
- * `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE:
- * other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row, or a row of x
- * or w; or there are more labels or classes than the loops of a CPU device can visit (see vkt_softmax_cross_entropy).
+ * logits of all slices share about 64 MiB of memory. Slices without any row that counts are not computed, but the first
+ * two runs may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are computed
+ * with the loss, from the same logits. In two cases the logits are computed again for dx and dw: if the loss is only a
+ * part of the loss that vkt_backward gets, and if vkt_gradients computes dx and dw. For the mean loss of several
+ * batches, set `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit.
+ * VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row,
+ * or a row of x or w; or there are more labels or classes than the loops of a CPU device can visit (see
+ * vkt_softmax_cross_entropy).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads
@@ -802,9 +806,9 @@ VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor 
 VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
                                   bool packed);
 
-/* Copies the scalars `loss` and `correct` (null: 0) to the program's metrics ring: see vkt_program_metrics. Call it
- * after vkt_update. Otherwise grad_norm is 0 in the metrics. Also, if a run skips its step (vkt_loss_scale), `t` counts
- * this step as completed, and `skipped` does not count it. */
+/* Copies the scalars `loss` and `correct` (null: 0) to the program's metrics ring: see vkt_program_metrics. Call
+ * vkt_report after vkt_update. If it is called before vkt_update, two things in the metrics are wrong: grad_norm is 0;
+ * and a step that the run skips (vkt_loss_scale) counts in `t` as completed, and does not count in `skipped`. */
 VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* Converts a tensor of f16, for instance an array of an application (vkt_external), to f32, exactly. (A device that

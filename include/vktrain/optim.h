@@ -31,7 +31,8 @@ typedef struct vkt_param_group {
  * number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
-    float weight_decay;        /* 0 means no decay, or for AdamW 0.01 (torch) or 0.004 (keras). VKT_ZERO: no decay */
+    float weight_decay;        /* AdamW: 0 means 0.01 (torch) or 0.004 (keras). Other kinds: 0 means no decay. VKT_ZERO:
+                                * no decay, for any kind */
     bool decoupled;            /* true: decoupled weight decay, for any kind. false: L2 (weight decay is added to the
                                 * gradient), except for AdamW, which is always decoupled. Keras decouples all kinds, so
                                 * vkt_optimizer_preset sets this member for Keras */
@@ -42,12 +43,13 @@ typedef struct vkt_optimizer {
     bool centered;             /* of RMSprop: subtract the square of the mean gradient from the mean square */
     double alpha;              /* of RMSprop; 0 means 0.99 (torch) or 0.9 (keras, where its name is rho) */
     double beta1, beta2;       /* of Adam, AdamW and NAdam; 0 means 0.9 and 0.999 */
-    bool amsgrad;              /* of Adam and AdamW: divide by the largest v so far instead of v */
+    bool amsgrad;              /* of Adam and AdamW: the largest v so far replaces v (see vkt_update) */
     double momentum_decay;     /* of NAdam, at most 1000; 0 means 0.004 (torch) or 1 (keras) */
     float lr_decay;            /* of Adagrad (torch) */
-    float initial_accumulator; /* of Adagrad: initial s, set by vkt_store_create; 0 means 0 (torch) or 0.1 (keras) */
+    float initial_accumulator; /* of Adagrad: first value of s (see vkt_update), set by vkt_store_create; 0 means
+                                * 0 (torch) or 0.1 (keras) */
     float eps;                 /* of all kinds but SGD; 0 means 1e-8 (torch; Adagrad: 1e-10) or 1e-7 (keras) */
-    float clip_norm;           /* > 0: all gradients are scaled down if the norm of all together is above clip_norm */
+    float clip_norm;           /* > 0: all gradients are scaled down if their global norm is above clip_norm */
     float clip_value;          /* > 0: each element of a gradient is clamped to +-clip_value; not together with
                                 * clip_norm */
     uint32_t micro_batches;    /* number of runs in one step; 0 counts as 1 */
@@ -113,9 +115,10 @@ VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
 /* Freezes all parameters whose names match `pattern`. Frozen parameters have no gradient, and the update does not
- * change them or their moments. Nodes that would only compute such gradients are left out. Frozen parameters need not
- * influence the loss. Call it before vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph
- * over the same store may train parameters that this graph freezes. */
+ * change them or their moments. Nodes that would only compute such gradients are left out. vkt_backward returns
+ * VKT_E_ARG for a parameter that does not influence the loss, unless the parameter is frozen. Call vkt_freeze before
+ * vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same store may train
+ * parameters that this graph freezes. */
 VKT_API vkt_result vkt_freeze(vkt_graph *g, const char *pattern);
 
 /* ---- presets ----------------------------------------------------------------------------------------------------- */

@@ -53,11 +53,11 @@ VKT_API const char *vkt_peft_config_base(const vkt_peft_config *c);
 
 /* Loads the adapters of a folder into the values of a store. `lora` has the options with which the network was built.
  * Tensors may be F32, F16, BF16 or F64. VKT_E_ARG: a NULL, or `lora` has another rank than the store, or lora->alpha is
- * VKT_ZERO. VKT_E_STATE: the folder has another rank, or another alpha / rank. VKT_E_SHAPE: a tensor has another shape.
- * VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the store has no adapters.
- * VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or an option that vkt_peft_config_open
- * refuses. VKT_E_DTYPE, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM. After an error the store has its old values, unless the
- * device failed. */
+ * VKT_ZERO. VKT_E_STATE: the folder has another rank or another alpha / rank than `lora`. VKT_E_SHAPE: a tensor has
+ * another shape than in the store. VKT_E_NOT_FOUND: a file is missing, the folder lacks an adapter of the store, or the
+ * store has no adapters. VKT_E_UNSUPPORTED: the folder has a tensor that is no adapter of the store, or an option that
+ * vkt_peft_config_open refuses. VKT_E_DTYPE, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM. After an error the store has its old
+ * values, unless the device failed. */
 VKT_API vkt_result vkt_peft_load(const vkt_host *host, vkt_store *s, const vkt_lora_params *lora, const char *folder);
 
 /* The options that vkt_peft_save writes to adapter_config.json. */
@@ -114,18 +114,18 @@ VKT_API vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_mod
 
 /* Loads the adapters of a GGUF file into the values of a store: the inverse of vkt_lora_save_gguf. `lora` has the
  * options with which the network was built. Tensors may have all types that vkt_gguf_read_f32 reads. VKT_E_ARG: a NULL,
- * or `lora` has another rank than the store, or lora->alpha is VKT_ZERO. VKT_E_STATE: the file has another rank, or
- * another alpha / rank. VKT_E_SHAPE: a tensor has another shape, or an adapter does not fit the model's heads.
- * VKT_E_NOT_FOUND: the file is missing or lacks an adapter of the store, or the store has no adapters.
- * VKT_E_UNSUPPORTED: the file has an adapter that the store does not have. VKT_E_FORMAT: a number is not finite. The
- * other errors are those of vkt_lora_gguf_config. After an error the store has its old values, unless the device
- * failed. */
+ * or `lora` has another rank than the store, or lora->alpha is VKT_ZERO. VKT_E_STATE: the file has another rank or
+ * another alpha / rank than `lora`. VKT_E_SHAPE: a tensor has another shape than in the store, or an adapter does not
+ * fit the model's heads. VKT_E_NOT_FOUND: the file is missing or lacks an adapter of the store, or the store has no
+ * adapters. VKT_E_UNSUPPORTED: the file has an adapter that the store does not have. VKT_E_FORMAT: a number is not
+ * finite. The other errors are those of vkt_lora_gguf_config. After an error the store has its old values, unless the
+ * device failed. */
 VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const vkt_gguf_model *model,
                                       const vkt_lora_params *lora, const char *path);
 
 /* Writes the model `g`, merged with the adapters of a store, to the file `path`. In this file, W + (alpha / rank) B A
- * replaces each matrix W with an adapter, in the type `type`. If g has general.file_type, the file has the value for
- * `type` instead. All else is as in g. Each number of a merged matrix is computed in double precision and rounded to
+ * replaces each matrix W with an adapter, in the type `type`. If g has general.file_type, its value becomes that of
+ * `type`. All else is as in g. Each number of a merged matrix is computed in double precision and rounded to
  * float once. Let x be this float:
  *     VKT_GGUF_F32    x
  *     VKT_GGUF_F16    x, rounded to nearest, ties to even

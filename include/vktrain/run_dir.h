@@ -59,17 +59,18 @@ VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
 /* Calls vkt_trainer_fit and writes the files. If vkt_fit_params.checkpoint is NULL, the checkpoint is the folder's
- * checkpoint.ckpt. If the checkpoint exists (checkpoint.ckpt: when the folder was opened), and the trainer has not
- * trained and was not resumed, the trainer is first resumed from it. `options` is the JSON text for options.json. If
- * `options` is NULL, options.json gets the text of vkt_trainer_settings, or is not written in a library without
- * jansson. If `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in vkt_trainer_fit.
+ * checkpoint.ckpt. A new trainer, which has not trained and was not resumed, is first resumed from the checkpoint if
+ * this file exists. (A checkpoint.ckpt that was written after vkt_run_dir_open does not count.) `options` is the JSON
+ * text for options.json. If `options` is NULL, options.json gets the text of vkt_trainer_settings; in a library without
+ * jansson, it is not written. If `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in
+ * vkt_trainer_fit.
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If a file cannot be written later, the failure is logged at
  * once, the training continues, and the result is VKT_E_CHECKPOINT, unless the fit has another error. history.csv is
- * rewritten after each epoch, so only a failure of its last write counts. If a fit fails before the trainer's first
- * step, the files of earlier starts do not change, except options.json, log.txt and the event files. If there is a best
- * epoch, best.safetensors has the weights of this epoch also after an error or a stop. */
+ * rewritten after each epoch, so only a failure of its last write counts. If a fit fails before its first step, the
+ * files of earlier starts do not change, except options.json, log.txt and the event files. If there is a best epoch,
+ * best.safetensors has the weights of this epoch also after an error or a stop. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

@@ -82,8 +82,8 @@ typedef struct vkt_schedule {
     double pct_start;                           /* ONE_CYCLE: fraction of `total` with a rising rate; 0 means 0.3 */
     double div_factor;                          /* ONE_CYCLE: first rate = lr / div_factor; 0 means 25 */
     double final_div_factor;                    /* ONE_CYCLE: last rate = first rate / final_div_factor; 0 means 1e4 */
-    double (*function)(void *user, uint64_t t); /* FUNCTION: returns a factor of lr, which must depend on t alone. With
-                                                 * several ranks, the thread of each rank calls the function */
+    double (*function)(void *user, uint64_t t); /* FUNCTION: returns a factor for lr. The factor must depend on t alone.
+                                                 * With several ranks, the thread of each rank calls the function */
     void *user;                                 /* FUNCTION: passed to the function */
     vkt_plateau plateau;                        /* PLATEAU: the rules */
 } vkt_schedule;

@@ -115,8 +115,9 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 /* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
 typedef struct vkt_alphabet vkt_alphabet;
 
-/* Finds the different characters of a text of n bytes. To make an equal alphabet later, keep a text that has each
- * character once. VKT_E_FORMAT: the text is empty, or not UTF-8 (the message has the offset of the byte). */
+/* Makes an alphabet of the different characters of a text of n bytes. A program that predicts later needs the same
+ * alphabet: save a short text that has each character once, and make the alphabet from this text. VKT_E_FORMAT: the
+ * text is empty, or not UTF-8 (the message has the offset of the byte). */
 VKT_API vkt_result vkt_alphabet_create(const vkt_host *host, const char *text, size_t n, vkt_alphabet **out);
 VKT_API void vkt_alphabet_destroy(vkt_alphabet **a);
 VKT_API uint32_t vkt_alphabet_size(const vkt_alphabet *a); /* number of characters; every id is below it */

@@ -47,8 +47,9 @@ typedef enum vkt_token_kind {
 /* The parts of a tokenizer. Everything is copied. */
 typedef struct vkt_tokenizer_params {
     const vkt_gguf_string *tokens; /* (n_tokens): the token of each id. A normal token is written in the 256 characters
-                                    * of GPT-2, one for each byte: "Ġthe" is " the". Control tokens, user-defined
-                                    * tokens, and tokens with another character stand for their own bytes */
+                                    * of GPT-2, one for each byte: "Ġthe" is " the". A token with a character that is
+                                    * none of these 256 stands for its own bytes. Control tokens and user-defined
+                                    * tokens always stand for their own bytes */
     uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
     const vkt_gguf_string *merges; /* (n_merges): two tokens with a blank between them, by rising rank */
@@ -161,7 +162,8 @@ typedef enum vkt_chat_template {
     VKT_CHAT_QWEN2,      /* as SMOLLM2, but with the system message of Qwen2 */
     VKT_CHAT_QWEN2_5,    /* as SMOLLM2, but with the system message of Qwen2.5 */
     VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>; later answers
-                          * keep their block. If a later answer ends the chat, it always has a block */
+                          * keep their block. A later answer without a block gets an empty block if it is the last
+                          * message */
     VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
                           * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Whitespace around the
                           * content is removed. (Llama 3.1 and 3.2 also have a system message with dates.) */
@@ -178,12 +180,12 @@ enum {
     VKT_CHAT_ASK = 4,     /* the ids end with the start of an answer, which the model continues */
     VKT_CHAT_NO_THINK = 8 /* with VKT_CHAT_ASK and VKT_CHAT_QWEN3: the start of the answer has an empty block <think> */
 };
-/* Appends the ids of a chat of n messages. list->marks is 1 for each id with a byte of an assistant's answer, or of the
- * token that ends the answer (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK, VKT_CHAT_NO_THINK and VKT_TOKENS_SPECIAL.
- * Without VKT_TOKENS_SPECIAL, some special tokens in the contents are ordinary text: all control tokens, and the
- * user-defined tokens of the form <|name|>. (Transformers always behaves as if this flag was set.) VKT_E_ARG: a NULL,
- * another role or template than those above, no message, or a text of 2 GiB or more. VKT_E_NOT_FOUND: the vocabulary
- * lacks a special token of the template. VKT_E_NOMEM. */
+/* Appends the ids of a chat of n messages. list->marks is 1 for each id that has a byte of an assistant's answer. It is
+ * also 1 for the token that ends the answer (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK, VKT_CHAT_NO_THINK and
+ * VKT_TOKENS_SPECIAL. Without VKT_TOKENS_SPECIAL, some special tokens in the contents are ordinary text: all control
+ * tokens, and the user-defined tokens of the form <|name|>. (Transformers always behaves as if this flag was set.)
+ * VKT_E_ARG: a NULL, another role or template than those above, no message, or a text of 2 GiB or more.
+ * VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);
 /* Writes to *text the text that vkt_tokenizer_chat encodes, for a log or a test. vkt_text_release frees *text. The

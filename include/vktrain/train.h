@@ -108,7 +108,7 @@ typedef struct vkt_fit_progress {
                               * all batches of this epoch */
     double loss, accuracy;   /* means over the batches whose results have arrived; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far */
-    double ms_per_step;      /* vkt_trainer_ms_per_step after the last epoch that this fit has trained; 0: none yet */
+    double ms_per_step;      /* vkt_trainer_ms_per_step, updated after each epoch of this fit; 0: no epoch has ended */
     bool validating;         /* this is the progress of a validation */
 } vkt_fit_progress;
 
@@ -183,8 +183,9 @@ VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 typedef struct vkt_fit_params {
     uint32_t epochs;             /* number of the last epoch, counted from the start of the run; 0 counts as 1 */
     uint32_t patience;           /* stop after this many epochs in a row without an improvement; 0: never */
-    vkt_monitor monitor;         /* the number to improve. VKT_E_ARG if the trainer does not measure it. A run that
-                                  * continues with another monitor logs this and keeps its best epoch so far */
+    vkt_monitor monitor;         /* the number to improve. VKT_E_ARG if the trainer does not measure it. If a run
+                                  * continues with another monitor, a warning is logged, and the best epoch so far
+                                  * stays the best */
     double min_delta;            /* an improvement must be larger than this */
     const char *checkpoint;      /* path of a file for the full state, written after every epoch; NULL: none */
     uint64_t checkpoint_every;   /* also write the checkpoint after every `checkpoint_every` batches of the run, even in
@@ -244,9 +245,10 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
  * VKT_E_ARG: `data` has no labels, targets or terms, although the training set has them, or has more classes than the
- * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies the data
- * to the device and records a program, unless `data` is the validation set. With several ranks and without metrics,
- * each call also does this for the validation set. */
+ * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies `data`
+ * to the device and records a program. Exception: for the validation set, the call uses the trainer's copy and program.
+ * With several ranks and without metrics, this exception does not apply, because each rank has only a part of the
+ * validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
  * for a model that does not classify). `outputs` gets the model's outputs, row-major. `classes` or `outputs` may be
@@ -291,11 +293,10 @@ VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t 
 VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
 /* Save and load weights as safetensors, with the names and shapes of PyTorch's state_dict. Saving returns
- * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). Saving returns
- * VKT_E_STATE after a fit of several ranks or shards that failed in the middle of a step, until a checkpoint is
- * resumed. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of
- * the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT,
- * VKT_E_NOMEM. */
+ * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). If a fit of several
+ * ranks or shards has failed in the middle of a step, saving returns VKT_E_STATE until a checkpoint is resumed. For
+ * loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of the file are
+ * skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
@@ -362,22 +363,21 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
  * vkt_trainer_resume. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
 /* Writes the history as CSV: a line with the names of the columns, then one line per epoch. The columns of metrics come
- * last. If a number was not measured, its field is empty. The name of the run is not in the file. VKT_E_IO,
- * VKT_E_NOMEM. */
+ * last. If a number was not measured, its field is empty. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* Returns the record of the best epoch by the fit's monitor, valid as long as the records of vkt_trainer_history. NULL:
  * there is none yet. */
 VKT_API const vkt_epoch_record *vkt_trainer_best(const vkt_trainer *t);
-/* Plots loss and accuracy over the epochs. The path must end in .svg or .png. VKT_E_ARG also if there is no epoch yet;
- * VKT_E_IO, VKT_E_NOMEM. */
+/* Plots loss and accuracy over the epochs. The path must end in .svg or .png. VKT_E_ARG also if there is no epoch yet.
+ * VKT_E_UNSUPPORTED: a build without cairo. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 /* Returns the settings of the trainer as a JSON object in *json: batch, lr, schedule, precision, ema_decay, optimizer
  * (all of its numbers, with defaults filled in). docs/train.schema.json describes the members. vkt_text_release frees
- * *json. VKT_E_NOMEM. */
+ * *json. VKT_E_UNSUPPORTED: a build without jansson. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json);
 /* Returns the results so far as a JSON object in *json: parameters, epochs (a list of the records), final_loss,
  * best_epoch, best_val_acc, ms_per_step, host_us_per_step, data_wait_us_per_step. A number that was not measured is
- * null. vkt_text_release frees *json. VKT_E_NOMEM. */
+ * null. vkt_text_release frees *json. VKT_E_UNSUPPORTED: a build without jansson. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_results(const vkt_trainer *t, char **json);
 
 /* ---- a test that suggests a learning rate ---- */
@@ -410,7 +410,7 @@ VKT_API vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *
 /* Plots the result of a learning rate test, with the rates on a logarithmic axis. There are n >= 2 rates, above 0 and
  * rising. The losses are points; the smoothed losses are a line, in which a NaN is a gap. `suggested` is a rate to
  * mark, between the first and the last one; NaN: none. The path must end in .svg or .png. The file is replaced
- * atomically. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+ * atomically. VKT_E_UNSUPPORTED: a build without cairo. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, const double *losses,
                                   const double *smoothed, uint32_t n, double suggested, const char *path);
 
@@ -432,8 +432,9 @@ VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of the last 4096 training steps, in
                                                                * milliseconds; NaN: none yet. Without dist.shards, a
                                                                * micro-batch counts as a step */
-/* Returns the median CPU time of the last 4096 training steps on the thread of vkt_trainer_fit, in microseconds. Waits
- * for the device, on_batch and on_epoch are not included. NaN: no step has been measured yet. */
+/* Returns the median CPU time of the last 4096 training steps on the thread of vkt_trainer_fit, in microseconds. The
+ * time that the thread waits for the device is not included, nor the time of on_batch and on_epoch. NaN: no step has
+ * been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 /* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
  * time is more than a small part of vkt_trainer_ms_per_step, more workers help. 0: the data are on the device. NaN:

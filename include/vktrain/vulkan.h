@@ -1,6 +1,6 @@
 /* vktrain/vulkan.h - training inside an application that owns its Vulkan device: adopting the device, three ways to
- * step, and sharing buffers and images. docs/embedding.md is the guide. All other functions work as on a device that
- * the library made.
+ * step, and sharing buffers and images. docs/embedding.md is the guide. On the adopted device, the functions of all
+ * other headers work as on a device that the library made.
  *
  * This is the only header that includes Vulkan's header. vktrain.h does not include this header. This header uses only
  * types of Vulkan. So if you load Vulkan's functions yourself, you may define VK_NO_PROTOTYPES before this header.
@@ -58,10 +58,10 @@ typedef struct vkt_adopt_params {
     VkQueue queue;                           /* the queue of all work of the library; its family has
                                               * VK_QUEUE_COMPUTE_BIT */
     uint32_t queue_family;                   /* index of the queue's family */
-    PFN_vkGetInstanceProcAddr get_proc_addr; /* NULL: that of the installed loader */
+    PFN_vkGetInstanceProcAddr get_proc_addr; /* NULL: the function of the installed loader */
     /* Called before each vkQueueSubmit2 of the library, on the thread that called the library. lock_queue and
      * unlock_queue are needed if the application uses the queue from other threads. NULL: the application ensures in
-     * another way that calls do not overlap. */
+     * another way that two threads do not use the queue at once. */
     void (*lock_queue)(void *user);
     void (*unlock_queue)(void *user);        /* called after vkQueueSubmit2; NULL if and only if lock_queue is NULL */
     void *lock_user;                         /* passed to both functions */
@@ -72,10 +72,11 @@ typedef struct vkt_adopt_params {
 } vkt_adopt_params;
 
 /* Makes a context on the application's device. Owner: the caller. Destroying the context waits for the context's own
- * work, and leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, a missing lock function or a
- * family without compute. VKT_E_FEATURE if the physical device is not usable, or if the device was made without
- * required features; the message names these. Also the errors of vkt_ctx_create. After an error *out = NULL. Threads:
- * see vkt_ctx_create. If two contexts use one queue from different threads, they need lock_queue.
+ * work, and leaves instance, device and queue as they are. VKT_E_ARG for a missing handle, for a family without
+ * compute, or if only one of lock_queue and unlock_queue is NULL. VKT_E_FEATURE if the physical device is not usable,
+ * or if the device was made without required features; the message names these. Also the errors of vkt_ctx_create.
+ * After an error *out = NULL. Threads: see vkt_ctx_create. If two contexts use one queue from different threads, they
+ * need lock_queue.
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
  * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
@@ -136,22 +137,23 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 
 /* ---- stepping, 3: a frame's budget ------------------------------------------------------------------------------- */
 
-/* The progress of a program between two frames. */
+/* The output of vkt_step_budget: the progress of a run. vkt_texture_read_budget and vkt_texture_write_budget report the
+ * progress of a copy in the same members. */
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
     uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
-    uint64_t submitted_ns;  /* expected time of the work that this call submitted, from measurements. In the first two
-                             * runs, which have no measurements, the budget of the call */
+    uint64_t submitted_ns;  /* expected time of the work that this call submitted; 0: none. In the first two runs
+                             * no times are known yet, so submitted_ns is the whole budget of the call */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
     uint64_t measured_ns;   /* time that the device took for the newest frame whose timestamps have arrived; 0: none.
                              * Calls with a budget of UINT64_MAX are not part of a frame */
-    uint64_t measured_budget_ns; /* budget of the frame of measured_ns */
+    uint64_t measured_budget_ns; /* the budget of the frame that took measured_ns */
     uint64_t measured_frames; /* number of frames whose timestamps have arrived so far. If this number has not changed
                                * since the last call, measured_ns is still the time of the same frame */
 } vkt_step_progress;
-/* Submits as many slices of a run as fit into *budget_ns by their measured times, and subtracts their expected time
- * from *budget_ns. The next call continues with the next slice. `run` is read when a run begins. A call stops at the
- * end of a run. In each frame, call the function in a loop, with a new budget:
+/* Divides a run into parts, the slices. Submits as many slices as fit into *budget_ns by their expected times, and
+ * subtracts these times from *budget_ns. The next call continues with the next slice. `run` is read when a run begins.
+ * A call stops at the end of a run. In each frame, call the function in a loop, with a new budget:
  *
  *     uint64_t left_ns = 4000000;
  *     do r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
@@ -168,7 +170,7 @@ typedef struct vkt_step_progress {
  * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
  * at once. The first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there
  * is no limit. To finish the run in progress, call the function with this budget until `completed` is true. If there is
- * no memory to divide the step for another budget, the step stays divided as it is. VKT_E_UNSUPPORTED without
+ * no memory to divide the run anew for a changed budget, the old slices stay in use. VKT_E_UNSUPPORTED without
  * timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
@@ -232,10 +234,10 @@ typedef struct vkt_texture_params {
                               * SAMPLED. Writing needs STORAGE */
     uint32_t width, height;  /* size of the rectangle that is copied, in pixels: the whole level, or a part of it */
     uint32_t level, layer;   /* the level and layer that are read and written */
-    VkImageLayout layout;    /* layout of the image whenever the library's work runs: GENERAL. If the image is only
-                              * read, as SAMPLED, also SHADER_READ_ONLY_OPTIMAL or READ_ONLY_OPTIMAL. For depth also
-                              * DEPTH_STENCIL_READ_ONLY_OPTIMAL, DEPTH_READ_ONLY_OPTIMAL or
-                              * DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
+    VkImageLayout layout;    /* layout of the image whenever the library's work runs. GENERAL is always allowed. If the
+                              * image is only read as SAMPLED, these are allowed too: SHADER_READ_ONLY_OPTIMAL,
+                              * READ_ONLY_OPTIMAL, and for depth formats DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+                              * DEPTH_READ_ONLY_OPTIMAL and DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL */
     uint32_t x, y; /* first pixel of the rectangle in the level. The library does not know the size of the level, so the
                     * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
@@ -257,16 +259,16 @@ typedef struct vkt_texture_params {
  * (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
  *
  * Reading is exact, with two exceptions. For sRGB numbers, the error depends on the device. Subnormal numbers of f32
- * may be read as zero. Writing rounds to one of the two neighbours in the format; the device decides which. In UNORM,
- * numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become 0. In
- * all float formats NaN stays NaN, infinities stay infinite (in a format without a sign, -inf becomes 0), and finite
- * numbers above the largest one become this number or infinity.
+ * may be read as zero. Writing rounds to one of the two nearest numbers of the format; the device decides which. In
+ * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
+ * 0. In all float formats NaN stays NaN, and infinities stay infinite (in a format without a sign, -inf becomes 0).
+ * Finite numbers above the format's largest finite number become this largest number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
- * the compute stage. Before the library writes the image, the application's accesses must be finished before
+ * the compute stage. If the library writes the image, a barrier must order the application's earlier accesses before
  * STORAGE_WRITE of the compute stage. The application also changes the layout if needed. The library's work ends with
  * the barrier described at the top of this file. VKT_E_ARG for a format, usage, layout or shape that is not listed
- * above; VKT_E_UNSUPPORTED if the array is larger than a binding. */
+ * above; VKT_E_UNSUPPORTED if the array is larger than a binding can be. */
 VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
 VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies; call it after the last execution of
                                                     * recorded copies */

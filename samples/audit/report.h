@@ -15,7 +15,7 @@ typedef struct audit_report {
     json_t *runs, *entries;
 } audit_report;
 
-/* Begins the report of a network or of all ops. `name` and `what` describe it. */
+/* Begins the report of a network or of all ops. `name` and `what` describe this network or the ops. */
 void audit_report_begin(audit_report *r, const char *name, const char *what);
 /* Is the callback for vkt_audit_params.on_entry. Adds the entry to `user`, an audit_report, and prints the entry. */
 void audit_report_entry(void *user, const vkt_audit_entry *e);

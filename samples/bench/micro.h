@@ -4,8 +4,9 @@
 
 #include "bench/ops.h"
 
-/* Measures the two ceilings of the roofline: the rate of multiply-adds in registers, and the rate of a copy of more
- * memory than the caches hold. Sets b->results.roof. A ceiling is also a result, if the filter accepts its name. */
+/* Measures the two ceilings of the roofline: the rate of multiply-adds in registers, and the rate at which a kernel
+ * copies more data than the caches hold. Sets b->results.roof. If the filter accepts the name of a ceiling, the ceiling
+ * is also reported as a result. */
 vkt_result bench_run_roofline(bench *b);
 /* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step. Leaves out those whose
  * names the filter does not accept. */

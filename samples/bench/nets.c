@@ -71,7 +71,7 @@ static vkt_tensor neural_field(vkt_builder *b, vkt_tensor x, void *user)
     return mlp(b, vkt_nn_hash_grid(b, "grid", vkt_scale(vkt_builder_graph(b), x, 0.5f, 0.5f), &p), user);
 }
 
-/* Builds a block of GPT-2: x += attention(norm(x)), then x += perceptron(norm(x)). x has the shape (B,256,768). */
+/* Builds a block of GPT-2: x += attention(norm(x)), then x += MLP(norm(x)). x has the shape (B,256,768). */
 static vkt_tensor transformer(vkt_builder *b, vkt_tensor x, void *user)
 {
     const vkt_nn_multi_head_attention_params heads = { .heads = 12, .causal = true };

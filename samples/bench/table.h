@@ -6,8 +6,8 @@
 
 #include "bench/results.h"
 
-/* Prints the whole table: micro-measurements, steps, then ops in the order of ops.def. A star marks the engine's
- * default variant. */
+/* Prints the whole table: micro-measurements, steps, then ops in the order of ops.def. A star marks the variant
+ * that the engine chose itself. */
 void bench_print(FILE *out, const bench_results *all);
 /* Writes a time with three digits, for instance "17.2 ms" or "842 us". Returns buf. */
 const char *bench_time_text(double ns, char buf[16]);

@@ -115,7 +115,8 @@ static void take_times(tuning *t, vkt_tile tile)
 
 /* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. Nodes use this
  * variant if they can, and only choices that can use this variant get a time. With 0, nodes use the variants that they
- * prefer, and the nodes of each choice are counted. `tile`: nodes use this tile if they can; all 0: their own tiles. */
+ * prefer, and the nodes of each choice are counted. `tile`: nodes use this tile if they can. If `tile` is all 0, nodes
+ * use the tiles that they prefer. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;

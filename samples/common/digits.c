@@ -28,8 +28,8 @@ static float middle(const text_image *p)
     return low + (high - low) * 0.4f;
 }
 
-/* Prints one character: a Braille letter. Without `unicode`, prints an ASCII character, which is darker if more dots
- * are set. */
+/* Prints one character for 2 x 4 dots. A dot is set if its pixel is above `threshold`. If `unicode` is true, the
+ * character is a Braille letter. Otherwise it is an ASCII character, which is denser if more dots are set. */
 static void print_cell(FILE *out, const text_image *p, float threshold, uint32_t line, uint32_t column, bool unicode)
 {
     static const char darker[] = " .:-=+*#@";
@@ -64,7 +64,7 @@ static int line_bytes(const char *text, int *columns)
     return blank;
 }
 
-/* Prints one line of all captions. Moves at[i] behind the printed part of caption i. */
+/* Prints the next line of each caption, side by side. Moves at[i] to the rest of caption i. */
 static void print_caption_line(FILE *out, const char **at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -11,9 +11,9 @@ const char *program_name(void);
 /* Prints an error. Writes the program's name and ": ", the formatted text (truncated after about 2000 bytes) and a
  * newline to standard error. On a terminal, a long line is broken between words. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints a message that is not an error, in the form of complain. */
+/* Prints a message that is not an error. Formats the message as complain does. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints an error in the command line, in the form of complain. A second line names --help. */
+/* Prints an error in the command line. Formats the error as complain does. A second line names --help. */
 void complain_of_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Declares this process a rank above 0. From then on, remarks are dropped, and errors have "rank <rank>: " behind the
  * program's name. A message of the library about a rank other than 0 is dropped, because rank 0 prints it too. */

@@ -12,8 +12,7 @@
 
 enum { DRAWN_TRAIN = 20000, DRAWN_TEST = 4000, MAX_CHANNELS = 16 };
 
-/* The files of MNIST. The hashes are those of the unpacked contents, because equal contents may have different .gz
- * files. */
+/* The files of MNIST. The hashes are of the unpacked files, because two .gz files with the same content may differ. */
 static const fetch_file files[] = {
     { "train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" },
     { "train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5" },

@@ -16,8 +16,8 @@
 #include "common/terminal.h"
 #include "common/version.h"
 
-/* The keys of options that need a name here. OPT_ROW + i is the key of row i of `table`, if the row has no key of its
- * own. The keys of a sample's own options begin at 512. */
+/* The keys of options that the code below names. An option that has no key in `table` gets the key OPT_ROW + i, where
+ * i is its row. The keys of a sample's own options begin at 512. */
 enum {
     OPT_EPOCHS = 256,
     OPT_BATCH,
@@ -33,7 +33,7 @@ enum {
     OPT_ROW
 };
 
-/* The sample programs that have an option. */
+/* Says which sample programs have an option. */
 typedef enum scope {
     TRAINER = 0, /* samples that train with session_trainer */
     TRAINING,    /* samples that train */
@@ -275,7 +275,7 @@ static bool has_option(const train_cli *cli, scope of)
 
 /* The state of the parser. */
 typedef struct parse {
-    train_options *o, defaults; /* defaults: the sample's defaults */
+    train_options *o, defaults; /* defaults: *o before the command line is read */
     const train_cli *cli;
 } parse;
 

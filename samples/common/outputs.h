@@ -2,12 +2,12 @@
 #ifndef SAMPLE_OUTPUTS_H
 #define SAMPLE_OUTPUTS_H
 
-/* Ignores the signals of a failed write (SIGPIPE, SIGXFSZ). A full disk, a quota or a closed reader then makes the
- * write fail with an error, and does not end the program. */
+/* Ignores SIGPIPE and SIGXFSZ. If a reader has closed its pipe, or a file reaches the file size limit of the process,
+ * the write then fails with an error, and no signal ends the program. */
 void outputs_begin(void);
-/* Returns the path of an output file. `value`, the value of an option, is a path, or "-" for standard output. For "-",
- * the result is a static string. After a "-", other output of the program goes to stderr, so that stdout has only the
- * file. Returns NULL for NULL. */
+/* Returns the path of an output file. `value` is the value of an option: a path, or "-" for standard output. For NULL,
+ * returns NULL. For "-", the result is a static string. After a call with "-", other output of the program goes to
+ * stderr, so that stdout has only the file. */
 const char *output_path(const char *value);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds one sample. Adds none, and returns VKT_OK, if the text has no word. */
+/* Adds one sample. If the text has no word, adds no sample and returns VKT_OK. */
 static vkt_result add_text(const text_reader *reader, predict_list *list, const char *text)
 {
     uint32_t *row = malloc(reader->sequence.maxlen * sizeof *row), words = 0, unknown = 0;

@@ -24,7 +24,7 @@ static bool open_mpi(ranks *r)
 void ranks_wait(ranks *r, double timeout_seconds)
 {
     r->timeout_seconds = timeout_seconds;
-    if (r->mpi) (void)vkt_mpi_set_timeout(r->mpi, timeout_seconds); /* fails only if the number is wrong */
+    if (r->mpi) (void)vkt_mpi_set_timeout(r->mpi, timeout_seconds); /* fails only if the timeout is out of range */
 }
 
 void ranks_leave(ranks *r, int status)

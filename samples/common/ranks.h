@@ -33,17 +33,18 @@ void ranks_set(const ranks *r, const train_options *o, vkt_trainer_params *p);
 uint32_t ranks_count(const ranks *r);
 /* Returns the number of shards of a batch; 1: a step is not split. */
 uint32_t ranks_shards(const ranks *r, const train_options *o);
-/* Returns the batch of a trainer whose training set has `rows` samples: the value of --batch, but at most the largest
- * multiple of the number of shards that is not above `rows`. 0: there are fewer samples than shards. */
+/* Returns the batch of a trainer whose training set has `rows` samples. This is the smaller of two numbers: the value
+ * of --batch, and `rows` rounded down to a multiple of the number of shards. 0: there are fewer samples than shards. */
 uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows);
-/* Returns the number of samples of a step of this trainer on all ranks together, at least 1. With shards, this is the
- * batch times --micro-batches. Without shards, each micro-batch counts as a step, so this is the batch. */
+/* Returns how many samples all ranks together process in one step, at least 1. With 2 shards or more, this is
+ * ranks_batch times --micro-batches. With 1 shard, each micro-batch counts as a step, so this is ranks_batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called this function. Returns VKT_E_PEER if a rank has failed. */
 vkt_result ranks_meet(const ranks *r);
-/* Changes timeout_seconds; 0: the default of vkt_mpi_open. With --mpi, all ranks make this call at the same point. */
+/* Changes timeout_seconds; 0: the default of vkt_mpi_open. With --mpi, all ranks must call this function at the same
+ * point of the program. */
 void ranks_wait(ranks *r, double timeout_seconds);
 /* With --mpi, reports to the other ranks that this rank has failed, so that no rank waits for it. A second call does
  * nothing. */
@@ -52,8 +53,8 @@ void ranks_fail(const ranks *r, vkt_result why);
 void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Disconnects from the other processes, and first waits for them if no rank has failed. If a rank has failed, ends all
- * processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
+/* Disconnects from the other processes of --mpi. If no rank has failed, waits for these processes first. If a rank has
+ * failed, ends all processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif

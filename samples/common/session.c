@@ -168,7 +168,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     s->argv = argv;
     s->test_loss = s->test_accuracy = NAN;
 
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file, the lines of stdout and stderr keep their order */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* if stdout and stderr go to one file, their lines keep their order */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
@@ -198,7 +198,7 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
-/* Suggests vkt-bench --tune if the device is a GPU without a tuning file. Never starts this measurement. */
+/* Suggests vkt-bench --tune, which takes about a minute, if the device is a GPU without a tuning file. */
 static void offer_tuning(const session *s)
 {
     vkt_device_limits limits;
@@ -263,7 +263,7 @@ void session_print_memory(const session *s)
     say(s, "memory  %.1f MiB of device memory at the peak\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-/* Prints the best epoch and its value of the monitored number. */
+/* Prints the best epoch, and the loss or accuracy by which it is the best. */
 static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
     const vkt_epoch_record *r = vkt_trainer_best(t);

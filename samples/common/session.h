@@ -42,7 +42,7 @@ typedef struct session {
      * function may measure, print and set `more`. NULL: none. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user;       /* a pointer that only the sample uses */
-    const char *unit; /* unit of the speed in the progress bar, per second; NULL: batches */
+    const char *unit; /* what the progress bar counts per second, for instance "tok"; NULL: batches */
     double per_batch; /* mean number of units in a batch; used only with `unit` */
 } session;
 
@@ -60,10 +60,10 @@ void session_print_memory(const session *s); /* prints the peak of device memory
  * shape of a sample, number of classes. */
 void session_set_data(session *s, const session_data *data);
 /* Creates a trainer with the parameters *p. The options replace batch, optimizer, lr, seed, stream, recompute,
- * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices, and --schedule and --warmup
- * change the schedule. --find-lr removes validation and metrics. The other members are the sample's. Loads the weights
- * of --load. After this call, the sample attaches its texts to *t (vkt_trainer_attach). *t must be NULL before the
- * call. The caller destroys *t, also after an error. */
+ * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices. --schedule and --warmup change
+ * the schedule. --find-lr removes validation and metrics. All other members stay as the sample set them. Loads the
+ * weights of --load. After this call, the sample attaches its texts to *t (vkt_trainer_attach). *t must be NULL before
+ * the call. The caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
  * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so

@@ -19,7 +19,7 @@ typedef struct table_data {
     const char *source;
     vkt_columns *columns;
     vkt_dataset *train, *check;
-    uint32_t rows, without_target; /* rows: in the file; without_target: left out, because the target is missing */
+    uint32_t rows, without_target; /* rows: of the file; without_target: rows left out, because they have no target */
 } table_data;
 
 /* Opens the file. The separator is a comma, a semicolon, a '|' or a tab: the one that gives the most columns. On
@@ -34,8 +34,8 @@ vkt_result table_read(const vkt_host *host, const char *path, const char *text, 
 
 /* Attaches the columns to the trainer, so that its weights files and checkpoints have them. */
 vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
-/* Reads the columns that table_attach attached to weights or a checkpoint. Returns VKT_E_ARG if `target` is not
- * NULL and is not the name of their target column. Upper and lower case are equal. */
+/* Reads the columns that table_attach attached to weights or a checkpoint. `target` (NULL: any) must be the name of
+ * their target column; upper and lower case are equal. VKT_E_ARG: the target column has another name. */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);
 /* Prints a line for each column: how it is used. If a column has more than `most_values` different texts, its line also
  * names the option --most-values. */

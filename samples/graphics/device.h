@@ -38,8 +38,8 @@ typedef struct device {
 } device;
 
 /* Opens *d. Never copy *d: the chain of d->features points to members of *d. Close *d also after an error.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE or VKT_E_DRIVER, with a message on stderr. VKT_E_NOMEM. Other errors are those of
- * vkt_vk_examine and vkt_vk_add_features. */
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE and VKT_E_DRIVER have a message on stderr, VKT_E_NOMEM has none. Other errors are
+ * those of vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */
@@ -65,8 +65,8 @@ vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkI
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
 void image_destroy(const device *d, gpu_image *i);
 
-/* One side of a layout transition of a whole image. Its members have the meaning that they have in
- * VkImageMemoryBarrier2. */
+/* The stage mask, access mask and layout for a whole image, before or after an image barrier (as in
+ * VkImageMemoryBarrier2). */
 typedef struct stage_access {
     VkPipelineStageFlags2 stage;
     VkAccessFlags2 access;

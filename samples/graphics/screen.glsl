@@ -1,5 +1,5 @@
-// screen.glsl - converts a color for the render target. The numbers of an image file are encoded for a screen (sRGB).
-// If the target's format encodes once more (ENCODES), to_screen decodes them first.
+// screen.glsl - converts a colour for the render target. The colour is already encoded as sRGB. If the target's format
+// encodes colours too (ENCODES), to_screen decodes the colour first.
 layout(constant_id = 0) const bool ENCODES = false;
 
 vec4 to_screen(vec3 c)

@@ -17,7 +17,8 @@ typedef struct info_choice {
     uint32_t times; /* number of nodes */
 } info_choice;
 
-/* The nodes of a network's training step, or of one op with given shapes (a case), forward and backward. */
+/* The choices of variants in one graph. The graph is a network's training step, or one op with given shapes (a case)
+ * and its backward pass. */
 typedef struct info_work {
     const char *name, *what; /* not owned; `what` is "" for a case */
     info_choice *choices;
@@ -39,7 +40,7 @@ typedef struct info_facts {
     vkt_memory_stats memory;
     info_file pipelines, tuning;
     size_t n_tuned; /* number of entries of the tuning file that are used */
-    uint64_t off;   /* set of the variants that the environment switches off */
+    uint64_t off;   /* set of the variants that VKT_NO_<NAME>=1 switches off */
     info_work *works;
     size_t n_works;
 } info_facts;

@@ -12,7 +12,8 @@
 
 /* ---- choices of a graph ---- */
 
-/* Writes the inputs and attributes of a node as text. The step state, an input behind those of the op, is left out. */
+/* Writes the inputs and attributes of a node as text. Leaves out the step state, which some nodes have as an additional
+ * last input. */
 static void describe(const vkt_node *n, char text[160])
 {
     vkt_case c = { .n_in = VKT_MIN(n->n_in, n->op->max_in) };

@@ -23,8 +23,8 @@
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
 /* The timeout of --mpi before and after the training. Before the training, the other ranks wait while rank 0 validates
- * and answers. After the training, they wait while rank 0 writes files. During the training, the timeout is that of
- * vkt_mpi_open. */
+ * and answers. After the training, they wait while rank 0 writes files. During the training, the timeout is the default
+ * of vkt_mpi_open. */
 static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
@@ -144,7 +144,8 @@ static vkt_result sample(const work *w, vkt_store *store, const char *title)
     return talk_answer(w->s, &w->m, o, store, &q);
 }
 
-/* Returns whether this rank validates before the training. A rank that neither prints nor writes results does not. */
+/* Returns whether this rank validates before the training. A rank that neither prints nor writes results skips
+ * this validation. */
 static bool validates_first(const work *w)
 {
     const train_options *o = &w->s->o;
@@ -227,9 +228,10 @@ static bool has_trained(const session *s, const vkt_trainer *t)
     return s->error != VKT_E_DIVERGED || vkt_trainer_best_epoch(t);
 }
 
-/* Writes the adapter. `r` is the result of the training and of its other files. If `r` is an error other than
- * VKT_E_CHECKPOINT, returns `r`. Otherwise disconnects the processes of --mpi, so that no rank waits for answers and
- * chats. After that, unless a signal came, prints an answer, and does what --perplexity and --chat ask for. */
+/* Writes the adapter. `r` is the result of the training. VKT_E_CHECKPOINT means that only a checkpoint could not be
+ * written. After any other error, returns `r`. Otherwise disconnects the processes of --mpi, so that no rank waits
+ * during answers and chats. Then, unless a signal came, prints an answer, and does what --perplexity and --chat ask
+ * for. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
     session *s = w->s;
@@ -242,8 +244,8 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
     return r == VKT_OK ? saved : r;
 }
 
-/* Sets --shards, if there are several ranks and the option is not given, to the largest power of two up to 8 that
- * divides the batch. If this power is less than the number of ranks, the trainer's default stays. */
+/* Chooses the number of shards if there are several ranks and no --shards: the largest power of two, at most 8, that
+ * divides the batch. If this is less than the number of ranks, the trainer's default stays. */
 static void choose_shards(session *s)
 {
     const uint32_t count = ranks_count(&s->ranks);
@@ -303,7 +305,7 @@ static vkt_result run_training(work *w)
     return r;
 }
 
-/* Leaves answers, files of adapters and the perplexity to rank 0. */
+/* For a rank above 0: switches off what only rank 0 does, that is chat, answers, perplexity, and files of adapters. */
 static void be_silent(lora_options *o)
 {
     o->chat = false;

@@ -280,9 +280,9 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
-/* Returns the bytes of all sums of gradients in a step with shards: one sum of all shards, one for each level of the
- * tree that adds this rank's shards, and with micro-batches one more. Returns 0 if there are no shards, or if the step
- * cannot be planned. */
+/* Returns the bytes of the buffers for sums of gradients in a step with shards. There is one buffer for the sum of all
+ * shards, and one for each level of the tree that adds this rank's shards. Micro-batches need one more buffer. Returns
+ * 0 if there are no shards, or if the step cannot be planned. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -351,7 +351,7 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
 
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with)
 {
-    enum { LEAST_VALIDATED = 128 }; /* with shards, a batch of the validation has at most max(this, `rows`) rows */
+    enum { LEAST_VALIDATED = 128 }; /* with shards, a validation batch has at most max(128, `rows`) rows */
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
     const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;

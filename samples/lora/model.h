@@ -52,10 +52,10 @@ typedef struct beside {
     uint64_t data;       /* bytes of the data sets in that memory; 0 with --stream */
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
- * of the number of shards. VKT_E_MEMORY_CAP: the step and `with` need more memory than the limit: --memory-limit, or
- * without it the memory of the device. Also VKT_E_MEMORY_CAP: the device cannot run the step, but a smaller batch or
- * context fits. Messages name the batch or context that fits, if there is one. VKT_E_UNSUPPORTED: the device cannot run
- * the step, and no smaller batch or context fits. */
+ * of the number of shards. The limit is --memory-limit; if that is not given, it is the memory of the device.
+ * VKT_E_MEMORY_CAP: the step and `with` need more memory than the limit, or the device cannot run the step but a
+ * smaller batch or context fits. Messages name the batch or context that fits, if there is one. VKT_E_UNSUPPORTED: the
+ * device cannot run the step, and no smaller batch or context fits. */
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

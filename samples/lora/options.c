@@ -90,7 +90,7 @@ lora_options lora_defaults(void)
     return o;
 }
 
-/* Splits "a,b" in place. */
+/* Sets the targets from a list with commas, for instance "q,v". The targets are parts of `text`, which is changed. */
 static void read_targets(struct argp_state *state, lora_options *o, char *text)
 {
     o->lora.n_targets = 0;

@@ -25,7 +25,7 @@ typedef struct lora_options {
     const char *perplexity;
     bool chat;
     const char *prompt; /* question of the sample answer; NULL: not given */
-    const char *system; /* the system's message of a chat; NULL: not given */
+    const char *system; /* the system message of a chat; NULL: not given */
     uint32_t answer;    /* largest number of tokens of an answer; 0: no sample answer */
     double temperature, top_p;
     uint32_t top_k;

@@ -56,7 +56,7 @@ static vkt_result run_batch(evaluator *e, const rows *all, uint32_t T, uint32_t 
     const size_t row = 2 * (size_t)T;
     float mean = 0;
     memcpy(e->ids, all->ids + first * row, n * row * sizeof *e->ids);
-    for (uint32_t i = n; i < e->batch; i++) /* rows in which nothing counts */
+    for (uint32_t i = n; i < e->batch; i++) /* padding: rows without a label that counts */
         for (uint32_t t = 0; t < row; t++) e->ids[i * row + t] = t < T ? 0 : IGNORED;
     *counted = 0;
     for (size_t i = 0; i < n; i++)

@@ -1,8 +1,8 @@
 /* lora/rows.h - texts and chats of a file as rows of token ids, for training a language model.
  *
  * A row has 2 T numbers for a context of T tokens: T ids, then T labels. The label of a token is the id of the token
- * after it, or IGNORED if the label does not count. Behind the end of a text, all ids are the tokenizer's pad,
- * otherwise its eos, otherwise 0.
+ * after it, or IGNORED if the label does not count. The ids after the end of a text are the tokenizer's pad token. If
+ * there is none, they are the eos token; if there is no eos token either, they are 0.
  *
  * A file has JSON lines or plain text. A JSON line is empty or has an object of one of these forms:
  *
@@ -23,7 +23,7 @@
 
 typedef struct rows_params {
     const vkt_tokenizer *tokenizer;
-    vkt_chat_template form; /* of chats; 0: none is known */
+    vkt_chat_template form; /* the form of the model's chats; 0: not known */
     uint32_t context;       /* T */
     bool assistant_only;    /* only the answers of an assistant, and completions, count */
 } rows_params;

@@ -98,8 +98,8 @@ static bool ends(const talker *t, uint32_t id)
     return false;
 }
 
-/* Feeds the text `all` to the generator, which already has the ids t->text. If t->text is a shorter beginning of `all`,
- * feeds only the other ids of `all`. Otherwise resets the generator and feeds all ids. `all` must have fewer ids than
+/* Feeds the text `all` to the generator, which already has the ids t->text. If `all` begins with t->text and is longer,
+ * feeds only the ids after t->text. Otherwise resets the generator and feeds all ids. `all` must have fewer ids than
  * the context. */
 static vkt_result feed(talker *t, const vkt_tokens *all)
 {
@@ -187,7 +187,7 @@ vkt_result talk_answer(const session *s, const model *m, const lora_options *o, 
 
 /* ---- a chat ---- */
 
-/* The messages of a chat. Their texts belong to the list. */
+/* The messages of a chat. The chat owns the content of each message. */
 typedef struct chat {
     vkt_chat_message *messages;
     size_t n, room;
@@ -213,8 +213,8 @@ static void chat_remove(chat *c, size_t i)
     memmove(c->messages + i, c->messages + i + 1, (--c->n - i) * sizeof *c->messages);
 }
 
-/* Encodes the chat. As long as the ids leave no room for an answer, removes the oldest question and its answer.
- * VKT_E_ARG: the last message does not fit, even alone behind the system's message. In this case, removes nothing. */
+/* Encodes the chat. While its ids fill the whole context, removes the oldest question and its answer. VKT_E_ARG: the
+ * system message and the last message already fill the context. In this case, removes nothing. */
 static vkt_result encode_chat(const talker *t, chat *c, vkt_tokens *out)
 {
     const size_t first = strcmp(c->messages[0].role, "system") == 0;

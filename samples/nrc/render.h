@@ -5,9 +5,9 @@
 #include "graphics/canvas.h"
 #include "nrc/gbuffer.h"
 
-/* The source of the light that a rectangle shows. RENDER_LIGHT: the random paths of one frame. RENDER_INFERRED: the
- * library's inference. RENDER_REFERENCE: the mean of many paths. RENDER_NETWORK: the network, which the fragment shader
- * evaluates. */
+/* A view shows the scene with light from one of these sources. RENDER_LIGHT: the random paths of one frame.
+ * RENDER_INFERRED: the library's inference. RENDER_REFERENCE: the mean of many paths. RENDER_NETWORK: the network,
+ * which the fragment shader evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
 /* The push constants of network.frag: indices of the first floats of the parameters in the bound buffer. `table` is the

@@ -37,9 +37,9 @@ static void values_of(int first, int second, uint16_t values[8])
 }
 
 /* Computes the best codes and the error for the bounds of *c. `levels`: see bc4_encode. If the bounds differ, the block
- * is allowed only if each bound is the decoded value of at least one of the 16 numbers. The reason: bc4_encode takes
- * the bounds that it tries first from the numbers. So it finds the same block again from the decoded numbers only if
- * these contain both bounds. */
+ * is allowed only if each bound is the decoded value of at least one of the 16 numbers. The reason: if the decoded
+ * numbers are encoded again, bc4_encode must find the same block. Its search starts with two of the numbers as bounds,
+ * so both bounds must be among the decoded numbers. */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];

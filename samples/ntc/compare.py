@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares sets that vkt-ntc packed with BC7/BC4, BC1/BC4, ASTC 12x12 and JPEG XL of the same images: PSNR and FLIP.
+"""Compares the PSNR and FLIP of vkt-ntc with those of BC7/BC4, BC1/BC4, ASTC 12x12 and JPEG XL, for the same images.
 
     python3 samples/ntc/compare.py FOLDER SET.vtc...
 
@@ -49,7 +49,7 @@ def score(original, decoded):
 
 
 def blocks(original, colour):
-    """Compresses colour images as `colour`, gray ones as BC4. Returns images and bytes."""
+    """Compresses colour images to `colour` ("bc7" or "bc1"), gray images to BC4. Returns decoded images and bytes."""
     out, size = [], 0
     for image in original:
         height, width, channels = image.shape
@@ -82,7 +82,7 @@ def astc(paths, folder):
 
 
 def jxl(paths, folder, most):
-    """Finds the smallest distance whose files have at most `most` bytes together."""
+    """Finds the smallest -d of cjxl for files of at most `most` bytes together. Returns decoded images and bytes."""
     low, high, best = 0.05, 25.0, None
     for _ in range(9):
         distance = math.sqrt(low * high)

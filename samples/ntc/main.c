@@ -7,9 +7,9 @@
  *   bc4        BC4 blocks, encoded and decoded
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
- *   plan       chooses the grids for a size of the file
+ *   plan       chooses grids that fit into a file of the wanted size
  *   train      uses the library: trains latents and network
- *   train_bc4  replaces latents by those that BC4 blocks can store
+ *   train_bc4  encodes the latents of a training as BC4 blocks
  *   dds        writes latents as block-compressed textures
  *   job        trains on images, for the commands `pack` and `view`
  *   pack       the commands `pack` and `unpack`

@@ -8,7 +8,7 @@ typedef struct ntc_options {
     const char *output; /* a file, or a folder for `unpack` */
     const char *grids;  /* text of --grids; NULL: the grids are chosen for `bppc` */
     bool dds;           /* unpack: also write the latents as block-compressed textures */
-    bool bc4;           /* pack: the latents are numbers that BC4 blocks can store */
+    bool bc4;           /* pack: the latents are stored as BC4 blocks */
     const char *checkpoint, *resume;
     uint64_t checkpoint_every;
     double bppc, rounded;

@@ -6,8 +6,8 @@
 
 #include "common/message.h"
 
-/* A way to divide the bits between grids. With u units, a grid has share * u features. u is the largest multiple of 1/4
- * for which the file is small enough. The bits that are left are used for more features of the last grid. */
+/* A way to divide the bits between grids. A grid has share * u features. u is the same number for all grids: the
+ * largest multiple of 1/4 for which the file is small enough. If bits are left, the last grid gets more features. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;
@@ -17,7 +17,7 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
-/* The search begins with the first profile with bppc <= most. If the file is too large even with 1/4 unit, the previous
+/* The search begins with the first profile with bppc <= most. If the file is too large even with u = 1/4, the previous
  * profile is tried. This happens if images have few channels. The profile with most = 0 is used only in this case. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },

@@ -1,4 +1,4 @@
-/* ntc/plan.h - chooses the grids of a set for a size of the file. */
+/* ntc/plan.h - chooses the grids of a set so that its file has at most the wanted size. */
 #ifndef NTC_PLAN_H
 #define NTC_PLAN_H
 

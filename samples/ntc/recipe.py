@@ -3,9 +3,10 @@
 
     python3 samples/ntc/recipe.py [STEPS]
 
-Three grids, 2:1:4, 2:2:2 and 4:3:4:corners, for 256 x 256 texels of 7 channels in blocks of 2 x 2, and tiles of 128 x 128 texels.
-These are the grids of vkt-ntc's --bppc 0.5 for this size. Unlike vkt-ntc, the learning rate is constant, and all steps train
-the latents. Prints steps per second. A cell of the fine grids is a block.
+The images have 256 x 256 texels of 7 channels. A block has 2 x 2 texels, a tile has 128 x 128 texels. There are three grids, in
+the form SCALE:FEATURES:BITS of vkt-ntc's --grids: 2:1:4, 2:2:2 and 4:3:4:corners. A cell of the first two grids covers one block.
+vkt-ntc chooses the same grids for this size and --bppc 0.5. Unlike in vkt-ntc, the learning rate is constant, and all steps
+train the latents. Prints steps per second.
 """
 import sys
 import time

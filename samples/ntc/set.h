@@ -9,7 +9,7 @@ enum {
     NTC_MAX_TEXTURES = 8,
     NTC_MAX_GRIDS = 3,
     NTC_MAX_INPUTS = 128, /* inputs of the network; equal to VKT_MLP_MAX_WIDTH */
-    NTC_POSITION = 3,     /* inputs for the position of a block between the cells of a grid: see ntc_place_scale */
+    NTC_POSITION = 3,     /* inputs x, y and x * y: (x,y) is the position of a block between cells (ntc_place_scale) */
     NTC_LAYERS = 3,
     NTC_MAX_SIDE = 8192,
     NTC_NAME = 28

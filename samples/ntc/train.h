@@ -40,9 +40,9 @@ typedef struct ntc_trainer {
     vkt_program *programs[NTC_PHASES];
     uint32_t *order; /* the tiles, shuffled */
     uint32_t tiles, columns;
-    uint64_t pass;  /* number, from 1, of the pass over all tiles that uses `order`; 0: `order` is not filled yet */
+    uint64_t pass;  /* `order` belongs to this pass over all tiles. The first pass is 1. 0: `order` is not filled yet */
     uint64_t step;  /* number of submitted steps */
-    uint64_t run;   /* number of the last run, counted within its program */
+    uint64_t run;   /* index of the last run among the runs of its program: see vkt_program_run */
     bool under_way; /* a part of the next step was submitted */
     bool has_run;   /* a step was submitted since ntc_trainer_create */
 } ntc_trainer;
@@ -71,8 +71,8 @@ vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
  * encoded and decoded. The store gets the rounded weights and the decoded latents, too. Waits for all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
-/* Write the name that a parameter has in the store to `name`. The parameter is the latents of grid i (ntc_grid_name),
- * or the weight or bias of layer i (ntc_weight_name). */
+/* Set `name` to the store's name of a parameter. The parameter is the latents of grid i (ntc_grid_name), or the weight
+ * or bias of layer i (ntc_weight_name). */
 void ntc_grid_name(uint32_t i, char name[24]);
 void ntc_weight_name(uint32_t i, bool bias, char name[24]);
 

@@ -28,7 +28,7 @@ typedef struct app {
     buffer uploaded; /* latents and weights of a file */
     gpu_image sheet; /* the image to draw on if there is no window */
     uint32_t texture;
-    double psnr; /* in dB; in a window for the last measured step, without a screen for the result. NaN: not known */
+    double psnr; /* in dB. In a window: of the last step whose loss was read. Headless: of the result. NaN: not known */
 } app;
 
 /* ---- opening and closing ---- */
@@ -205,9 +205,9 @@ static vkt_result report(app *a, int of_decoder, int of_library)
     return write_results(a->s, o) ? VKT_OK : VKT_E_IO;
 }
 
-/* Compares the drawing of each texture with the texels that the CPU decodes. If the program trains, also compares it
- * with the texels that the library computes. `decoded` and `inferred` are memory for the texels of the CPU and of the
- * library. */
+/* Compares the drawing of each texture with the texels that the CPU decodes. If the program trains, also compares
+ * the drawing with the texels that the library computes. `decoded` and `inferred` are memory for the texels of the CPU
+ * and of the library. */
 static vkt_result compare(app *a, buffer *copy, uint8_t *decoded, uint8_t *inferred)
 {
     ntc_set *set = &a->job.set;

@@ -1,8 +1,8 @@
 /* scaling/layers.c - see layers.h. */
 #include "scaling/layers.h"
 
-/* Appends a convolution with h x w weights per pair of channels, and a result of size x size pixels. `own` is the
- * number of additional parameters per output channel: 1 for a bias, 2 for a batch normalization. */
+/* Appends a convolution with a window of h x w pixels, and a result of size x size pixels. `own` is the number of
+ * additional parameters per output channel: 1 for a bias, 2 for a batch normalization. */
 static void conv(layers *l, int own, int h, int w, int in, int out, int size)
 {
     const double weights = (double)h * w * in * out;

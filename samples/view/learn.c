@@ -14,7 +14,7 @@ enum {
     CHECKED = 16384,   /* limit for the pixels of one run of the program `check` */
     AHEAD = 3,         /* limit for the unknown losses. If there are more, learn_step waits for the oldest one */
     MAX_PASSES = 8,    /* limit for passes over all pixels in `order`. After the last pass, the first one repeats */
-    MAX_ROWS = 1 << 24 /* limit for the elements of `order`. A single pass may have more elements */
+    MAX_ROWS = 1 << 24 /* limit for the elements of `order`. If one pass has more, `order` has only one pass */
 };
 
 /* ---- the data: a sample for each pixel ---- */

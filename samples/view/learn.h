@@ -28,7 +28,7 @@ typedef struct learn_graph {
 
 typedef struct learner {
     learn_params p;
-    uint32_t pixels, passes; /* passes: number of passes over all pixels that `order` has */
+    uint32_t pixels, passes; /* passes: how many passes over all pixels are stored in `order` */
     vkt_ctx *ctx;
     /* positions (pixels,2) and colours (pixels,3) are f32. For each pass, `order` has all pixel numbers, shuffled anew.
      * `all` has the pixel numbers in ascending order */

@@ -11,8 +11,8 @@
 // scripts/inline/generate.awk writes vktrain.glsl and vktrain.hlsl from one text, scripts/inline/vktrain.shader.
 //
 // The file declares no buffers and no variables. Macros define the functions that depend on sizes. A size may be a
-// macro or a constant expression. Inputs, activations and results are arrays of vec4: n numbers need VKT_VEC4S(n)
-// vec4s. The components behind the n numbers may have any value, and nothing reads them.
+// macro or a constant expression. Inputs, activations and results are arrays of vec4. An array of n numbers has
+// VKT_VEC4S(n) elements. The components behind the n numbers may have any value, and nothing reads them.
 //
 @glsl
 //   layout(std430, binding = 0) readonly buffer Store { float store[]; };   // vkt_store_buffer: all parameters
@@ -102,7 +102,8 @@
 @glsl
 // With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
 // shaderFloat16. The shader needs GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
-// float16, so long sums lose digits. The total of the four sums, the bias and the activation are computed in float32.
+// float16. These sums lose digits if a layer has many inputs. The total of the four sums, the bias and the activation
+// are computed in float32.
 #ifdef VKT_ARITHMETIC16
 #define VKT_REAL4 f16vec4
 #else
@@ -164,8 +165,8 @@ vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no)
 
 // FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If a function has
 // more parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
-// The errors of SIGMOID, TANH, ELU and SOFTPLUS are those of the device's exp and log, relative to the larger of the
-// result and 1.
+// SIGMOID, TANH, ELU and SOFTPLUS have the errors of the device's exp and log. If the result is between -1 and 1,
+// only its absolute error is small: for a small v, TANH(v) may have few correct digits.
 #define VKT_IDENTITY(v) (v)
 #define VKT_RELU(v) max(v, splat4(0.0))
 #define VKT_LEAKY_RELU(v, slope) vkt_leaky_relu(v, slope)
@@ -191,7 +192,7 @@ vec4 vkt_silu(vec4 v) { return v * vkt_sigmoid(v); }
 vec4 vkt_hardswish(vec4 v) { return v * (clamp(v + 3.0, splat4(0.0), splat4(6.0)) * (1.0 / 6.0)); }
 vec4 vkt_gelu_tanh(vec4 v) { return v * vkt_sigmoid(1.59576912160573 * (v + 0.044715 * v * v * v)); }
 // Computes x (1 + erf(x / sqrt 2)) / 2. `above` is the probability that a standard normal variable exceeds |x|. The
-// polynomial is that of normal_above in shaders/lib/special.glsl.
+// function normal_above in shaders/lib/special.glsl has the same polynomial.
 vec4 vkt_gelu(vec4 x)
 {
     const vec4 t = min(abs(x), splat4(20.0)), v = (t - 2.5) / (t + 2.5);
@@ -223,8 +224,8 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // VKT_MLP2 to VKT_MLP5 define a network of 2 to 5 layers:
 //   void name(uint at[2 * LAYERS], vec4 x[VKT_VEC4S(I)], out vec4 y[VKT_VEC4S(O)])
 // `at` has the starts of weight and bias, layer by layer. The hidden layers have the widths H1, H2, .. and the
-// activation FUNCTION. The last layer has the activation LAST. Functions of VKT_LAYER, one for each layer, compute the
-// same, but each call copies its arrays.
+// activation FUNCTION. The last layer has the activation LAST. You can also define each layer with VKT_LAYER and call
+// the layers one after the other. The result is the same, but each call copies its arrays.
 #define VKT_MLP2(name, FUNCTION, LAST, I, H1, O) \
     void name(uint at[4], VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
     { \
@@ -307,7 +308,7 @@ vec4 vkt_softplus(vec4 v, float beta, float threshold)
 // VK_NV_cooperative_vector. The shader needs GL_NV_cooperative_vector and
 // GL_EXT_shader_explicit_arithmetic_types_float16. BUFFER is the array of a storage buffer with the contents of a
 // file of vkt_store_export in float16. `weight` and `bias` count numbers of 16 bits from the start of this array. The
-// number of inputs, I, is a multiple of 8. No test has run this macro so far, because no driver without a GPU has the
+// number of inputs, I, is a multiple of 8. No test has run this macro so far, because only drivers of GPUs have the
 // extension.
 #define VKT_COOPERATIVE_LAYER(name, I, O, FUNCTION, BUFFER) \
     void name(uint weight, uint bias, VKT_REAL4 x[VKT_VEC4S(I)], out VKT_REAL4 y[VKT_VEC4S(O)]) \
@@ -407,7 +408,7 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
 // give sin(pi r) and cos(pi r). The multiple of 1/2 determines whether these two numbers are exchanged or negated. The
-// error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted without rounding.
+// error is one or two ulp. The result is exact if x is a multiple of 1/2. The subtraction of whole periods is exact.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

@@ -2,9 +2,10 @@
 """Writes engine/data/unicode_tables.h:  pip install tokenizers==0.23.3; python3 scripts/unicode/make_tables.py
 
 The tables have the Unicode data of Hugging Face's `tokenizers`, so that our token ids equal the ids of that library.
-Parts of the library have different versions of Unicode: regular expressions 16, Digits 17, the normalizer NFC 9. The
-script tests each character with the library. The values of decompositions and combining classes are from Python's
-unicodedata. Decompositions and combining classes that the library does not use are left out."""
+Parts of the library have different versions of Unicode: its regular expressions have version 16, its pre-tokenizer Digits has
+version 17, its normalizer NFC has version 9. The script tests each character with the library. The values of decompositions
+and combining classes are from Python's unicodedata. Decompositions and combining classes that the library does not use are left
+out."""
 import os
 import unicodedata
 from tokenizers import Regex, normalizers, pre_tokenizers, __version__

@@ -8,7 +8,8 @@ VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(per_block) VKT_U32(blocks) /* per_block: vec4s of a block. blocks: blocks of a channel */
          VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* index of the first vec4 of channel `first` in each binding */
          VKT_U32(all_channels) VKT_F32(eps)
-         VKT_U32(unbiased) VKT_F32(momentum)) /* for the running statistics, as in running_stats.abi.h */
+         VKT_U32(unbiased) VKT_F32(momentum)) /* running += momentum * (new - running). If unbiased
+                                               * is 1, the new variance is the unbiased one */
 #define BATCH_NORM_X     0
 #define BATCH_NORM_STEP  1
 #define BATCH_NORM_MEAN  2 /* f32 (C) */

@@ -8,14 +8,14 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns; carries: lib/strip.glsl */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns: lib/strip.glsl */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* strides of w in floats: group, y channel, x channel */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
          VKT_U32(src_base) VKT_U32(dst_base)    /* index of the first group's first vec4 in each binding */

@@ -34,8 +34,8 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_ROWS  2 /* output channels per lane */
 #define DW_SPEC_PAD   3 /* taps may be outside the image */
 #define DW_SPEC_BIAS  4
-/* 1: dw is stored as vec4s. These must be multiples of 4: channels * R * S, pitch, w_base, COLS, and with several slices
- * `part`. */
+/* 1: dw is stored as vec4s. These must be multiples of 4: channels * R * S, pitch, w_base and COLS. If there are
+ * several slices, `part` must be a multiple of 4 too. */
 #define DW_SPEC_QUADS 5
 #define DW_SPEC_WINDOW_H 6 /* UNPOOL: size of a pooling window */
 #define DW_SPEC_WINDOW_W 7

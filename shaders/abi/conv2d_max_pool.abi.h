@@ -8,7 +8,7 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(width)                         /* Q */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns; carries: lib/strip.glsl */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns: lib/strip.glsl */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
@@ -17,7 +17,7 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of the first pixel of window p reads row
                                                  * p * stride + offset + r * reach of x */
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* strides of w in floats: group, y channel, x channel */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
          VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* index of the first group's first vec4 in each binding */

@@ -5,9 +5,9 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* number of m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* number of s. 1: r counts all taps. Else r counts rows of the kernel, and s the taps of a row */
+         VKT_U32(inner)      /* number of s: 1 if r is the number of a tap; else r and s are a tap's row and column */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
-         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, s to s; negative ones modulo 2^32 */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, s to s, modulo 2^32 if negative */
          VKT_U32(w_base))    /* index of the first group's first float in the binding */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */

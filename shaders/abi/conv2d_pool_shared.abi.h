@@ -14,7 +14,7 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of the first pixel of window p reads row
                                                  * p * stride + offset + r * reach of x */
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* strides of w in floats: group, y channel, x channel */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
          VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base)) /* index of the first group's first vec4 in each binding */

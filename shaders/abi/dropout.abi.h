@@ -12,4 +12,4 @@ VKT_PUSH(vkt_dropout_push,
 #define DROPOUT_B    3 /* BEFORE: a tensor b with the shape and layout of x */
 #define DROPOUT_SPEC_FUNCTION 1
 #define DROPOUT_SUM  99 /* BEFORE: value of FUNCTION for y = dropout(x) + b. No function of functions.abi.h has this number */
-#define DROPOUT_CHUNK 256 /* positions of a plane per iteration of a work group's loop along the grid's y axis */
+#define DROPOUT_CHUNK 256 /* positions in a chunk of a plane. The grid's y axis counts chunks: see dropout.comp */

@@ -12,4 +12,4 @@ VKT_PUSH(vkt_embedding_push,
 #define EMBEDDING_IDS   0 /* u32 (N) */
 #define EMBEDDING_TABLE 1 /* f32 (V, width) */
 #define EMBEDDING_Y     2
-#define EMBEDDING_CHUNK 64 /* CHANNELS: blocks of 4 features per iteration of a work group's loop along the grid's y axis */
+#define EMBEDDING_CHUNK 64 /* CHANNELS: blocks of 4 features in a chunk. The grid's y axis counts chunks */

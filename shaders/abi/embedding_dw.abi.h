@@ -9,7 +9,8 @@ VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(begin) VKT_U32(end)       /* embedding_rank: the dispatch's positions are begin .. end - 1.
                                             * embedding_scatter: they are 0 .. end - 1.
                                             * embedding_sum: the dispatch's rows are begin .. end - 1 */
-         VKT_U32(ranges) VKT_U32(range)    /* the ranges cover the ids 0 .. rows. Each has `range` ids, a multiple of 4 */
+         VKT_U32(ranges) VKT_U32(range)    /* the ranges cover the ids 0 .. rows, because START[rows] is the number of
+                                            * all entries of SORTED. Each range has `range` ids, a multiple of 4 */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */
@@ -20,8 +21,8 @@ VKT_PUSH(vkt_embedding_dw_push,
 #define EMBEDDING_DW_RANK   2 /* u32 (N): number of earlier positions with the same id */
 #define EMBEDDING_DW_SORTED 3
 #define EMBEDDING_DW_DY     4 /* in embedding_sum with COPIED: the buffer of EMBEDDING_DW_COPY */
-#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width'): sums of blocks of entries with equal ids */
+#define EMBEDDING_DW_PART   5 /* f32 (N / EMBEDDING_DW_BLOCK rounded up, width'): the sum of each block's gradients */
 #define EMBEDDING_DW_OUT    6 /* f32 (rows of this dispatch, width); in embedding_sum with BLOCKS: the buffer of PART */
 #define EMBEDDING_DW_COPY   7 /* f32 (N, width'): the gradients in the order of SORTED */
-#define EMBEDDING_DW_BLOCK 64 /* entries of SORTED per block */
+#define EMBEDDING_DW_BLOCK 64 /* entries of SORTED per block. All entries of a block have the same id */
 #define EMBEDDING_DW_CHUNK 64 /* embedding_scatter: vec4s of a row per work group */

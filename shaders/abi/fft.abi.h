@@ -1,8 +1,8 @@
 /* fft.abi.h - see fft_rows.comp, fft_columns.comp, and their inverses fft_inverse_columns.comp, fft_inverse_rows.comp.
  * One vec4 has four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
-         VKT_U32(items)    /* number of transforms. Of rows: channels * columns * pairs of rows. Of columns:
-                            * channels * columns * FFT_LINES (lib/fft.glsl) */
+         VKT_U32(items)    /* number of transforms. Kernels for rows: channels * columns * pairs of rows.
+                            * Kernels for columns: channels * columns * FFT_LINES (lib/fft.glsl) */
          VKT_U32(channels)
          VKT_U32(columns)  /* vec4s of a channel: tiles * n4; for weights O / 4 or C / 4 */
          VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, and from frequency to frequency */
@@ -14,7 +14,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(height) VKT_U32(width)      /* image size; for weights R, S */
          VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats between channels, and between elements of a vec4 */
          VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
-         VKT_F32(scale))                     /* factor of the inverse */
+         VKT_F32(scale))                     /* fft_inverse_rows: the result is multiplied by this factor */
 #define FFT_IN   0
 #define FFT_OUT  1
 #define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): the bias. With WEIGHTS: the gradient of the bias, written */

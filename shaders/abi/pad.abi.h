@@ -15,5 +15,5 @@ VKT_PUSH(vkt_pad_push,
                      VKT_U32(g2) VKT_U32(g3) VKT_U32(g4) VKT_U32(g5) VKT_U32(x) VKT_U32(y))
 #define PAD_X 0
 #define PAD_Y 1
-#define PAD_SPEC_FILL 2 /* bits of the fill */
+#define PAD_SPEC_FILL 2 /* the fill value, as its 32 bits */
 #define PAD_SPEC_GAPS 3 /* 0: every g_k is 1 */

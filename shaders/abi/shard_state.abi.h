@@ -3,10 +3,10 @@ VKT_PUSH(vkt_shard_state_push, VKT_U32(n4) /* vec4s of the range */
          VKT_U32(first) /* index of the range's first vec4 in SHARD_STATE_COPY and SHARD_STATE_COPY_OUT */)
 #define SHARD_STATE_SPEC_WAY 1 /* SHARD_STATE_BEGIN, SHARD_STATE_GIVE or SHARD_STATE_TAKE */
 #define SHARD_STATE_BEGIN 0 /* before a run: a rank's first run of a step saves the states, its later runs restore them */
-#define SHARD_STATE_GIVE  1 /* after the forward pass: copies the states to the gradient */
+#define SHARD_STATE_GIVE  1 /* after the forward pass: copies the states to a range of the gradients */
 #define SHARD_STATE_TAKE  2 /* with the update: state = sum / STEP_WEIGHT, where STEP_WEIGHT is the weight of all shards */
 #define SHARD_STATE_STATE 0 /* vec4: the states, read; SHARD_STATE_STATE_OUT is the same memory, written */
-#define SHARD_STATE_COPY  1 /* vec4, read. BEGIN: the saved states. TAKE: the sum */
+#define SHARD_STATE_COPY  1 /* vec4, read. BEGIN: the saved states. TAKE: sum of STEP_WEIGHT * states over all runs */
 #define SHARD_STATE_STEP  2 /* u32 (STEP_WORDS) */
 #define SHARD_STATE_STATE_OUT 3
 #define SHARD_STATE_COPY_OUT  4 /* vec4, the memory of SHARD_STATE_COPY, written. BEGIN: the saved states. GIVE: the gradient */

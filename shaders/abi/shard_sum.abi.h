@@ -3,7 +3,7 @@
 VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the range, and of each plane of SHARD_SUM_PLANES */
          VKT_U32(levels)                 /* planes of partial sums: this rank has 2^levels shards */
          VKT_U32(parts)                  /* runs per shard; if above 1, one more plane has the shard's sum so far */)
-#define SHARD_SUM_SPEC_BF16 1 /* each summand is rounded to bfloat16 */
+#define SHARD_SUM_SPEC_BF16 1 /* 1: each summand of the tree of shards is rounded to bfloat16 */
 #define SHARD_SUM_GRAD      0 /* vec4 */
 #define SHARD_SUM_STEP      1 /* u32 (STEP_WORDS) */
 #define SHARD_SUM_PLANES    2 /* vec4 (planes,n4), read; SHARD_SUM_PLANES_OUT is the same memory, written */

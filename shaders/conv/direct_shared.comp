@@ -29,7 +29,8 @@ VKT_IN4(DIRECT_SHARED_V, v_in);
 void store(uint to, vec4 value)
 {
 #ifdef SLOPE
-    value = mix(value, vec4(0.0), lessThanEqual(LOAD4(v_in, to + uint(pc.to_slope)), vec4(0.0))); // as in lib/unary.glsl
+    // The same formula as for the gradient of UNARY_RELU in lib/unary.glsl.
+    value = mix(value, vec4(0.0), lessThanEqual(LOAD4(v_in, to + uint(pc.to_slope)), vec4(0.0)));
 #endif
     STORE4(y, to, value);
 }

@@ -5,7 +5,8 @@
 // weights. Each lane has its own sums for the whole tile. It loads ROWS vec4s of dy, and then one vec4 of x at a time. At the
 // end the lanes' sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
-// pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as with a stored dy.
+// pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as if pool2d_dx.comp
+// stored dy first.
 // grid: x over slices of a plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds their sums.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.

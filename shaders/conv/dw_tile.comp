@@ -4,8 +4,8 @@
 // A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane has ROWS output channels and a share of the
 // columns. Per iteration it loads four samples of its channels from dy, and four samples of its columns from x. Shuffles with
 // lane ^ j pass the columns to the other lanes. So a sum in acc belongs to a different column in each lane, as in
-// gemm_tile.comp. The last COLS % LANES columns of a tile are broadcast instead. With 8 lanes such shuffles are not faster
-// than broadcasts, so all columns are broadcast.
+// gemm_tile.comp. The last COLS % LANES columns of a tile are broadcast instead. With 8 lanes, shuffles with lane ^ j
+// are not faster than broadcasts, so all columns are broadcast.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output. dy has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if (p,q) is the winner of this window, else 0

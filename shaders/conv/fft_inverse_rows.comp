@@ -72,7 +72,7 @@ void main()
         const uint channel = line / pairs, row = 2 * (line - channel * pairs);
         const bool has_other = row + 1 < pc.rows;
         const uint a = (channel * pc.rows + row) * T * columns + column, b = has_other ? a + T * columns : a;
-        vec4 re[T], im[T]; // one transform computes both rows: Z = A + i B
+        vec4 re[T], im[T]; // A + i B, for the spectra A and B of two rows: one transform computes both rows
         re[0] = LOAD4(lines, a), im[0] = LOAD4(lines, b);
         if (FFT_ODD == 0) re[FFT_HALF] = LOAD4(lines, a + columns), im[FFT_HALF] = LOAD4(lines, b + columns);
         [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {

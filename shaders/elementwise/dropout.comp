@@ -3,9 +3,9 @@
 //   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). The element is kept if the word is >= threshold.
 //   AFTER: y = dropout(f(x)), where f is a function of lib/unary.glsl.
 //   BEFORE: y = dropout(x) + b, or y = dropout(x) * f'(b). The second form is the gradient of AFTER, with dy as x.
-//   PLANES: a plane (n,c) has one random number, that of element e = c * N' + n, where N' is N rounded up to a multiple of 4. x
-//   is batch last: a row is a channel, and `columns` is N'. A lane processes the planes of four samples. One call of
-//   philox gives the four random numbers of these planes.
+//   PLANES: a plane (n,c) has one random number: the word of element e = c * N' + n. N' is N rounded up to a
+//   multiple of 4. x is batch last: a row is a channel, and `columns` is N'. A lane processes the planes of four samples.
+//   One call of philox gives the four random numbers of these planes.
 //   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', as for
 //   PLANES.
 // grid: x over vec4s in contiguous shares.

@@ -40,7 +40,8 @@ vec4 result(uint i)
 {
     const vec4 x = LOAD4(x4, i), t = mix(clamp(x, 0.0, 1.0), x, isnan(x)); // clamp(NaN) may be a number
     if (!noise) {
-        precise const vec4 scaled = steps * t, up = scaled + 0.5; // two roundings, as in the reference: no fused multiply-add
+        // Two roundings, as in reference/latents.c. So `precise` forbids a fused multiply-add.
+        precise const vec4 scaled = steps * t, up = scaled + 0.5;
         return floor(up) / steps;
     }
     const uvec4 w = philox4x32(uvec4(begin4 + i, draw, salt, 8u), key);

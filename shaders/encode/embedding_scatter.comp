@@ -2,7 +2,7 @@
 //   the first float of the gradient of position p), where id is ids[p]
 //   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
 //   order, padded to vec4s.
-//   The kernel also clears a range of dtable, because embedding_sum writes only the rows whose id a counted position has.
+//   The kernel also clears a range of dtable, because embedding_sum writes only rows that have entries in `sorted`.
 // grid: x over positions, and over vec4s of the range, each in contiguous shares. CHANNELS: instead of positions, x over
 //       (index of an id in its sample, four samples). y over chunks of vec4s of the copied rows. Only work groups of the first
 //       chunk write `sorted` and clear the range.

@@ -7,7 +7,7 @@
 //   gemm_sum.comp adds their tables.
 // ZERO: clears the tables.
 // grid: x over levels * slices with a stride. ZERO: x over vec4s in contiguous shares. Any group count is right.
-// Deterministic: the order is that of the points.
+// Deterministic: each sum adds its products in the order of the points.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

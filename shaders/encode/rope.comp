@@ -5,9 +5,9 @@
 // as exact as one of 0.1 radians.
 // Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of one or two units
 // in the last place.
-// In the first pc.rotated heads, the first pc.pairs units are rotated. With WIDTH 4 such a unit has two vec4s, that is four
-// pairs. With WIDTH 1 it has one pair. The other units are copied. In each head, a unit from number pc.pairs on has one vec4,
-// or with WIDTH 1 one element.
+// A head has two kinds of units. Units 0 .. pc.pairs - 1 have two vec4s each, that is four pairs (WIDTH 1: one pair).
+// The other units have one vec4 each (WIDTH 1: one element). The kernel rotates units 0 .. pc.pairs - 1 of the first
+// pc.rotated heads, and copies all other units.
 // grid: x over samples, tokens and units in contiguous shares, y over heads with a stride; any group count is right.
 // source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding (2021), equation 34
 // Deterministic: one lane computes a pair. It reads both elements of the pair before it writes them, so y may have x's memory.

@@ -2,7 +2,8 @@
 // over the score columns, in registers
 // A subgroup has one tile of scores: ROWS rows x 4 SG columns. Each lane holds four neighbouring columns of every row.
 // The subgroup also has one tile of sums: ROWS rows of d4 vec4s.
-// In both products, the lanes hold different elements of the first matrix, and shuffles pass these elements to other lanes.
+// The scores are a product of two matrices, and so are the sums. The lanes hold different elements of the first matrix,
+// and shuffles pass these elements to other lanes.
 // For the scores, the first matrix is loaded. For the sums, it has the weights, which are computed from the scores.
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
@@ -17,7 +18,8 @@ layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
 const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j * SG + lane, j < LANE_ROWS
-// Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
+// Maximum sizes of arrays that are parameters of functions. The size of an array parameter cannot be a specialisation
+// constant. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;
 const uint MAX_STEPS = 7; // steps of a sum over lanes, enough for 128 lanes. With a constant bound, drivers unroll the loops
 const bool ROTATE = SG == ATTENTION_ROTATED;

@@ -11,7 +11,7 @@ VKT_IN4(ATTENTION_DY, dy4);
 #endif
 const uint OF_Q = 0, OF_K = 1, OF_V = 2, OF_DY = 3;
 
-// Returns a vec4 of an operand.
+// Returns vec4 number `at` of operand `of` (OF_Q, OF_K, OF_V or OF_DY).
 vec4 load(uint of, uint at)
 {
     if (of == OF_Q) return LOAD4(q4, at);
@@ -22,13 +22,13 @@ vec4 load(uint of, uint at)
     return LOAD4(v4, at);
 }
 
-// A matrix of one head. Row i begins at vec4 at + i * ld.
+// A matrix of one head, with `rows` rows. Row i begins at vec4 number (at + i * ld) of operand `of`.
 struct matrix {
     uint of, at, ld, rows;
 };
 
-// Returns the matrix of a head. `head` counts the heads of all samples. For OF_K and OF_V, it counts the heads of k and v: see
-// kv_head().
+// Returns the matrix of head number `head`. Heads are numbered over all samples. For OF_K and OF_V, `head` is the
+// number of a head of k and v: see kv_head(). base: index of the operand's first vec4.
 matrix matrix_of(uint of, uint base, uint head, uint rows)
 {
     const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld, heads = of == OF_K || of == OF_V ? pc.kv_heads : pc.heads;

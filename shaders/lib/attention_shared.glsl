@@ -27,7 +27,8 @@ layout(constant_id = ATTENTION_SHARED_SPEC_OWN) const uint OWN = 4;
 const uint LANES_M = ROWS / OWN, LANES_N = ATTENTION_SHARED_LANES_N(D4), LANES = LANES_M * LANES_N;
 const uint COLUMNS = 4 * LANES_N, SLICE = 4 * CHUNKS;
 const uint SLICES = (D4 + CHUNKS - 1) / CHUNKS; // slices of a product of scores
-const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS; // vec4s of a slice of a product
+// PART_A: vec4s of the first operand in a slice. SCORES_B: vec4s of the second operand in a slice of scores.
+const uint PART_A = ROWS * CHUNKS, SCORES_B = COLUMNS * CHUNKS;
 const uint FETCH_A = (PART_A + LANES - 1) / LANES, FETCH_B = (SCORES_B + LANES - 1) / LANES;
 #include "lib/attention_operands.glsl"
 uint at_a[FETCH_A], at_b[FETCH_B]; // see aim_a
@@ -52,11 +53,11 @@ uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES /
 #endif
 
 uint own_vec4() { return gl_LocalInvocationID.x % CHUNKS; } // index, in a row of a slice, of the vec4 that the lane loads
-const bool WHOLE = D4 % CHUNKS == 0; // each slice has CHUNKS vec4s; if false, the last slice has fewer
+const bool WHOLE = D4 % CHUNKS == 0; // true: each slice has CHUNKS vec4s of a row; false: the last slice has fewer
 
-// Sets at_a[t] for the t-th row of matrix `a` that the lane loads. It is the index of the row's first vec4, or if slices are
-// WHOLE, of the row's vec4 number own_vec4(). `row`: the first row of the tile. The matrix's last row replaces rows beyond the
-// matrix.
+// Sets at_a[t] for the t-th row of matrix `a` that the lane loads. Without WHOLE, at_a[t] is the index of the row's
+// first vec4. With WHOLE, at_a[t] is the index of the row's vec4 number own_vec4(). `row`: the first row of the tile.
+// The matrix's last row replaces rows beyond the matrix.
 void aim_a(matrix a, uint row)
 {
     const uint at = a.at + (WHOLE ? own_vec4() : 0);
@@ -119,8 +120,9 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before the call, the first slice must be in
-// registers. After the call, the first slice of the step `next` is in registers, as after `scores`.
+// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before the call, the first slice
+// must be in registers. After the call, the first slice of the step `next` is in registers, for the tile of columns at
+// `next_column`.
 void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
     begin_sums();

@@ -84,7 +84,7 @@ uint tile_index(uint k4, uint x4, uint width)
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3) & (width - 1)));
 }
 
-// Adds the products of the four k from 4 * k4 on.
+// Adds to acc the products for k = 4 * k4 .. 4 * k4 + 3 of the tile.
 void multiply_row(uint half_at, uint k4)
 {
     [[unroll]] for (uint j = 0; j < 4; j++) {

@@ -161,7 +161,7 @@ void multiply_tile()
 void multiply(uint m, uint n, uint k, uint end)
 {
     clear_sums();
-    fetch(m, n, k < end ? k : 0); // an empty slice multiplies nothing, but its loads must be inside the operands
+    fetch(m, n, k < end ? k : 0); // k >= end: no products, but the loads must be inside the operands
     [[dont_unroll]] for (; k < end; k += BLOCKS_COOP_K) {
         [[unroll]] for (uint t = 0; t < BLOCKS_A; t++)
             put(t * LANES + gl_LocalInvocationID.x, 4 * t, 0, SHARE_M, A_BY_K, ROUNDS_A);

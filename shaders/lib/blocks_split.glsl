@@ -19,7 +19,7 @@
 //
 // A row of the tile has BLOCKS_SPLIT_K high parts and then the low parts: as many bytes as without SPLIT. A lane
 // loads blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next tile and find
-// the largest magnitudes of the next tile. So there are no more barriers for a tile than without SPLIT.
+// the largest magnitudes of the next tile. So a tile needs as many barriers as without SPLIT.
 // Deterministic: a maximum does not depend on the order.
 // source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
 //         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
@@ -143,7 +143,7 @@ void multiply(uint m, uint n, uint k, uint end)
 {
     uint at = 0;
     clear_sums();
-    fetch(m, n, k < end ? k : 0); // an empty slice multiplies nothing, but its loads must be inside the operands
+    fetch(m, n, k < end ? k : 0); // k >= end: no products, but the loads must be inside the operands
     if (gl_LocalInvocationID.x < 4) largest[gl_LocalInvocationID.x] = 0;
     barrier();
     find_largest(at);

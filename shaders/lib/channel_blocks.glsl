@@ -16,7 +16,7 @@ vec4 with_block(vec4 all, vec4 next)
 #endif
 }
 
-// Returns the biased variance of a channel's statistics; 0 if there is no real row.
+// Returns the biased variance of a channel, from its statistics. Returns 0 if the channel has no real samples.
 float variance_of(vec4 all)
 {
     return all.x > 0.0 ? all.z / all.x : 0.0;

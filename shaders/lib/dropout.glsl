@@ -4,7 +4,7 @@
 #include "lib/philox.glsl"
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 
-uvec2 key; // the variables from key to scale are read once: lavapipe compiles each read to a loop over the lanes
+uvec2 key; // read_once() sets key to scale: lavapipe compiles each read of step[] or pc to a loop over the lanes
 uint draw, salt, threshold;
 float scale;
 

@@ -29,7 +29,8 @@ const uint LARGER = COOP_M > COOP_N ? COOP_M : COOP_N, UNIT = LARGER > COOP_K ? 
 const uint P0 = (W0 + UNIT - 1) / UNIT * UNIT, P1 = (W1 + UNIT - 1) / UNIT * UNIT, P2 = (W2 + UNIT - 1) / UNIT * UNIT,
            P3 = (W3 + UNIT - 1) / UNIT * UNIT, P4 = (W4 + UNIT - 1) / UNIT * UNIT; // padded widths
 const uint P01 = P0 > P1 ? P0 : P1, P23 = P2 > P3 ? P2 : P3, P0123 = P01 > P23 ? P01 : P23, WIDEST = P0123 > P4 ? P0123 : P4;
-// A row has 16 bytes of padding, so that rows begin in different banks. Matrices need an alignment of 16 bytes.
+// A row has padding, so that rows begin in different banks. The padding is 16 bytes, because loads and stores of
+// matrices need an alignment of 16 bytes.
 const uint ACT_PITCH = SAMPLES / 4 + 2, INPUT_PITCH = WIDEST / 4 + 2, SUMS_PITCH = (COOP_N + 4) / 2;
 #ifdef FORWARD
 const uint INPUT = 0;
@@ -42,8 +43,8 @@ shared uvec2 memory[WEIGHTS + STAGE];
 // matrix of one row, at most OWN matrices. All of them have the same samples, so each matrix of `input` is loaded only once.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
 // finish_all() distributes blocks of 4 x 4 sums over the lanes. A matrix of sums has BLOCKS blocks and needs SUMS uvec2s of
-// `stage`. A subgroup stores AT_ONCE matrices in `stage` before its lanes load blocks. If `stage` is large enough, these are
-// several matrices, so that more lanes get a block.
+// `stage`. A subgroup stores AT_ONCE matrices in `stage` before its lanes load blocks. AT_ONCE is above 1 if a
+// matrix has too few blocks for all lanes and `stage` is large enough. Then more lanes get a block.
 const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH;
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;
 const uint AT_ONCE = MOST < 1 ? 1 : MOST < OWN ? MOST : OWN;

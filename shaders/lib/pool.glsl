@@ -34,7 +34,7 @@ Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uin
     return Window(uint(first), last < first ? 0u : uint((last - first) / hop) + 1u, kernel);
 }
 
-// Returns the divisor of the average over window (v, u).
+// Returns the divisor of the average over a window with the rows of v and the columns of u.
 float divisor(Window v, Window u)
 {
     return float(exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);

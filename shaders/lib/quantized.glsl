@@ -14,8 +14,8 @@
 
 uint byte_of(uint at) { return LOAD1(words, at >> 2) >> 8u * (at & 3u) & 0xffu; }
 
-// Returns an f16 number, exactly. unpackHalf2x16 may return 0 for numbers below 2^-14, and the scale of a block is often so
-// small.
+// Converts the bits of an f16 number to a float, exactly. unpackHalf2x16 may return 0 for numbers below 2^-14, and the
+// scale of a block is often below 2^-14.
 float exact_half(uint bits)
 {
     const uint m = bits & 0x7fffu;
@@ -41,7 +41,7 @@ ivec4 signed_of(uint four) { return ivec4(four << 24, four << 16, four << 8, fou
 
 uvec4 nibbles_of(uint at, uint shift) { return split_of(bytes_of(at) >> shift, 15u); }
 
-// Returns the scale and the offset of sub-block j, 0 to 7, from the 12 bytes at `at`.
+// Returns scale s and offset t of the numbers 32 j .. 32 j + 31 of a block, from the 12 bytes at `at`. j is 0 to 7.
 vec2 scale_of(uint at, uint j)
 {
     const uint a = byte_of(at + j), b = byte_of(at + (j ^ 4u));

@@ -1,6 +1,6 @@
 // rounding.glsl - makes conversions from f32 to f16 round to nearest, ties to even. Without this file, Vulkan lets the driver
 // choose between two directions. The device must have shaderRoundingModeRTEFloat16.
-// source: SPV_KHR_float_controls. glslang has no word for its execution modes, so they are numbers here.
+// source: SPV_KHR_float_controls. glslang has no names for the modes of this extension, so they are numbers here.
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #define ROUNDING_MODE_RTE_CAPABILITY 4467

@@ -33,7 +33,7 @@ void held_line(uint at, uint all, uint n, uint visible)
     m = VEC(largest(m));
     for (uint i = 0; i < HOLDS; i++)
         if (FIRST + i * STEP < n) {
-            rest += mix(exp_1ulp(v[i] - m), v[i] - m, SAME(v[i], m)); // if v = m: 0, or NaN for infinite v
+            rest += mix(exp_1ulp(v[i] - m), v[i] - m, SAME(v[i], m)); // if v = m, the term is 0, or NaN for infinite v
             top += mix(VEC(0.0), VEC(1.0), SAME(v[i], m));
         }
     rest = VEC(total(rest));

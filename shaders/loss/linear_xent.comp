@@ -57,7 +57,7 @@ void row_of(uint i, uint base, float by)
         for (uint k = c + lane; k < end; k += lanes) {
             const vec4 z = logits(base, k, classes);
             const bvec4 at_top = equal(z, vec4(m));
-            span += mix(exp_1ulp(z - m), z - m, at_top); // if z = m: 0, or NaN for an infinite z
+            span += mix(exp_1ulp(z - m), z - m, at_top); // if z = m, the term is 0, or NaN for infinite z
             top4 += mix(vec4(0.0), vec4(1.0), at_top);
         }
         rest4 += span;

@@ -63,7 +63,7 @@ float losses(uint vector, uint rows)
         float span = 0.0;
         for (uint k = c + begin; k < end; k += hop) {
             const float v = z[base + k];
-            span += v == m ? v - m : exp_1ulp(v - m); // if v = m: 0, or NaN for an infinite v
+            span += v == m ? v - m : exp_1ulp(v - m); // if v = m, the term is 0, or NaN for infinite v
             top += v == m ? 1.0 : 0.0;
             if (SMOOTH != 0) {
                 slack += weight_of(k) * (m - v);

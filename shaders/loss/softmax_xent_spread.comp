@@ -69,7 +69,7 @@ void main()
         m = vec4(max_of_lanes(m.x), max_of_lanes(m.y), max_of_lanes(m.z), max_of_lanes(m.w));
         for (uint i = 0; i < HELD; i++) {
             const bool is_class = i * lanes + lane < pc.classes;
-            const vec4 e = mix(exp_1ulp(z[i] - m), z[i] - m, equal(z[i], m)); // if z = m: 0, or NaN for an infinite z
+            const vec4 e = mix(exp_1ulp(z[i] - m), z[i] - m, equal(z[i], m)); // if z = m, e is 0, or NaN for infinite z
             if (is_class) rest += e;
             if (is_class) top += mix(vec4(0.0), vec4(1.0), equal(z[i], m));
         }

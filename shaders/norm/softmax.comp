@@ -120,7 +120,7 @@ void line(uint at, uint all, uint n, uint visible)
         for (uint k = c; k < end; k += ITERATIONS * STEP)
             [[unroll]] for (uint j = 0; j < ITERATIONS; j++) {
                 const VEC v = z(at, min(k + j * STEP, n - 1), visible);
-                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // if v = m: 0, or NaN for infinite v
+                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // if v = m, term is 0, or NaN for infinite v
                 span += k + j * STEP < end ? term : VEC(0.0);
                 top += k + j * STEP < end ? mix(VEC(0.0), VEC(1.0), SAME(v, m)) : VEC(0.0);
             }

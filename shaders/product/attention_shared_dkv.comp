@@ -46,8 +46,8 @@ uvec4 of_queries(uint first, uint column)
     return min(first + column + tile_columns().x + step, first + pc.others - 1);
 }
 
-// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the same weights in the form of
-// add_sums(), with 0 instead of UNSEEN.
+// Converts scores s to weights. A key that a query does not use has the weight UNSEEN. w: the same weights in the type
+// that add_sums() needs, with 0 instead of UNSEEN.
 void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 query = column + tile_columns(), at = of_queries(pc.lse0 + head * pc.others, column);

@@ -66,7 +66,7 @@ void main()
     const uvec2 tile = ROWS_FIRST ? gl_WorkGroupID.yx : gl_WorkGroupID.xy;
     const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = tile.y * 4u * R;
     const uint column = tile.x * SG, n = (column + lane) * 4u; // column: tile's first column / 4; n: lane's first column
-    uint a_at[4], b_at[4]; // this lane's vec4s in the first iteration
+    uint a_at[4], b_at[4]; // indices of this lane's vec4s in the first iteration
     [[unroll]] for (uint i = 0; i < 4; i++)
         a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + tile.y * pc.a_panel +
                   (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step

@@ -6,8 +6,8 @@
 // A work group computes all layers for one block of samples before the next block. So the activations of a block stay in the
 // cache. A block has TILES tiles. GRAD computes h[l] again, so FORWARD saves no activations for GRAD.
 // Products: a lane holds some samples of a tile. It loads all inputs of these samples into registers. Then it computes two
-// outputs per iteration, or one if there are more than 64 inputs. So no accumulator is needed longer than an iteration, which
-// on llvmpipe would cost a masked copy. Outputs other than y and dx are stored in ACT and loaded again later.
+// outputs per iteration, or one if there are more than 64 inputs. So no accumulator is needed longer than an iteration.
+// On llvmpipe, a longer use costs a masked copy. Outputs other than y and dx are stored in ACT and loaded again later.
 // Weight gradients: a lane holds rows of one factor, and shuffles pass the rows of the other factor. The sum over a block is
 // added to the PART of the work group (abi/mlp_layout.abi.h).
 // NARROW (GPUs): a lane holds one sample, and all lanes share each load of weights. Without NARROW (CPUs), a lane holds two

@@ -1,8 +1,8 @@
 // mlp_sum.comp - adds the PARTs of the work groups of mlp.comp or mlp_line.comp, in the order of the groups. The sums are the
 // loss, dw and db of all layers (abi/mlp_layout.abi.h).
-// ROWS: adds the PARTs of mlp_shared.comp. A work group is divided into quarters and computes as many elements as a quarter
-//   has lanes. Each quarter adds the PARTs of every fourth work group of mlp_shared.comp. Then the four sums of an element
-//   are added.
+// ROWS: adds the PARTs of mlp_shared.comp. A work group is divided into quarters. All quarters have the same
+//   elements, one for each lane of a quarter. Each quarter adds the PARTs of every fourth work group of
+//   mlp_shared.comp. Then the four sums of an element are added.
 // grid: x over groups of vec4s of a layer's PART, one vec4 for each lane of a work group (stride loop); y over layers.
 //   ROWS: x over elements of a layer, one element for four lanes of a work group (stride loop); y over layers.
 // Deterministic: the order of additions depends only on the shape, the number of work groups and the number of lanes.

@@ -1,4 +1,5 @@
-// shard_state.comp - averages the states of a graph of shards (running statistics) over the runs of a step.
+// shard_state.comp - for a step that is split into shards: averages the states of the graph (running statistics) over
+// the runs of the step.
 //   BEGIN, before a run: a rank's first run of a step saves the states. The later runs of the step restore them.
 //   GIVE, after the forward pass of a run: copies the states to their range of the gradients, which is otherwise not used. So
 //   shard_sum.comp adds up STEP_WEIGHT * states.

@@ -87,7 +87,7 @@ void main()
     state[STEP_NORM] = 0u;
     state[STEP_TERMS] = weight;
     put_float(STEP_WEIGHT, float(weight));
-    const float unscale = uintBitsToFloat(0x7f000000u - state[STEP_SCALE]); // the inverse of a power of two
+    const float unscale = uintBitsToFloat(0x7f000000u - state[STEP_SCALE]); // 1 / scale: the scale is a power of two
     put_float(STEP_FACTOR, pc.micro > 1u || pc.sums != 0u ? unscale / float(max(weights, 1u)) : unscale);
     if (pc.micro == 0u) return;
     clock[CLOCK_MICRO] = last ? 0u : micro;

@@ -227,8 +227,8 @@ CASES = [
 
 
 def set_threads(best, threads):
-    """Sets the number of threads. With the best settings, they run only on as many cores as there are threads. With the
-    defaults, the system chooses the cores."""
+    """Sets the number of threads. With the best settings, n threads run on n fixed cores. With the defaults, the system
+    chooses the cores."""
     if best:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     torch.set_num_threads(threads)
@@ -265,8 +265,8 @@ def vkt_result(command, name, sizes, seconds):
 
 
 def vkt_ms(result):
-    """Returns the median wall time in ms. The time of a product is from its submission to its end, as for PyTorch. The
-    time of a training step is that of a loop without waits, divided by its number of steps. (PyTorch is synchronized
+    """Returns the median wall time in ms. A product is measured from its submission to its end, as for PyTorch. Training
+    steps run in a loop without waits. The time of the loop is divided by the number of steps. (PyTorch is synchronized
     after each step.)"""
     return result["wall_ns"]["median"] / 1e6
 

@@ -4,11 +4,11 @@
   python3 tests/bench/emulated_scaling.py [--build build] [--net resnet20] [--rounds 5] [--profile FILE]
 
 The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with
-messages that take no time. Then it runs the trainer for each number of ranks. The profile comes from the runs whose
-messages take no time: it is that of the run with the median step. `measured` is the time of the profile's step,
-multiplied by a ratio. In each round, the time of a step is divided by the time of a step whose messages take no time.
-The ratio is the median of these quotients. So the ratio compares only runs of the same round. The device computes with
-one thread (LP_NUM_THREADS=1). The host exchanges on another core.
+messages that take no time (a free run). Then it runs the trainer for each number of ranks. The profile is the profile
+of the free run with the median step time. For each round and number of ranks, the script computes a ratio: the step
+time divided by the step time of the free run of the same round. `measured` is the step time of the profile, multiplied
+by the median of these ratios. The device computes with one thread (LP_NUM_THREADS=1). The host exchanges on another
+core.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ def step(a, ranks, alpha, beta):
 
 
 def median_profile(runs):
-    """Returns the profile of the run whose step is the median, in the form that vkt-scaling reads."""
+    """Returns the profile of the run with the median step time, in the form that vkt-scaling reads."""
     run = sorted(runs, key=lambda r: r["forward_ms"] + r["backward_ms"] + r["update_ms"])[len(runs) // 2]
     return {k: run[k] for k in ("forward_ms", "backward_ms", "update_ms", "buckets")}
 

@@ -1,4 +1,4 @@
-/* bench/schema.c - see schema.h. Implements only the words of JSON Schema that the files docs/NAME.schema.json use. */
+/* bench/schema.c - see schema.h. Implements only the JSON Schema keywords that the files docs/NAME.schema.json use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

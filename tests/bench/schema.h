@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* Returns whether the JSON file conforms. If not, `why` gets the first fault. Fails the running test if the schema uses
- * a word that schema.c does not implement. */
+ * a keyword that schema.c does not implement. */
 bool schema_fits(const char *name, const char *json_path, char why[256]);
 
 #endif

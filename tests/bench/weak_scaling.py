@@ -8,10 +8,10 @@ A rank has the same work in all columns: --batch images, in --shards shards of v
 process makes plain steps, without sums of shards, as on one device. A round measures three cases, each with vktrain
 and then with PyTorch: one process (alone), two processes that train together (over MPI, or with
 DistributedDataParallel over Gloo), and two independent processes. The efficiency of a round is the step time of one
-process alone, divided by the step time of two processes together. The independent processes show how much of the loss
-the machine causes, because its cores share the memory. The time of a process is the median of its steps. The time of a
-case is the mean of its processes. The table has the medians of the rounds. The script needs an idle machine, the data
-of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
+process alone, divided by the step time of two processes together. Independent processes also slow each other
+down, because the cores share the memory: their step time shows this part of the lost efficiency. The time of a process
+is the median of its steps. The time of a case is the mean of its processes. The table has the medians of the rounds.
+The script needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ PINNED = 'exec taskset -c "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$COR
 
 
 def vktrain(a, ranks, independent):
-    """Runs `ranks` processes. Returns their reports; if the processes train together, the report of rank 0 alone."""
+    """Runs `ranks` processes. Returns the report of each process. If they train together, returns only the report of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         together = 1 if independent else ranks
         images = a.batch * together

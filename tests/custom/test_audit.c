@@ -5,8 +5,8 @@
 
 #include "vktrain/audit.h"
 
-/* A driver may drop writes behind a binding. The size of a binding is rounded up to a multiple of 16 bytes. x has 999
- * elements, so a write to element 999 is inside of the binding, and the audit can see this write. */
+/* A driver may drop writes behind a binding. The size of a binding is rounded up to a multiple of 16 bytes. The
+ * gradient of `a` has 999 elements, so a write to element 999 is inside of the binding, and the audit can see it. */
 enum { ROWS = 37, COLUMNS = 27 };
 
 /* The entry of the custom op. In this test, each audit has one such entry. */

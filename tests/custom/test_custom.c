@@ -220,7 +220,7 @@ static void the_batch_last_and_a_loop_over_the_elements(void **state)
     }
 }
 
-/* Adds a sampler that reads the step state. Its numbers differ from step to step. The same seed and step give the same
+/* Adds the op of draw.comp: random numbers that depend on the seed and the step. The same seed and step give the same
  * numbers. */
 static vkt_tensor draw(vkt_graph *g, vkt_tensor x, bool no_gradient)
 {

@@ -21,7 +21,8 @@ static void a_run_with_an_own_relu_has_the_same_bits(void **state)
     rig *r = rig_of(state);
     vkt_trainer *trainers[2];
     static bool own[2] = { false, true };
-    /* Fusion would compute the library's relu in kernels of other ops. */
+    /* Without fusion, both trainings use the same kernels for all ops but relu. Fusion would compute the library's relu
+     * in kernels of other ops. */
     assert_int_equal(setenv("VKT_NO_FUSE", "1", 1), 0);
     for (int i = 0; i < 2; i++) {
         vkt_trainer_params p = rig_params(r);

@@ -1,5 +1,5 @@
-/* Checks that cropping and mirroring of image samples depend on row, seed and epoch alone, with and without caching,
- * for any number of workers. */
+/* Checks that cropping and mirroring of an image depend only on the index of the sample, the seed and the epoch. They
+ * must not depend on caching or on the number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -317,7 +317,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
-        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed, because the epochs of this loop use no order */
+        vkt_shuffle(t->order, ROWS, 1, epoch); /* `order` may change: no epoch of this loop uses it */
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < epoch; i++) {
             assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

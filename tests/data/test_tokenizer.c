@@ -172,13 +172,13 @@ static void special_tokens_need_a_flag(void **state)
     encodes_to(t, "1<|eot_id|>2", 12, VKT_TOKENS_SPECIAL | VKT_TOKENS_BOS, "[<|begin_of_text|>] [1] [<|eot_id|>] [2]");
     assert_int_equal(vkt_tokenizer_encode(t, "1<|eot_id|>2", 12, 0, &list), VKT_OK);
     for (size_t i = 0; i < list.n; i++) assert_int_not_equal(vkt_tokenizer_kind(t, list.ids[i]), VKT_TOKEN_CONTROL);
-    /* A user-defined token is found without the flag too. */
+    /* A user-defined token is found without VKT_TOKENS_SPECIAL, too. */
     encodes_to(t, "1<think>2", 9, 0, "[1] [<think>] [2]");
     vkt_tokens_release(&list);
     vkt_tokenizer_destroy(&t);
 }
 
-/* Encodes many equal characters. For most characters and pre-tokenizers, these are one long piece. The merges of the
+/* Encodes a text of many equal characters. Most pre-tokenizers make one long piece of such a text. The merges of the
  * piece must not lose a byte. */
 static void long_runs_are_encoded(void **state)
 {

@@ -6,8 +6,8 @@
 #   sh tests/dist/same_bits.sh build mpirun.openmpi            # all: mnist (469 steps), resnet20 (200), gpt (200)
 #   sh tests/dist/same_bits.sh build-mpich mpirun.mpich gpt    # only gpt
 #
-# BUILD must be configured for that MPI (VKT_MPI_C_COMPILER). The environment variables RANKS ("1 2 4 8" if not set),
-# PRECISIONS ("f32 f16") and WAYS ("threads mpi") select other runs. docs/scaling.md has the results.
+# BUILD must be configured for the MPI of MPIRUN (VKT_MPI_C_COMPILER). The environment variables RANKS ("1 2 4 8" if not
+# set), PRECISIONS ("f32 f16") and WAYS ("threads mpi") select other runs. docs/scaling.md has the results.
 # tests/samples/test_devices.c is a small test of the same property.
 set -u
 [ $# -ge 2 ] || { awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0" >&2; exit 2; }

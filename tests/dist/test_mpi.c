@@ -78,8 +78,8 @@ static bool line_of(int rank, const char *start, char line[400])
     return true;
 }
 
-/* Checks that all ranks but `silent` (-1: all ranks) printed the same message, which begins with `start`, and then
- * closed their connection. */
+/* Checks that all ranks except `silent` (-1: no rank is silent) printed the same message, which begins with `start`.
+ * Afterwards, these ranks must have closed their connection. */
 static void one_message(int silent, const char *start)
 {
     char first[400] = "", line[400];

@@ -26,7 +26,7 @@ verdict() { # verdict NAME FAULTS: counts a success if FAULTS is empty, otherwis
     fi
 }
 
-faults_of() { # faults_of INCLUDE: prints the faults of the reference of the headers in INCLUDE
+faults_of() { # faults_of INCLUDE: makes the reference of the headers in INCLUDE, and prints its faults
     rm -rf "$work/docs"
     printf '%s\n' "@INCLUDE = \"$doxyfile\"" "OUTPUT_DIRECTORY = \"$work/docs\"" "INPUT = \"$1/vktrain\" \"$first_page\"" \
         "STRIP_FROM_PATH = \"$1\"" |

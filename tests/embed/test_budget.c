@@ -31,8 +31,8 @@ static void rig_make(rig *r)
     for (uint32_t d = 0; d < r->n.p->lowered.n; d++) r->n.p->ns[d] = KERNEL_NS;
 }
 
-/* Calls vkt_step_budget without a limit until the run in progress, or a new run, is completed. Returns the last
- * progress. */
+/* Completes the run in progress, or a new run if none is in progress: calls vkt_step_budget without a limit. Returns
+ * the progress of the last call. */
 static vkt_step_progress finish(rig *r)
 {
     vkt_step_progress progress;
@@ -109,8 +109,8 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
 }
 
 /* A load makes each kernel take seven times as long. The load ends. Afterwards, the device becomes five times as fast.
- * After ten frames with the same load, each frame takes at most 5/4 of the budget. A frame that completes a run begins
- * the next run while the device still works on the completed run. */
+ * After ten frames with the same load, each frame takes at most 5/4 of the budget. A frame that submits the last slice
+ * of a run continues with the next run at once. It does not wait until the device has done the last slice. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -205,8 +205,8 @@ static void the_device_copies_its_timestamps(void **state)
     rig_free(&r);
 }
 
-/* A call without limit ends a run half a second after the frame before it. This half second must not count as the time
- * of a slice. */
+/* Half a second after a frame, a call without a limit submits the rest of the run. This half second must not count as
+ * the time of a slice. */
 static void a_call_without_limit_belongs_to_no_frame(void **state)
 {
     (void)state;

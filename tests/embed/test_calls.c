@@ -389,7 +389,7 @@ static void each_wrong_argument_is_an_error(void **state)
     assert_int_equal(faults, 0);
 }
 
-/* Checks cases that one wrong argument does not reach, and their messages. */
+/* Checks the messages of some errors. Some of these errors do not occur in each_wrong_argument_is_an_error. */
 static void what_is_out_of_range_is_refused(void **state)
 {
     const vkt_host h = vkt_test_host();

@@ -1,5 +1,5 @@
-/* Tests edges of the API: outputs that no node computes, forked children, seeds, limits of a device, and messages that
- * name the fault. */
+/* Tests edges of the API: outputs that no node computes, forked children, seeds of vkt_gradients, limits of a device,
+ * and messages that name the fault. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

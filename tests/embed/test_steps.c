@@ -462,7 +462,8 @@ static void a_clock_that_stands_ends_frames_too(void **state)
     rig_check_and_free(&r);
 }
 
-/* If the context does not divide programs, vkt_step_budget fails, even for a program that `profile` measures. */
+/* With max_submission_ns = UINT64_MAX, the library divides no program into slices, so vkt_step_budget fails. It also
+ * fails for a program with vkt_program_params.profile. */
 static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  * sees.
  *
  * Writes counts to REPORT, one "name number" a line: torn, escapes, letters, rewritten (see support/terminal.h). After
- * them it writes "wide LINE" for each line that is too wide for the terminal, except for those of may_be_wide. Ends
+ * them it writes "wide LINE" for each line that is too wide for the terminal, unless may_be_wide allows the line. Ends
  * with the command's status, with 128 + n if signal n killed the command, or with 127 if the command cannot run. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>

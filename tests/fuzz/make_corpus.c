@@ -73,7 +73,7 @@ static void tables(void)
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
 }
 
-/* Writes 7 x 5 pixels as two kinds of JPEG and of PNG, and tables of images. */
+/* Writes an image of 7 x 5 pixels as two kinds of JPEG and two kinds of PNG. Also writes tables of images. */
 static void images(void)
 {
     enum { W = 7, H = 5 };
@@ -168,7 +168,7 @@ static void tensors(void)
 /* Inputs of fuzz_tokenizer.c, for each pre-tokenizer with and without special tokens. */
 static void tokenizer(void)
 {
-    static const char merges[] = "\6th\300e in\300g  \302 ", /* th, the, in, ing, two and three blanks */
+    static const char merges[] = "\6th\300e in\300g  \302 ", /* th, the, " i", "n\300", "g ", " \302" */
         text[] = "It's the thing:  1234 <|x|> <u>\r\n\r\n   e\xcc\x81\xcc\xa3 \xe1\x84\x92\xe1\x85\xa1 "
                  "\xf0\x9f\x98\x80 \xff\xe2\x82 x\t\t'LL \xc2\xbd";
     char bytes[sizeof merges + sizeof text];

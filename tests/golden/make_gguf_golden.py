@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records gguf/: small GGUF files of the PyPI package gguf, and the numbers that it reads from them. With the path of
+"""Records gguf/: small GGUF files of the PyPI package gguf, and the numbers that this package reads from them. With the path of
 SmolLM2-135M-Instruct.Q4_1.gguf as its argument it also records gguf/smollm2.txt: checksums of that file's tensors.
 
   types.gguf       a tensor of each type that the library reads, and of two that it does not read; metadata of each kind
-  values.safetensors   the tensors of types.gguf as float32, by gguf.quants.dequantize
+  values.safetensors   the tensors of types.gguf that the library reads, as float32, by gguf.quants.dequantize
   llama.gguf, qwen2.gguf, qwen3.gguf   tiny language models without a tokenizer
   types.txt        a line for each type of the package: name, number, elements of a block, bytes of a block
   smollm2.txt      a line for each tensor: name, type, dimensions, CRC-32 of its values as float32
@@ -27,7 +27,8 @@ SCALES = {T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,)}
 
 
 def random_blocks(rng, qtype, rows, columns):
-    """Makes rows of random blocks: every byte is random, except for the scales, which are normal float16."""
+    """Makes rows of random blocks. The scales at the offsets in SCALES are float16 numbers from a normal distribution. All other
+    bytes are random."""
     elements, size = gguf.GGML_QUANT_SIZES[qtype]
     blocks = rng.integers(0, 256, (rows * columns // elements, size), dtype=np.uint8)
     for at in SCALES.get(qtype, ()):
@@ -82,7 +83,7 @@ def write_types(rng):
 
 
 def write_model(rng, arch):
-    """Writes a model of one block: width 32, 4 heads and 2 of keys and values, 64 words. qwen3 has heads of 16, not of 8."""
+    """Writes a model of one block: width 32, 4 query heads, 2 key/value heads, 64 tokens. The width of a head is 8, in qwen3 16."""
     width, heads, kv_heads, ff, words = 32, 4, 2, 64, 64
     head = 16 if arch == "qwen3" else width // heads
     w = gguf.GGUFWriter(os.path.join(HERE, arch + ".gguf"), arch)

@@ -91,7 +91,8 @@ class Network(nn.Module):
 
 
 def draw(model):
-    """Sets all parameters by a hash of tensor number and element: within +-1/8 of 0, or of 1 for the weights of norms."""
+    """Sets each number of all parameters by a hash of its tensor's number and its index. The numbers are between -1/8 and 1/8. The
+    weights of norms are larger by 1."""
     for k, (name, p) in enumerate(model.named_parameters()):
         h = mix(np.uint32(SEED << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)
         w = (h.astype(np.float32) - np.float32(1 << 23)) * np.float32(0.125 / (1 << 23))

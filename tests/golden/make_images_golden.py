@@ -96,8 +96,8 @@ def snapshot(model, part=lambda p: p):
 
 
 def train(dtype, variant=None):
-    """Returns two dicts of results. One has loss, val_loss and lr: name -> array. The other has gradients, best weights and
-    momentum of the parameters: kind -> name -> array."""
+    """Returns two dicts of results. One has loss, val_loss and lr: name -> array. The other has the gradients of the first
+    step, the best values and the last momentum of the parameters: kind -> name -> array."""
     model = Network().to(dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=0.9, dampening=0.1)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **PLATEAU)

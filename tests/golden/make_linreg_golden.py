@@ -22,8 +22,8 @@ class Line(torch.nn.Module):
 
 
 def train(x, t, init, dtype):
-    """Returns the losses, each before its update, and two dicts (name -> array): the gradients of the first step, and the
-    parameters after the last step."""
+    """Returns the loss of each step, computed before the step's update, and two dicts (name -> array): the gradients of the first
+    step, and the parameters after the last step."""
     model = Line().to(dtype)
     model.load_state_dict({k: v.to(dtype) for k, v in init.items()})
     optimizer, losses, gradients = torch.optim.Adam(model.parameters(), lr=LR), [], None

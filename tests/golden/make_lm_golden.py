@@ -3,12 +3,12 @@
 
     python3 tests/golden/make_lm_golden.py              (a minute; needs torch and the package gguf)
 
-  llama.gguf, qwen2.gguf, qwen3.gguf   two blocks each, all types of tensors that are read, and a tokenizer
-  llama.safetensors, ...               logits, gradients of adapters, and a training of the adapters
+  llama.gguf, qwen2.gguf, qwen3.gguf   two blocks and a tokenizer each; together, all tensor types that the library reads
+  llama.safetensors, ...               logits, gradients of adapters, and the losses of a training of the adapters
 
 The networks are written from the formulas: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Peng et al. 2023
-(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). Pairs of the rotary
-embedding, names and their order are those of Hugging Face's transformers.
+(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The names and the
+order of the parameters are as in Hugging Face's transformers. So are the pairs of numbers that the rotary embedding rotates.
 """
 import math
 import os
@@ -67,7 +67,7 @@ def byte_letters():
 
 
 def vocabulary():
-    """Returns tokens and merges: three special tokens, the 256 bytes, and some pairs of English letters."""
+    """Returns tokens and merges: three special tokens, the 256 bytes, and a token for each merge, "th" and "the" for instance."""
     space, tokens = byte_letters()[32], list(SPECIALS) + byte_letters()
     merges = ["t h", "th e", "i n", "a n", "an d", "e r", "o u", f"{space} t", f"{space}t h", f"{space}th e", "o n", "e n", "r e"]
     tokens += [merge.replace(" ", "") for merge in merges]
@@ -86,7 +86,8 @@ def random_blocks(rng, qtype, rows, columns):
 
 
 def permuted(w, heads, head):
-    """Puts rows of query or key in the order that llama.cpp's converter writes: the halves of each head alternate."""
+    """Puts rows of query or key in the order that llama.cpp's converter writes: in each head, rows of the first and of the second
+    half alternate."""
     return w.reshape(heads, 2, head // 2, -1).swapaxes(1, 2).reshape(w.shape)
 
 
@@ -181,8 +182,8 @@ class File:
 # ---- the network ----
 
 def frequencies(s, weights):
-    """Returns the frequency of each pair (float64) and the factor of sine and cosine. The frequencies are rounded to float32
-    after each step, as transformers does it; this is part of a model's definition."""
+    """Returns the frequency of each pair of numbers, and a factor for sine and cosine. As in transformers, the frequencies are
+    computed in float32. This rounding is part of a model's definition. Only YaRN's mix of two frequencies is in float64."""
     f32 = np.float32
     j = np.arange(0, s.head, 2, dtype=np.int64).astype(f32) / f32(s.head)
     plain = (f32(1) / (torch.tensor(s.base, dtype=torch.float32) ** torch.from_numpy(j))).numpy()
@@ -260,7 +261,7 @@ class Network:
 
 
 def draw(k, shape):
-    """Returns the start of adapter matrix k: a hash of its number and its elements, within +-1/8."""
+    """Returns the initial values of adapter matrix k. A hash of k and of the element's index gives each number, within +-1/8."""
     h = mix(np.uint32(1 << 24 | k << 16) + np.arange(shape[0] * shape[1], dtype=np.uint32)) >> np.uint32(8)
     return ((h.astype(np.float32) - np.float32(1 << 23)) * np.float32(0.125 / (1 << 23))).reshape(shape)
 

@@ -3,7 +3,7 @@
 optimizer of vkt-ntc, in PyTorch, in float64 and in float32. Format: README.md.
 
     python3 tests/golden/make_ntc_golden.py             (seconds)
-    python3 tests/golden/make_ntc_golden.py seeds       (minutes: how far seeds 0 to 99 stay from ties and from zero)
+    python3 tests/golden/make_ntc_golden.py seeds       (minutes: of seeds 0 to 99, the five farthest from ties and zero)
 
 Weights, latents and texels come from integer arithmetic (`draw`, `image`), so the file does not store them.
 """
@@ -39,7 +39,7 @@ def image():
 
 
 def origin(step):
-    """Returns the first texel of a step's tile, as vkt_latent_grid gets it. Tiles end at the edge at most."""
+    """Returns the first texel of a step's tile, as vkt_latent_grid gets it. The whole tile is inside the textures."""
     h = int(mix(np.array([step + 0x50000000], np.uint32))[0])
     return [[h % (HEIGHT - TILE[0] + 1), (h >> 8) % (WIDTH - TILE[1] + 1)]]
 
@@ -66,7 +66,8 @@ class Network(nn.Module):
         return (1 - u) * rows[..., 0] + u * rows[..., 1]
 
     def quantize(self, x, i, step):
-        """Adds noise, or rounds to levels, as vkt_quantize. The node number of quantization i is i."""
+        """Adds noise, or rounds to levels, as vkt_quantize does. The salt of the noise is the number of the quantize node. The
+        node that quantizes latents i has the number i."""
         t, levels = Inside.apply(x), 2 ** GRIDS[i]["bits"] - 1
         if step < NOISE_STEPS:
             return t + (noise(x.shape, KEY, step + 1, i).to(x.dtype) - 0.5) / levels
@@ -85,7 +86,8 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets all parameters by a hash of tensor number and element: latents in [0,1), weights by the number of inputs."""
+    """Sets each number of all parameters by a hash of its tensor's number and its index. Latents are in [0,1). Weights of a layer
+    with n inputs are within +-sqrt(6 / n). Biases are 0."""
     for k, p in enumerate(model.parameters()):
         h = (mix(np.uint32(seed << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)).astype(np.float32)
         w = h * np.float32(0.5 ** 24)

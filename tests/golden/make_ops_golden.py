@@ -108,8 +108,8 @@ def frequency(x, frequencies):
 
 
 def rope(x, first, a):
-    """Rotates pairs of the numbers of each head (Su et al. 2021), as transformers does it: frequencies are float32 numbers, each
-    step rounded. Angles, sines and cosines are float64 numbers."""
+    """Rotates pairs of the numbers of each head (Su et al. 2021), as transformers does it: frequencies are computed in float32.
+    Angles, sines and cosines are computed in float64."""
     heads = a.get("heads", 0)
     y = x.unflatten(2, (heads, -1)).transpose(1, 2) if heads else x
     dims = a.get("dims", y.shape[-1])
@@ -120,7 +120,7 @@ def rope(x, first, a):
     if first is not None:
         at = at + first.reshape([-1] + [1] * (y.dim() - 2))
     angle = at.unsqueeze(-1) * frequency.double()
-    rotated = a.get("rotated", y.shape[1])  # without `heads`, x has the shape (B,H,T,D) or (B,T,D)
+    rotated = a.get("rotated", y.shape[1])  # number of heads that are rotated; used only with `heads`
     turned, copied = (y[:, :rotated], y[:, rotated:]) if heads else (y, None)
     part, behind = turned[..., :dims], turned[..., dims:]
     if a.get("neighbours"):
@@ -135,8 +135,9 @@ def rope(x, first, a):
 
 
 def latent_grid(grid, origin, a):
-    """Reads a grid (F,H,W) for the texels of a tile. The mean is PyTorch's bilinear interpolation of the whole grid, of which the
-    tile is cut out. For corners the grid has a margin of one cell, a copy of the cells at the edge."""
+    """Reads a grid (F,H,W) for the texels of a tile. Without `corners` PyTorch interpolates the whole grid bilinearly, and the
+    function returns the tile's texels. With `corners` it returns the four cells around each texel. For this, the grid gets a
+    margin of one cell, a copy of the cells at the edge."""
     scale, (rows, columns) = a.get("factor", 1), a["tile"]
     top, left = (min(int(o), n * scale - t) for o, n, t in zip(origin[0], grid.shape[1:], a["tile"]))
     if not a.get("corners"):
@@ -149,7 +150,7 @@ def latent_grid(grid, origin, a):
 
 
 def philox(counter, key):
-    """Computes Philox4x32-10 (Salmon et al. 2011): four words of a counter of four words, with a key of 64 bits."""
+    """Computes Philox4x32-10 (Salmon et al. 2011): makes four random words from a counter of four words and a key of 64 bits."""
     c, k = list(counter), [key & 0xffffffff, key >> 32]
     for _ in range(10):
         a, b = 0xd2511f53 * c[0], 0xcd9e8d57 * c[2]
@@ -513,14 +514,14 @@ def is_mask(op, k):
 
 
 def has_no_gradient(op, attr, k):
-    """Says whether input k is a mask, an id or a place."""
+    """Returns whether input k has no gradient: a mask, ids, labels of linear_cross_entropy, a tile's origin or a first position."""
     return (is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
             or op.startswith("linear_cross") and k == 2)
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Returns input k of an op, as float32: random numbers; or labels, weights, probabilities, ids or a mask, if the op needs
-    such an input."""
+    """Returns input k of an op, as float32. It is what the op needs: labels, weights, probabilities, ids, positions, an origin, a
+    mask or any random numbers."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records optim.safetensors: 20 runs of three parameters (1, 5 and 31 elements) under each optimizer, in float64. Format:
-README.md.
+"""Records optim.safetensors: three parameters (1, 5 and 31 elements) after each of 20 runs, for each optimizer, in float64.
+With micro-batches, several runs make one step; without them, each run makes one. Format: README.md.
 
 For PyTorch's optimizers, torch.optim and torch.nn.utils run on float64 tensors. NAdam is PyTorch's documented formula,
-because torch 1.13 itself multiplies by u_t twice in the product up to t + 1. Keras' optimizers follow Keras' documentation
-and source. Inputs, and the numbers that a vkt_optimizer stores as floats, are float32 values, so that a float32 engine
-starts from the same numbers.
+because torch 1.13 has an error: its product of u_1 to u_(t + 1) has the factor u_t twice. Keras' optimizers follow Keras'
+documentation and source. Inputs, and the numbers that a vkt_optimizer stores as floats, are float32 values, so that a float32
+engine starts from the same numbers.
 """
 import json
 import os

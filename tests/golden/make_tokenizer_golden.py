@@ -4,9 +4,10 @@
     pip install tokenizers==0.23.3 jinja2; python3 tests/golden/make_tokenizer_golden.py
 
 tokenizer_<pre>.txt: a small vocabulary, trained by tokenizers (tokenizers_of.py has the format), then `texts N` and N lines
-`FLAGS TEXT IDS...`: the ids of a text by tokenizers; flag 1: special tokens are parsed. chats.txt: `chat FORM FLAGS N`, N
-lines `ROLE CONTENT`, a line with the text that Jinja makes, a line of the ids under the vocabulary of FORM's family, and a
-line of their marks, 0 or 1."""
+`FLAGS TEXT IDS...`: the ids of a text by tokenizers; flag 1: special tokens are parsed. chats.txt has for each chat:
+`chat FORM FLAGS N` (flag 4: the text ends with the start of an answer; flag 8: enable_thinking is false), N lines
+`ROLE CONTENT`, a line with the text that Jinja makes, a line with its ids in the vocabulary of FORM's family, and a line with
+a mark for each id (1: the id belongs to an answer of the assistant; 0: it does not)."""
 import os
 import random
 import jinja2
@@ -54,7 +55,8 @@ def strings():
 
 
 def train(pre):
-    """Tokens, kinds and merges. Smollm's vocabulary lacks the token of a byte; SmolLM2's lacks 21."""
+    """Returns tokens, kinds and merges. The vocabulary for "smollm" lacks the token of one byte, because SmolLM2's own vocabulary
+    lacks the tokens of 21 bytes."""
     control = LLAMA if pre == "llama-bpe" else CHATML
     t = Tokenizer(models.BPE())
     # Texts are not split in this training, so merges cross the borders of pieces. So if our tokenizer finds a wrong

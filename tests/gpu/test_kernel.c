@@ -84,7 +84,7 @@ static void pipelines_are_made_once(void **state)
     vkt_ctx *ctx = rig_open(NULL, NULL);
     const vkt_pipeline *first[100], *p;
     const uint32_t n = VKT_MIN(100u, ctx->limits.max_workgroup_lanes);
-    for (uint32_t i = 0; i < n; i++) { /* the table of pipelines grows meanwhile */
+    for (uint32_t i = 0; i < n; i++) { /* the table of pipelines grows; the pointers in `first` must stay valid */
         const uint32_t spec[] = { i + 1 };
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &first[i]), VKT_OK);
     }

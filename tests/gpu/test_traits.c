@@ -79,8 +79,8 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
-/* Three vendors have an extension that reports the number of cores. If no extension reports a number above 0, or if the
- * user sets the trait `cores`, limits.cores is that trait. */
+/* Three vendors have an extension that reports the number of cores. limits.cores is this number. But it is
+ * the trait `cores` if the user sets this trait, or if no extension reports a number above 0. */
 static void cores_are_reported_or_estimated(void **state)
 {
     (void)state;

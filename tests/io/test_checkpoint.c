@@ -1,5 +1,5 @@
 /* Tests checkpoints: a reader gets the bits that were written. A damaged file, a file of another kind and a file of
- * another version have different messages. No failed write loses the last good checkpoint. test_checkpoint_kill.c
+ * another version cause different messages. No failed write loses the last good checkpoint. test_checkpoint_kill.c
  * tests writes to a full disk, and processes that are killed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +158,7 @@ static void other_kinds_and_versions_are_distinguished(void **state)
     put(path, png, sizeof png);
     assert_int_equal(try_open(path), VKT_E_FORMAT);
     vkt_test_error_contains("of another kind");
-    assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* a file of 16 bytes */
+    assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* a file without tensors */
     assert_int_equal(try_open(path), VKT_E_FORMAT);
     vkt_test_error_contains("not a vktrain checkpoint");
     assert_int_equal(vkt_safetensors_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);

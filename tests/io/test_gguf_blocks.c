@@ -137,13 +137,13 @@ static double half_of(const uint8_t *p)
     return bits >> 15 ? -size : size; /* the blocks here have no infinity and no NaN */
 }
 
-/* Returns bit `k` of a field of bytes, counted from the lowest bit of the first byte. */
+/* Returns bit `k` of the bytes at p. Bit 0 is the lowest bit of the first byte. */
 static int bit_of(const uint8_t *p, int k)
 {
     return p[k / 8] >> k % 8 & 1;
 }
 
-/* Returns `n` bits of a field of bytes, from bit `k` on. */
+/* Returns `n` bits of the bytes at p as an integer. Bit `k` is its lowest bit. */
 static int bits_of(const uint8_t *p, int k, int n)
 {
     int x = 0;

@@ -1,6 +1,6 @@
 /* Tests damaged GGUF files. A malformed file is refused with the reason. A truncated or randomly damaged file gives an
- * error status or sound entries. The bytes are in a block of exactly their size, so that a sanitizer finds each read
- * behind them. */
+ * error status or sound entries. The bytes of a file are in a memory block of exactly their size, so that a sanitizer
+ * finds each read behind the end of the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -169,7 +169,7 @@ static void malformed_tensors_are_refused(void **state)
     assert_int_equal(gguf_open_copy(&h, b.bytes, b.n, &copy, &g), VKT_OK);
     vkt_gguf_destroy(&g);
     free(copy);
-    put_two(&b, good, (two){ "u", VKT_GGUF_Q4_0, 0, 5, 32 }); /* an empty tensor covers no byte */
+    put_two(&b, good, (two){ "u", VKT_GGUF_Q4_0, 0, 5, 32 }); /* no overlap: "u" has no bytes */
     assert_int_equal(gguf_open_copy(&h, b.bytes, b.n, &copy, &g), VKT_OK);
     assert_null(vkt_gguf_find_tensor(g, "u")->data);
     vkt_gguf_destroy(&g);

@@ -18,8 +18,8 @@ function reach_all(   i, j, k) {
     for (k in files) for (i in files) if ((i, k) in reach) for (j in files) if ((k, j) in reach) reach[i, j] = 1
 }
 
-# Prints the circle of `file`: the files that call `file` and that `file` calls, directly or through other files, in order of
-# their names. Then prints the calls between these files.
+# Prints the circle of `file`, in order of the files' names. A file is in this circle if it calls `file` and `file` calls it,
+# directly or through other files. Then prints the calls between the files of the circle.
 function report(file,   other, n, i, j, names, line, key, part) {
     n = 0
     for (other in files) if ((file, other) in reach && (other, file) in reach) {

@@ -1,4 +1,4 @@
-# awk -f docs.awk FILE.md... - prints what the documents refer to, one reference per line:
+# awk -f docs.awk FILE.md... - prints the references and the headings of documents, one per line:
 #   FILE:LINE link TARGET      the target of [text](TARGET), except web addresses
 #   FILE:LINE path PATH        `PATH` in code quotes that begins with a folder of this tree
 #   FILE:LINE name NAME        `NAME` in code quotes that is a name of the API: vkt_...

@@ -96,7 +96,7 @@ rule_format() {
     esac
 }
 
-# No file has a path that exists on one machine only.
+# No file contains a path that exists on one machine only.
 rule_paths() {
     find . -type f ! -path './.git' ! -path './.git/*' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
         -exec grep -HnIE '(^|[^A-Za-z0-9_.~})-])/(work|farm|home|root|mnt|Users)/' {} +

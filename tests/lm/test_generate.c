@@ -96,9 +96,9 @@ static void free_whole(whole *w)
     vkt_graph_destroy(&w->g);
 }
 
-/* Compares the logits behind token `at` with those of the whole sequence. The two programs add float32 products in
- * different orders: up to 256 products in each of 15 layers. The tolerance, 2e-5 of the largest logit, is about
- * 340 roundings of 2^-24. */
+/* Compares the generator's logits after token `at` with `all`, the logits of the network without a cache. The two
+ * programs add float32 products in different orders: up to 256 products in each of 15 layers. The tolerance, 2e-5 of
+ * the largest logit, is about 340 roundings of 2^-24. */
 static void same_logits(vkt_generator *g, const float *all, uint32_t at)
 {
     float got[WORDS], largest = 0;
@@ -353,7 +353,7 @@ static void each_failing_allocation_is_an_error(void **state)
 {
     rig *r = rig_of(state);
     vkt_lm *lm = open_tiny(r, "llama");
-    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* each of the first 40, and some of the others */
+    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* allocation n fails: each n up to 40, then fewer */
         vkt_generator *g;
         const vkt_generator_params p = { .context = 16, .chunk = 4 };
         vkt_test_fail_allocation(n);

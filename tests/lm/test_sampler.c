@@ -105,8 +105,8 @@ static int by_order(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Sets p (by id) to the probabilities of vktrain/generate.h, and order to the ids by falling logit. Returns the number
- * of tokens that remain. */
+/* Sets p[id] to the probability of each token (see vktrain/generate.h). Sorts the ids in `order` by decreasing logit.
+ * Returns the number of tokens that remain. */
 static uint32_t reference(const float *logits, uint32_t n, double temperature, uint32_t top_k, double top_p, double *p,
                           uint32_t *order)
 {
@@ -161,7 +161,7 @@ static void each_choice_is_that_of_the_definition(void **state)
                 uint32_t i = 0;
                 while (i < kept && order[i] != got) sum += p[order[i++]];
                 assert_true(i < kept);
-                /* The token's interval of probabilities contains u, up to rounding. */
+                /* The interval of the chosen token is from `sum` to `sum` + p[got]. u is in it, up to rounding. */
                 assert_true(u > sum - 1e-12 && u < sum + p[got] + 1e-12);
             }
             vkt_sampler_release(&s);
@@ -170,7 +170,7 @@ static void each_choice_is_that_of_the_definition(void **state)
 
 /* Compares the frequencies in DRAWS draws with the probabilities. `sum` is the chi-squared sum over the tokens that are
  * expected at least 8 times; `cells` counts these tokens. The mean of the sum is about `cells`. The variance of the
- * sum is about 2 cells. The seed is fixed, so all runs have the same numbers. */
+ * sum is about 2 * `cells`. The seed is fixed, so all runs have the same numbers. */
 static void frequencies_are_the_probabilities(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
-/* Tests vkt_dataset_params.terms: the weights of batches, micro-batches and shards whose rows have different numbers of
- * labels that count. */
+/* Tests vkt_dataset_params.terms: the weights of batches, micro-batches and shards whose samples have different numbers
+ * of labels that count. */
 #include <math.h>
 
 #include "lm/tiny.h"
 
 enum { ROWS = 12, STEPS = 4 };
 
-/* Makes the first ROWS rows of tiny_data. In the first half of them, only the last two labels count. */
+/* Makes a data set of the first ROWS samples of tiny_data. In its first half, only the last two labels of a sample
+ * count. */
 static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
 {
     static uint32_t rows[ROWS][2][TINY_CONTEXT];
@@ -26,7 +27,7 @@ static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
     return d;
 }
 
-/* How a step of all ROWS rows is computed. */
+/* How a step of all ROWS samples is computed. */
 typedef struct way {
     uint32_t batch, micro, shards;
     bool two; /* on two devices */
@@ -57,7 +58,8 @@ static vkt_trainer *train(const rig *r, tiny *t, const vkt_dataset *data, way w,
     return trainer;
 }
 
-/* Returns the largest difference of the weights of a and b, over the largest change of a weight of `a` in the fit. */
+/* Returns the largest difference between a weight of `a` and the same weight of `b`, divided by the largest change of
+ * a weight from `start` to `a`. */
 static double difference(vkt_trainer *a, vkt_trainer *b, vkt_trainer *start)
 {
     uint64_t n;
@@ -75,7 +77,8 @@ static double difference(vkt_trainer *a, vkt_trainer *b, vkt_trainer *start)
     return most / change;
 }
 
-/* Without terms, in the second half of the loop, the same comparison fails by far. */
+/* Trains in each of the `ways` and with one large batch, and compares the weights. The second half of the loop trains
+ * without terms: there, the weights must differ. */
 static void micro_batches_and_shards_equal_one_large_batch(void **state)
 {
     rig *r = rig_of(state);
@@ -108,7 +111,7 @@ static void micro_batches_and_shards_equal_one_large_batch(void **state)
     vkt_ctx_destroy(&second);
 }
 
-/* In an epoch, a row of few terms counts less: the mean loss is over all terms, whatever the batches are. */
+/* The loss of a data set is the mean over all its terms, for any batch size. So a sample with few terms counts less. */
 static void losses_are_means_over_terms(void **state)
 {
     rig *r = rig_of(state);
@@ -144,8 +147,8 @@ static bool two_are_done(void *user)
     return *(uint32_t *)user >= 2;
 }
 
-/* A run that streams its data, stops in the middle of an epoch and of a step, and resumes, has the bits and the loss of
- * one that does not. */
+/* One run neither streams its data nor stops. The other run streams its data, stops in the middle of an epoch and of a
+ * step, and resumes. Both runs have the same weights and the same loss, to the bit. */
 static void a_resumed_run_keeps_its_terms(void **state)
 {
     rig *r = rig_of(state);

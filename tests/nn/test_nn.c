@@ -200,7 +200,7 @@ static void a_trace_is_json_whatever_the_model_is_called(void **state)
     p.model.name = name;
     p.profile = true;
     vkt_trainer *t = rig_trainer(r, &p);
-    memset(name, 'x', sizeof name - 1); /* params are used only during the call */
+    memset(name, 'x', sizeof name - 1); /* the trainer has a copy of the name */
     const char *path = vkt_temp_dir_file(&r->dir, "trace.json");
     assert_int_equal(vkt_trainer_profile(t, path), VKT_OK);
     void *text;

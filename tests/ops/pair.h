@@ -30,7 +30,7 @@ typedef struct pair_spec {
     uint32_t left; /* number of elementwise dispatches in the fused program */
     /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the view splits dispatches, so no
      * exact number is known. With PAIR_MANY, the plain program must have more elementwise dispatches than the fused
-     * program. The fused program must have none if `left` is 0, and at least one if `left` is not 0. */
+     * program. If `left` is 0, the fused program must have no elementwise dispatch, else at least one. */
     uint32_t fused;
     bool unary; /* if `fused` is PAIR_MANY: whether the fused program has dispatches of the kernel `unary` */
     /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the view splits dispatches. With

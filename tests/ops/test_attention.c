@@ -304,7 +304,7 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* the numbers in the plan: y (32 T), log sums and sums of dy * y (4 T each), and the gradient (96 T) */
+    /* The numbers in the plan: y (32 T), log sum exp of scores (4 T), sums of dy * y (4 T), gradient of qkv (96 T). */
     const uint64_t bytes = plan_bytes(4096, 4, VKT_PRECISION_F32), half = plan_bytes(4096, 4, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));

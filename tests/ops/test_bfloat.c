@@ -101,8 +101,8 @@ typedef struct graph {
     vkt_tensor in[INPUTS], out[OUTPUTS];
 } graph;
 
-/* If `wide`, another op also reads the outputs. This op can read outputs of this layout only as f32, so the outputs are
- * stored as f32. */
+/* If `wide`, another op also reads each output: a sum in a convolution's graph, a slice in a matrix product's graph.
+ * These ops can read the outputs only as f32, so the outputs are stored as f32. */
 static graph graph_make(const product *c, bool wide)
 {
     graph s = { .g = harness_graph() };

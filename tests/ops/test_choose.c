@@ -18,7 +18,7 @@
 typedef struct device {
     vkt_device_class cls;
     const char *traits;             /* changes of the traits of the class */
-    bool coop, flexible, coop_bf16; /* the device has these cooperative matrices; coop and flexible: of f16 */
+    bool coop, flexible, coop_bf16; /* has cooperative matrices of f16, flexible matrices of f16, matrices of bf16 */
     vkt_choices choices;
 } device;
 
@@ -110,7 +110,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* With few channels, shared memory has the weights (DIRECT_SHARED) or tiles of 16 rows (SHARED). */
+        /* If x or y has few channels, shared memory has the weights (DIRECT_SHARED) or tiles of 16 rows (SHARED). */
         { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
           VKT_V_DIRECT_SHARED },
@@ -206,9 +206,9 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read for 256 columns, B for 1,000 rows */
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows read B, only 256 columns read A */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
-        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages */
+        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages: slow unless packed */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
         { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },
         { &gpu, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
@@ -321,8 +321,9 @@ static void networks_use_the_cheapest_variant(void **state)
     }
 }
 
-/* Checks the lanes of each dispatch whose kernel uses subgroups. Returns the number of dispatches of kernels that are
- * short of registers or shuffle much. */
+/* Checks each dispatch whose kernel uses subgroups: the lanes of a work group are one subgroup (VKT_KF_SUBGROUP) or
+ * several whole subgroups (VKT_KF_SUBGROUPS). Returns the number of dispatches whose kernel has subgroups of its own
+ * size (VKT_KF_SHORT, VKT_KF_SHUFFLES). */
 static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
 {
     uint32_t wishes = 0;

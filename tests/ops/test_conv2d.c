@@ -151,7 +151,7 @@ static void pieces_are_no_larger_than_a_binding(void **state)
         assert_int_equal(vkt_lower(s.g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         for (size_t i = 0; i < e.n; i++) pieces += e.list[i].kernel == VKT_K_WINOGRAD_INPUT;
         vkt_lower_free(&e);
-        assert_true(pieces > 2); /* y and dx have the same shape, so each has two or more */
+        assert_true(pieces > 2); /* y and dx have the same shape, so each has at least two pieces */
     }
     subject_forward(&s);
     subject_backward(&s);
@@ -186,7 +186,7 @@ static void blocks_of_lanes_are_right(void **state)
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
         { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* w is not packed; y has an empty block */
-        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y has 28 channels a block, dx has 32 */
+        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y has 28 channels per block, dx has 32 */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
           { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside of x */

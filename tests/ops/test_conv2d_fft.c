@@ -60,7 +60,7 @@ static void every_length_convolves(void **state)
         { vkt_shape4(5, 8, 11, 12), vkt_shape4(12, 8, 3, 2), { .pad = { 1, 1 } } },
         { vkt_shape4(2, 12, 1, 33), vkt_shape4(4, 12, 1, 5), { .pad = { 0, 4 } } },
     };
-    const bool few = vkt_env_int("VKT_TEST_SEEDS", 8) < 5; /* all loops are unrolled, so drivers compile slowly */
+    const bool few = vkt_env_int("VKT_TEST_SEEDS", 8) < 5; /* drivers are slow to compile the unrolled loops */
     for (size_t i = 0; i < (few ? 1 : VKT_COUNT(cases)); i++)
         for (size_t k = 0; k < (few || i > 0 ? 2 : VKT_COUNT(lengths)); k++) check(&cases[i], lengths[k]);
 }

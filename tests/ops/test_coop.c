@@ -55,8 +55,8 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* Two products, each N x N: y = x w^T and dw = dy^T x. One operand has the numbers of odd_element. The other operands
- * are unit matrices. So a product is this operand or its transpose, rounded for the multiplication. */
+/* Two products, each N x N: y = x w^T and dw = dy^T x. One operand, `odd`, has the numbers of odd_element. The other
+ * two are unit matrices. So a product that reads `odd` is equal to `odd` or its transpose, after rounding. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;

@@ -1,4 +1,5 @@
-/* Tests the cost of a node, as each op descriptor computes it, and attributes as text. No test needs a device. */
+/* Tests the cost of a node, as each op descriptor computes it. Also tests attributes as text. No test needs a
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +70,7 @@ static void costs_are_those_worked_out_by_hand(void **state)
     costs(producer(g, vkt_relu(g, a)), 30, 240);
     costs(producer(g, vkt_sum(g, a)), 30, 124);
     const vkt_tensor x =
-        vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(3, 4, 6, 6)); /* padding is not counted */
+        vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(3, 4, 6, 6)); /* only 3 samples count, not the padding */
     const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape4(8, 2, 3, 3));
     const vkt_conv2d_params two_groups = { .groups = 2, .stride = { 2, 1 } };
     const vkt_tensor y = vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, &two_groups); /* (3,8,2,4) */

@@ -56,7 +56,7 @@ static void large_planes_have_wide_lanes(void **state)
     } cases[] = {
         { { 100000, 32, 1, 25, 8 }, 128, 32, 8 }, /* four blocks of 8 channels read the same pixels */
         { { 100000, 8, 1, 25, 8 }, 128, 128, 8 }, { { 100000, 1, 64, 9, 8 }, 128, 128, 1 }, /* depthwise */
-        { { 4000, 7, 1, 240, 8 }, 128, 32, 2 }, /* few groups: fewer channels per lane */
+        { { 4000, 7, 1, 240, 8 }, 128, 32, 2 }, /* few work groups, so a lane has fewer channels */
         { { 32, 10, 1, 32, 8 }, 128, 32, 1 },   /* a linear layer of 10 neurons, a batch of 128 */
         { { 1, 10, 1, 32, 8 }, 16, 1, 1 },      /* one sample */
     };
@@ -132,7 +132,7 @@ static void check(subject *s, size_t seed, bool large)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    bool no_bias, large; /* large: a channel is more than 8 KiB */
+    bool no_bias, large; /* large: a channel is more than 8 KiB, so small_storage may refuse the case */
 } conv;
 
 static void every_convolution_is_right(void **state)

@@ -316,8 +316,8 @@ static void what_is_not_chosen_does_not_matter(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* The copied ops are not in the table `functions` of unary.c. Such an op must compute NaN, not the function of another
- * op. */
+/* Applies copies of the ops relu and exp. The copies are not in the table `functions` of unary.c. So they must compute
+ * NaN, not the function of another op. */
 static void a_function_without_a_number_is_nan(void **state)
 {
     (void)state;

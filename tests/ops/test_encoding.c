@@ -1,4 +1,4 @@
-/* Tests encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
+/* Tests encodings of points that random cases do not reach: NaN, edges, points outside, and large numbers in a sine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -200,7 +200,7 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     enum { N = 4099 };
     static float x[N][2], dy[N];
     for (uint32_t n = 0; n < N; n++) dy[n] = n % 2 ? 0x1p-30f : n % 4 ? 1 : -1;
-    dy[0] = dy[N - 1] = 0; /* as many terms 1 as terms -1 */
+    dy[0] = dy[N - 1] = 0; /* so the terms 1 and -1 cancel */
     const sums c = { small_grid, N, 2, x[0], dy };
     float *d = gradient_by(&c, VKT_V_ATOMIC);
     double want = 0;

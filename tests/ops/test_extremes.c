@@ -119,9 +119,10 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* A matrix (R,C) has one NaN. Each case reduces the matrix over one of its two axes. Only the output of the row or
- * column with the NaN must be NaN, and only the gradients of this row or column. The sizes cover lanes along and across
- * the reduced dimension, loads of vec4s and of single elements, and reductions with and without splits. */
+/* A matrix (R,C) has one NaN. Each case reduces the matrix over one of its two axes. The output of the row or column
+ * with the NaN must be NaN, and so must all gradients of this row or column. No other output or gradient may be NaN.
+ * The sizes cover lanes along and across the reduced dimension, loads of vec4s and of single elements, and reductions
+ * with and without splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;

@@ -47,7 +47,8 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* A matrix is transposed, padded, and sliced to every third column. Ranges end within rows and columns. */
+/* Tests three ops, each on its own matrix: transpose, pad, and slice (every third column). Ranges end within rows and
+ * columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -171,8 +172,8 @@ static void conv_begin(conv *v, uint32_t n, uint32_t c, uint32_t o, uint32_t siz
     assert_int_equal(vkt_gradients(v->g, &v->t[Y], &v->t[DY], 1, v->t, 3, &v->t[DX]), VKT_OK);
 }
 
-/* Runs the graph, with or without texel loads, and reads the results. Returns false if the device does not have the
- * memory, or a cap forbids it. */
+/* Runs the graph, with or without texel loads, and reads the results. Returns false if the device does not have enough
+ * memory, or if the memory cap is too small. */
 static bool conv_run(conv *v, bool texels)
 {
     const uint64_t real = harness_ctx->limits.max_texel_elements;

@@ -1,5 +1,5 @@
 /* Tests quantized weights that are larger than a binding of the device (128 MiB on lavapipe). In one test, the
- * quantized words are larger than a binding. In the other test, only the unpacked numbers are. */
+ * quantized words are larger than a binding. In the other test, the words fit, but the unpacked numbers do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -26,7 +26,8 @@ static uint32_t count(const vkt_program *p, vkt_kernel_id kernel)
     return n;
 }
 
-/* Returns a tensor for the gradient of y. An elementwise dispatch computes it, so its padding is zero. */
+/* Returns a tensor for the gradient of y. The padding of a gradient must be zero, but the padding of an input is not.
+ * vkt_scale copies an input and sets the padding of the copy to zero. */
 static vkt_tensor seed(net *n, vkt_tensor y)
 {
     return vkt_scale(n->g, pair_input(n, false, vkt_tensor_shape(n->g, y), false), 1, 0);
@@ -116,7 +117,8 @@ static void other_slopes_and_variants_have_a_dispatch(void **state)
     assert_true(pair_agree_in(&kept, &in_shared_memory));
 }
 
-/* On any device, the kernel of a norm's gradient applies the gradient of the relu behind the norm when it loads dy. */
+/* The relu is behind a norm. On any device, the kernel of the norm's gradient applies the relu's gradient when it loads
+ * dy. So the relu's gradient does not become a late epilogue of the convolution's gradient. */
 static void a_norm_takes_its_relu_first(void **state)
 {
     (void)state;
@@ -261,7 +263,7 @@ static void dropouts_that_stay(void **state)
         { drop_pool, .left = 1, WINDOWS, PLANES, .conv.stride = { 1, 2 } }, /* windows that are not disjoint */
     };
     for (size_t i = 0; i < VKT_COUNT(specs); i++) assert_true(pair_agree_in(&specs[i], &together));
-    /* A large window is computed in parts. Their kernels cannot fuse a dropout. */
+    /* A large window is computed in parts. The kernels of the parts cannot fuse a dropout. */
     const spec large = { pool_drop, .x = { 4, { 3, 1, 62, 90 } }, .w = { 4, { 1, 1, 62, 45 } } };
     assert_true(pair_agree_in(&large, &(harness_view){ "short loops", joined_in_short_loops }));
 }
@@ -309,7 +311,7 @@ static void in_other_views(void **state)
         harness_view view = harness_views[v];
         view.force = VKT_V(DIRECT_SHARED);
         view.may_refuse = false;
-        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view)); /* slopes_in_small_bindings tests these */
+        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view)); /* 3, 4: see slopes_in_small_bindings */
     }
 }
 

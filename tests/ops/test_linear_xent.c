@@ -84,8 +84,9 @@ static uint32_t compute(problem *p, uint32_t rows, bool sum)
 /* A way to build and run the problem. */
 typedef struct way {
     bool quantized, sum;
-    bool scaled; /* the graph's loss is 3 times this loss, so the logits are computed twice */
-    /* Bindings have 8 KiB, and x, dx, w and dw are larger. Slices of logits and ranges of weights have up to 7 KiB. */
+    bool scaled; /* the graph's loss is 3 times the cross-entropy, so the logits are computed twice */
+    /* If true, bindings have 8 KiB, and x, dx, w and dw are larger. Slices of logits and ranges of weights have up to
+     * 7 KiB. */
     bool bound;
     uint32_t rows;
     /* A set of variants. Products must use one of these variants if they can. If the set is not empty and `bound` is
@@ -402,8 +403,8 @@ static void logits_are_never_stored(void **state)
         }
 }
 
-/* Without a gradient, all products compute logits. With the gradient of the loss itself, a single node computes the
- * loss and dx. This node computes the logits only once, so half of its products are for dx. */
+/* In the first graph, which has no gradient, all products compute logits. In the second graph, a single node computes
+ * the loss and dx. This node computes the logits only once, so half of its products are for dx. */
 static void logits_are_computed_once(void **state)
 {
     (void)state;

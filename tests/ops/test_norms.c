@@ -28,9 +28,9 @@ static void far_from_zero(float *x, uint32_t n, float mean, float spread, double
     *var = squares / (n - 1);
 }
 
-/* The mean is up to two million standard deviations. Rounding changes the mean by up to a tenth of a standard
- * deviation, but the variance keeps its digits. The variances inside batch, layer and group norm must also keep their
- * digits. */
+/* The mean is up to two million standard deviations away from 0. Rounding changes the mean by up to a tenth of a
+ * standard deviation, but the variance keeps its digits. The variances inside batch, layer and group norm must also
+ * keep their digits. */
 static void a_variance_far_from_zero_keeps_its_digits(void **state)
 {
     (void)state;

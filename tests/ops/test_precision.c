@@ -28,9 +28,9 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* A program that copies n numbers, bit for bit: y = vkt_where(any, x, x). A sum reads x if `narrow`, else y. With the
- * batch last, a sum supports only f32. So the value that the sum reads is stored as f32, and the other value in 16
- * bits. */
+/* A program that converts n numbers from f32 to 16 bits if `narrow`, else from 16 bits to f32. y = vkt_where(any, x, x)
+ * only copies; the storage of x and y differs. A sum reads x if `narrow`, else y. With the batch last, a sum supports
+ * only f32. So the value that the sum reads is stored as f32, and the other value in 16 bits. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;
@@ -294,9 +294,9 @@ static const vkt_optimizer optimizers[] = { { .kind = VKT_ADAM },
                                             { .kind = VKT_SGD },
                                             { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 0.01f } };
 
-/* A step that overflows changes only the scale. The other steps have the same bits as the steps of a float32 training
- * without the steps that overflow. The reason is that all values of this graph are f32, and scales are powers of
- * two. */
+/* A step that overflows changes no parameter, no moment and no clock. So the f16 training `t` stays equal to the f32
+ * training `plain`, which leaves out these steps. All bits are equal, because all values of this graph are f32 and
+ * scales are powers of two. */
 static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
 {
     (void)state;

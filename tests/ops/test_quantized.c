@@ -68,7 +68,7 @@ static void read_rows(vkt_program *p, const vkt_graph *g, vkt_tensor y, float *o
 }
 
 /* Compares y, which is element `at` of the result, with the dot product of a and b in double precision. `rounding`: the
- * largest relative error by which an element of a, of b and of the result is rounded. */
+ * device may round each element of a, of b and of the result with a relative error of at most this number. */
 static void check_product(const char *what, size_t at, float y, const float *a, const float *b, uint32_t n,
                           double rounding)
 {
@@ -188,9 +188,10 @@ typedef struct way {
     uint32_t fit;    /* rows of unpacked weights that a binding holds; 0: all */
 } way;
 
-/* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So its sums are split
- * in the middle of the weights' rows. SMALL: the sums of dx are split. The product for y unpacks the weights to memory,
- * unless their rows are short. Even with SMALL, a binding holds the rows of a panel. */
+/* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So each sum for y is
+ * computed in parts, and a part can begin in the middle of a row of the weights. SMALL: the sums for dx are computed in
+ * parts. The product for y unpacks the weights to memory, unless their rows are short. Even with SMALL, a binding holds
+ * the rows of a panel. */
 enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },
@@ -350,8 +351,8 @@ static void small_subgroups_unpack(void **state)
     }
 }
 
-/* An audit of a lookup must read rows of the whole table. So in the case of the audit, the bound of the ids is the
- * number of rows, which is an attribute of the op. */
+/* An audit of a lookup must read rows of the whole table. So the ids of its test case (vkt_case) are below the number
+ * of rows, which is an attribute of the op. */
 static void an_audit_reads_the_whole_table(void **state)
 {
     (void)state;

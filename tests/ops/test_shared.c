@@ -53,7 +53,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
         { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
-        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* a tile of 64 rows: half empty */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* a tile of 64 rows would be half empty */
         { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* a small result, long sums */
         { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* memory for 4 slices only */
         { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* a tile for at most 16 rows */
@@ -132,8 +132,8 @@ static void tuned_tiles_are_found_by_key(void **state)
     }
 }
 
-/* CPU drivers get at most 60,000 iterations (trait largest_loop), because Mesa 22.3 ends loops silently after 65,535
- * iterations. GPUs have no such limit. */
+/* On CPU drivers, all loops of an invocation together have at most 60,000 iterations (trait largest_loop), because
+ * Mesa 22.3 ends loops silently after 65,535 iterations. GPUs have no such limit. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
@@ -375,9 +375,9 @@ static void blocks_of_long_sums_add_up(void **state)
     check_blocks(9, 13, 603, &split, VKT_V(COOP), false);
 }
 
-/* The last block of a sum is too short for as many slices as the other blocks have. An empty slice would load beyond
- * the operands, because kernels do not check k if the length of the sum is a multiple of the tile's length. Such loads
- * change no result, so the test checks the launches. */
+/* The last block of a sum is shorter than the other blocks, so it must have fewer slices. Otherwise its last slices
+ * would be empty, and an empty slice loads beyond the operands. Such loads change no result, so the test checks the
+ * number of slices of each dispatch. */
 static void no_slice_is_empty(void **state)
 {
     (void)state;
@@ -456,8 +456,8 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
-/* The convolutions have few pixels and many channels. So the sums of y, and in the first two also those of dx, are
- * computed in slices, which another kernel adds. */
+/* The convolutions have few pixels and many channels. So the sums of y are computed in slices, which another kernel
+ * adds. In the first two cases, the sums of dx are also computed in slices. */
 static void slices_of_convolutions_add_up(void **state)
 {
     (void)state;

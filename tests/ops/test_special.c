@@ -509,7 +509,8 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
 {
     (void)state;
     harness_needs(ctx);
-    /* A row of the table has 1 to 76 vec4s. If D is not a multiple of 4, the op copies dy. */
+    /* A row of the table has 1 to 76 vec4s. For the gradient, the op copies dy in the order of the ids if D is not a
+     * multiple of 4, or if dy has the batch last. */
     static const uint32_t widths[] = { 1, 3, 4, 68, 301 };
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         frequent_rows(widths[i], false);

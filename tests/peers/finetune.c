@@ -2,10 +2,10 @@
  *
  *   finetune_compare MODEL.gguf FOLDER [--recompute]
  *
- * `finetune.py reference` has written FOLDER. The deviations are those from float64, and in brackets those of float32
- * PyTorch. --recompute computes each block again for its gradients. At the end FOLDER/ours has the trained adapters,
- * and FOLDER/ours.f32 the logits of the prompts with them; `finetune.py interop` loads both. It is no test: no test
- * needs the model or Python. */
+ * `finetune.py reference` has written FOLDER. The program prints vktrain's deviations from PyTorch's float64 numbers,
+ * and in brackets the deviations of PyTorch's float32 numbers. --recompute computes each block again for its gradients.
+ * At the end FOLDER/ours has the trained adapters. FOLDER/ours.f32 has the logits of the prompts, computed with these
+ * adapters. `finetune.py interop` loads both. The program is no test: no test needs the model or Python. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,11 +68,11 @@ static uint32_t *ids_of(const comparison *c, const char *name, const vkt_st_entr
     uint32_t *out = malloc(e->bytes);
     OK(vkt_safetensors_read_raw(c->st, e, out, e->bytes));
     for (uint64_t i = 0; i < e->elements; i++)
-        if (out[i] > INT32_MAX) out[i] = UINT32_MAX; /* -100: does not count */
+        if (out[i] > INT32_MAX) out[i] = UINT32_MAX; /* PyTorch's label -100: the token does not count */
     return out;
 }
 
-/* The largest deviation of n numbers from float64, and the largest number. */
+/* most: the largest deviation from the float64 numbers. largest: the largest magnitude of the float64 numbers. */
 typedef struct deviation {
     double most, largest;
 } deviation;
@@ -85,7 +85,7 @@ static void add(deviation *d, double got, double want)
 
 /* ---- logits of the prompts ---- */
 
-/* Computes the logits of the last token of a prompt. With a store, the network has its adapters. */
+/* Computes the logits of the last token of a prompt. If `store` is not NULL, the network uses the store's adapters. */
 static void prompt_logits(const comparison *c, uint32_t prompt, vkt_store *store, float *out)
 {
     char name[32];
@@ -185,8 +185,8 @@ static void load(const comparison *c, const char *name)
     OK(vkt_peft_load(NULL, c->store, &lora, path));
 }
 
-/* Returns the deviation of one run's gradient of a parameter: the root of the sum of squares. NaN if the reference does
- * not have the run. */
+/* Returns the L2 norm of the difference between `exact` and PyTorch's gradient of `parameter` in `run`. Returns NaN if
+ * the reference does not have the run. */
 static double torch_deviation(const comparison *c, const char *run, const char *parameter, const double *exact)
 {
     char name[128];
@@ -210,8 +210,8 @@ static double our_deviation(const comparison *c, uint32_t i, const double *exact
     return sqrt(sum);
 }
 
-/* Compares the gradients of all adapters. Prints the largest ratio of a deviation to the largest one of PyTorch's runs
- * in float32, and how many ratios are above 4. */
+/* Compares the gradients of all adapters. For each gradient, divides vktrain's deviation by the largest deviation of
+ * PyTorch's three float32 runs. Prints the largest ratio, and how many ratios are above 4. */
 static void compare_gradients(const comparison *c)
 {
     static const char *const runs[] = { "f32", "f32_eager", "f32_thread" };
@@ -264,7 +264,7 @@ static void train(comparison *c, bool recompute)
     step(&t, ids, labels, n, 0);
     compare_gradients(c);
     training_close(&t);
-    vkt_store_destroy(&c->store); /* with the moments */
+    vkt_store_destroy(&c->store); /* the next training begins with new moments */
     training_open(c, batch, context, recompute, &t);
     load(c, "zero");
     for (uint32_t i = 0; i < steps; i++) losses[i] = step(&t, ids + i * n, labels + i * n, n, (float)lr[0]);

@@ -40,7 +40,7 @@ def exact_norm(self, x):
 
 
 def exact_rope(self, x, position_ids):
-    """Llama's rotary embedding in the type of x. The frequencies are those of float32, as everywhere."""
+    """Llama's rotary embedding in the type of x. The frequencies stay rounded to float32, as in vktrain."""
     angles = position_ids[:, :, None].to(x.dtype) * self.inv_freq.to(x.dtype)[None, None, :]
     angles = torch.cat((angles, angles), dim=-1)
     return angles.cos() * self.attention_scaling, angles.sin() * self.attention_scaling
@@ -155,7 +155,7 @@ def gradients(model, ids, labels, name, out):
 
 
 def more_gradients(a, ids, labels, start, out):
-    """Adds float32 gradients that are rounded in another order: by other kernels of attention, and by one thread."""
+    """Adds float32 gradients with other roundings to `out`: with other kernels of attention, and with one thread."""
     for name, attention, threads in (("f32_eager", "eager", 0), ("f32_thread", "sdpa", 1)):
         model = adapted(load(a.model, attention=attention))
         for n, p in adapters(model).items():
@@ -184,7 +184,7 @@ def run_reference(a):
             out[f"{name}.logits"] = torch.stack([model(input_ids=w).logits[0, -1] for w in words])
         model = adapted(model)
         if dtype == torch.float64:
-            for n, p in adapters(model).items():  # the start of the run in float32
+            for n, p in adapters(model).items():  # begins with the adapters of the float32 run
                 p.data = start[n].double()
         else:
             model.save_pretrained(os.path.join(a.out, "zero"))

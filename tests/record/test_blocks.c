@@ -291,7 +291,7 @@ static void what_no_gradient_needs_is_not_computed_again(void **state)
     for (uint32_t frozen = 0; frozen < 3; frozen++)
         for (int square = 0; square < 2; square++) {
             net keeps = layers(frozen, false, square), again = layers(frozen, true, square);
-            /* Blocks of frozen layers at the start of the network have no gradient. */
+            /* A block of a frozen layer at the start of the network has no gradient, so it is not computed again. */
             assert_int_equal(again.p->lowered.n - keeps.p->lowered.n, square ? 3 - frozen : 0);
             free_net(&keeps);
             free_net(&again);

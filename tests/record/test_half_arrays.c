@@ -154,7 +154,7 @@ static void other_uses_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Returns whether the op may have f16 as input i. */
+/* Returns whether the op may have f16 instead of f32 as input i. */
 static bool takes_half(const vkt_op *op, uint32_t i)
 {
     if (strcmp(op->name, "reshape") == 0) return true; /* it changes no element */

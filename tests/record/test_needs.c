@@ -103,8 +103,8 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
 }
 
 /* Makes a graph whose store has all parts, with blocks that are computed again. The graph has four external values.
- * scale[0] uses the array `weights`, and scale[1] uses the array `shift` (NULL: no array yet). The caller binds an
- * array to scale[2], and the same array and a second one (vkt_binding.other) to scale[3]. */
+ * scale[0] uses the array `weights`, and scale[1] uses the array `shift` (NULL: no array yet). The caller binds array A
+ * to scale[2]. To scale[3] the caller binds two arrays: A, and another array as vkt_binding.other. */
 static vkt_graph *make_tuning(vkt_array *weights, vkt_array *shift, vkt_tensor scale[4])
 {
     const vkt_host h = vkt_test_host();
@@ -154,7 +154,7 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
             vkt_store *s;
             vkt_program *p;
             vkt_program_params params = { .precision = (vkt_precision)precision, .recompute = recompute };
-            vkt_graph *g = make_tuning(NULL, NULL, scale); /* before anything is on the device */
+            vkt_graph *g = make_tuning(NULL, NULL, scale); /* no array exists yet */
             OK(vkt_program_needs(ctx, g, &params, &before));
             vkt_graph_destroy(&g);
             vkt_array *arrays[] = { array_of(ctx, VKT_U32, words), array_of(ctx, VKT_F32, 64),
@@ -171,7 +171,7 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
             OK(vkt_program_create(ctx, g, s, &params, &p));
             for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
             float weights[64 * 64];
-            OK(vkt_store_read(s, 0, VKT_PART_VALUE, weights)); /* makes the ring for reading back */
+            OK(vkt_store_read(s, 0, VKT_PART_VALUE, weights)); /* allocates the staging ring for reading back */
             vkt_ctx_memory(ctx, &m);
             for (int c = 0; c < VKT_MEM_CLASS_COUNT; c++) {
                 const uint64_t data = c == VKT_MEM_DATA ? needs.array_bytes : 0;
@@ -181,7 +181,7 @@ static void each_class_has_exactly_the_planned_bytes(void **state)
             assert_int_equal(m.used_total_bytes, needs.total_bytes + needs.array_bytes);
             assert_int_equal(needs.array_bytes,
                              4 * words + 256 + 512 + 768);             /* 90 numbers take 512 bytes, 130 take 768 */
-            assert_int_equal(before.array_bytes, 4 * words + 3 * 256); /* each external value counts */
+            assert_int_equal(before.array_bytes, 4 * words + 3 * 256); /* without arrays, each external value counts */
             vkt_program_destroy(&p);
             vkt_store_destroy(&s);
             vkt_graph_destroy(&g);

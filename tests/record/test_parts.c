@@ -1,5 +1,6 @@
-/* Tests steps that are split into several submissions. Such a step has the bits of a whole step, and as many
- * submissions as the limit requires. After the split, a step allocates and records nothing. */
+/* Tests steps that are split into several submissions. A split step computes the same bits as a step that is one
+ * submission. The limit max_submission_ns decides how many submissions a step has. After the split, a step allocates
+ * and records nothing. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -53,7 +54,7 @@ static void parts_are_split_where_the_limit_asks(void **state)
     assert_int_equal(plan_of(t).submissions, vkt_split_submissions(p->ns, p->plan.stage, n, 300000, ends));
     assert_memory_equal(p->ends, ends, plan_of(t).submissions * sizeof *ends);
     assert_int_equal(vkt_program_profile(t->program, &(vkt_run){ .lr = 0 }, times, n, &count), VKT_OK);
-    assert_int_equal(count, n); /* the profiled step is split too */
+    assert_int_equal(count, n); /* a split step has the times of all dispatches, too */
     for (uint32_t i = 1; i < n; i++) assert_true(times[i].start_ns >= times[i - 1].start_ns);
 }
 

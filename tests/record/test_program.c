@@ -131,8 +131,9 @@ static vkt_graph *two_params(bool swapped, bool backward)
     return g;
 }
 
-/* A graph with gradients writes them to the arena at offsets of its own, also without an update. So it must declare the
- * parameters in the store's order. A graph without gradients need not. */
+/* A graph with gradients writes them to the store's arena. The offsets depend on the order of the graph's parameters.
+ * So the graph must declare the parameters in the store's order, even if it has no update. A graph without gradients
+ * may declare them in any order. */
 static void gradients_need_the_order_of_the_store(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
     vkt_array_destroy(&table);
 
-    g = graph(); /* no gather: the rows of y are the batch */
+    g = graph(); /* without a gather op, the batch is the number of rows of y */
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));

@@ -147,10 +147,11 @@ static bool times_are_kept(const rig *r)
     return true;
 }
 
-/* The counter is 0 in all frames, so no conditional dispatch runs. But these dispatches may run with another batch. So
- * a budget expects for each of them at least its time in the second run. The test sets these times (ns) to KERNEL_NS.
- * A new division of the step, for another budget, keeps these expected times. The expected times of other dispatches
- * fall with the measured times. */
+/* The counter is 0 in all frames, so no conditional dispatch runs. But with another batch, conditional dispatches may
+ * run. So a budget expects for each conditional dispatch at least the time that it took in the second run. The test
+ * sets all times of the second run to KERNEL_NS. If the step is divided again for another budget, the conditional
+ * dispatches keep their expected times. The expected time of an unconditional dispatch falls with its measured
+ * times. */
 static void a_budget_counts_what_may_run(void **state)
 {
     (void)state;

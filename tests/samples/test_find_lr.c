@@ -1,4 +1,4 @@
-/* Tests --find-lr of vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
+/* Tests vkt_trainer_find_lr and vkt_rates_plot. Also tests --find-lr of vkt-gpt on a small text. */
 #include "samples/program.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Tests the program vkt-info as its users run it: its output is what programs on this device really use. */
+/* Tests the program vkt-info as its users run it. The limits, traits and variants that it prints must be those that
+ * programs use on this device. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 
@@ -39,7 +40,7 @@ static json_t *report_of(const rig *r, const char *const *env)
     return program_json(r, "report");
 }
 
-/* Returns the report's choice for the matrix product of CASE. */
+/* Returns the report's entry for the matrix product of CASE: the chosen variant, and the usable ones. */
 static const json_t *choice_of(const json_t *report)
 {
     const json_t *work = json_array_get(json_object_get(report, "work"), 0);

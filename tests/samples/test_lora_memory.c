@@ -8,7 +8,7 @@
 
 static const char *const targets[] = { "q_proj" };
 
-/* The objects of the program. */
+/* The objects that the functions of vkt-lora need. */
 typedef struct objects {
     session s;
     model m;

@@ -353,8 +353,8 @@ static void a_long_message_leaves_the_chat(void **state)
     char *with = chat_of(r, DRAWN);
     char *errors = program_text(r, "errors");
     assert_non_null(strstr(errors, "the message is too long"));
-    /* The refused message changes no answer. The chat `alone` has only the last question. This question has another
-     * answer there, so the answers above depend on the chat before the question. */
+    /* The refused message changes no answer. The chat `alone` has only the last question, and gets another answer. So
+     * an answer depends on the chat before the question. */
     cut_rates(without);
     cut_rates(with);
     assert_string_equal(with, without);

@@ -317,7 +317,7 @@ static void the_optimizer_and_its_schedule_are_options(void **state)
            "--weight-decay", "0.01", "--optimizer", "momentum", "--schedule", "step=2", "--history", "history",
            "--checkpoint", "c");
     expect_rates(r, (const double[]){ 0.1, 0.1, 0.01 }, 3);
-    vkt_test_expect_errors(true); /* the checkpoint has the settings of its run */
+    vkt_test_expect_errors(true); /* this run lacks settings of the checkpoint */
     EXPECT(r, 1, "clip_norm: checkpoint 1, this run 0", SMALL, "-q", "--epochs", "4", "--optimizer", "momentum",
            "--resume", "c");
     vkt_test_expect_errors(false);

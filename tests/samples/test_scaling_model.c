@@ -91,13 +91,13 @@ static void ready_buckets_share_an_exchange(void **state)
     scaling_bucket b[] = { { 4e6, 10 }, { 1e6, 11 }, { 1e6, 12 }, { 1e6, 13 }, { 1e6, 30 } };
     const scaling_profile p = { 10, 20, 0, b, 5 };
     scaling_network n = slow;
-    /* The first bucket is exchanged from 10 to 14.2 ms. At 14.2 ms, three more buckets are ready. Two of these share an
-     * exchange until 16.4 ms. The exchange of the third bucket ends at 17.6 ms. The last exchange begins at 30 ms. */
+    /* Bucket 0 is exchanged from 10 to 14.2 ms. At 14.2 ms, buckets 1, 2 and 3 are ready. Buckets 1 and 2 share an
+     * exchange until 16.4 ms. The exchange of bucket 3 ends at 17.6 ms. The exchange of bucket 4 begins at 30 ms. */
     n.fuse_bytes = 2e6;
     const scaling_step s = scaling_predict(&p, &n, 2);
     assert_int_equal(s.exchanges, 4);
     NEAR(s.exposed_ms, 1.2);
-    n.fuse_bytes = 4e6; /* the three ready buckets share an exchange */
+    n.fuse_bytes = 4e6; /* buckets 1, 2 and 3 share an exchange */
     assert_int_equal(scaling_predict(&p, &n, 2).exchanges, 3);
     n.fuse_bytes = 0;
     assert_int_equal(scaling_predict(&p, &n, 2).exchanges, 5);
@@ -135,13 +135,13 @@ static void more_ranks_and_worse_networks_are_no_faster(void **state)
             n = (scaling_network){ n.algorithm, 20, 1.5, 0, 0, 0 };
             assert_true(scaling_predict(&p, &n, ranks).step_ms > s.step_ms);
             n = (scaling_network){ SCALING_HALVING, 20, 3, 0, 0, 0 };
-            assert_true(scaling_predict(&p, &n, ranks).step_ms <= s.step_ms); /* a ring has at least as many messages */
+            assert_true(scaling_predict(&p, &n, ranks).step_ms <= s.step_ms); /* halving sends the fewest messages */
         }
     }
 }
 
-/* vgg16 and resnet101 have as many parameters as in torchvision's documentation. For inception_v3 the documentation has
- * 27.2 million, with the auxiliary classifier, which layers_inception_v3 leaves out. */
+/* The numbers of parameters of vgg16 and resnet101 are those of torchvision's documentation. For inception_v3 the
+ * documentation has 27.2 million, which includes the auxiliary classifier. layers_inception_v3 leaves it out. */
 static void layers_are_those_of_the_networks(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static double psnr_of(const rig *r, const char *shot, const char *report)
                 least = fmin(least, a);
                 most = fmax(most, a);
             }
-    assert_true(most - least > 200); /* there is an image */
+    assert_true(most - least > 200); /* the target image is not blank */
     json_decref(o);
     cairo_surface_destroy(s);
     return -10 * log10(sum / (3.0 * width * height));

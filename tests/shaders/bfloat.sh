@@ -1,7 +1,8 @@
 #!/bin/sh
-# bfloat.sh BFLOAT GLSLANG COOP - checks that BFLOAT (cmake/bfloat.c) changes a module only if float16 is used for elements of
-# cooperative matrices alone, and refuses other modules. GLSLANG compiles the shaders without cooperative matrices. COOP
-# compiles the shaders with cooperative matrices. If COOP is empty, these shaders are not tested.
+# bfloat.sh BFLOAT GLSLANG COOP - checks BFLOAT (cmake/bfloat.c), which changes float16 to bfloat16. BFLOAT must accept a module
+# that uses float16 only for elements of cooperative matrices. BFLOAT must refuse any other module. GLSLANG compiles the shaders
+# without cooperative matrices. COOP compiles the shaders with cooperative matrices. If COOP is empty, these shaders are not
+# tested.
 set -u
 bfloat=$1
 glslang=$2

@@ -1,6 +1,7 @@
 #!/bin/sh
-# inline.sh SOURCE AWK [COMPILER] - checks that vktrain.glsl and vktrain.hlsl are what scripts/inline/generate.awk writes, and
-# that a planted difference is found. If COMPILER supports cooperative vectors, a shader with such vectors must compile.
+# inline.sh SOURCE AWK [COMPILER] - checks that vktrain.glsl and vktrain.hlsl are what scripts/inline/generate.awk writes. If one
+# line of vktrain.shader is changed, generate.awk must not write the same vktrain.glsl. If COMPILER supports cooperative vectors,
+# a shader with such vectors must compile.
 set -u
 source=$1
 awk=$2

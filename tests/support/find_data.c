@@ -6,9 +6,9 @@
 
 #include "base/paths.h"
 
-/* Writes the path of `name` in the first folder that has `name`. If the list `files`, which ends with NULL, is not
- * empty, `name` is a folder that must have all these files, plain or packed (.gz). If `name` is not found, prints a
- * line that begins with SKIPPED and returns false. */
+/* Writes the path of `name` in the first folder that has `name`. The list `files` ends with NULL. If the list is not
+ * empty, `name` is itself a folder, and must have all these files, plain or packed (.gz). If `name` is not found,
+ * prints a line that begins with SKIPPED and returns false. */
 static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");

@@ -60,7 +60,7 @@ static void such_a_batch_resumes_another(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
 }
 
-/* A set of one sample is smaller than a batch. The case evaluates such a set and trains on it. */
+/* A set of one sample is smaller than a batch. The test evaluates such a set and trains on it. */
 static void one_row_is_a_batch(void **state)
 {
     rig *r = rig_of(state);

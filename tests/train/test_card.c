@@ -109,7 +109,7 @@ static void wrong_cards_are_refused(void **state)
     char path[256];
     vkt_card *c;
     snprintf(path, sizeof path, "%s", vkt_temp_dir_file(&r->dir, "w"));
-    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_E_NOT_FOUND); /* no file; not logged */
+    assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_E_NOT_FOUND); /* no file: logs no message */
     assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
     assert_int_equal(vkt_card_read(&r->h, path, "rig", &c), VKT_E_NOT_FOUND);
     assert_int_equal(vkt_trainer_attach_card(t, "rig", NULL), VKT_OK);

@@ -1,4 +1,4 @@
-/* Tests vktrain/columns.h: the use of each column, rows as numbers, columns as text, and refused tables.
+/* Tests vktrain/columns.h: columns are guessed, rows become numbers, columns become text, and bad tables are refused.
  * tests/samples/test_table_sample.c trains on tables. */
 #include "train/rig.h"
 

@@ -1,6 +1,6 @@
 /* Compares the linear regression of samples/linreg.c with runs that PyTorch recorded (golden/README.md). A trainer
  * computes the regression from a batch that it gathers from a data set. A program that is built as in the sample
- * computes it from the points, which are inputs of the program. Both must give the same bits. */
+ * computes the regression from the points, which are inputs of the program. Both must give the same bits. */
 #include "train/golden.h"
 
 enum { ROWS = 4096, STEPS = 20 };

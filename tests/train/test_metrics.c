@@ -205,7 +205,7 @@ static void the_matrix_is_written_as_csv_and_images(void **state)
         cairo_surface_t *image = cairo_image_surface_create_from_png(path);
         assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
         const int side = cairo_image_surface_get_height(image);
-        assert_true(side > 200 && side < 2600); /* the PNG has two pixels per unit of the figure */
+        assert_true(side > 200 && side < 2600); /* two pixels per unit: the figure is 100 to 1300 units high */
         cairo_surface_destroy(image);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);

@@ -1,5 +1,5 @@
-/* The reader and the ops of this library evaluate a network that PyTorch trained. The data are the real test set of
- * MNIST.
+/* The safetensors reader and the ops of this library evaluate a network that PyTorch trained. The data are the real
+ * test set of MNIST.
  *
  * pretrained/mnist-cnn.safetensors: three 3x3 convolutions (1 -> 8 -> 16 -> 24), each with ReLU; batch norm; linear to
  * 32, ReLU; linear to 10; batch norm. In evaluation a batch norm is x * scale + shift per channel, with

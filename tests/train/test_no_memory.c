@@ -199,7 +199,8 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     double accuracy;
     uint32_t classes[5];
     VKT_TRY(make(r, ctx, stream, l));
-    /* every_failed_allocation_of_a_creation_is_survived covers the creation of an evaluator that streams. */
+    /* vkt_trainer_evaluate creates an evaluator. For streamed data, this creation is tested only in
+     * every_failed_allocation_of_a_creation_is_survived. */
     if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy));
     VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
     VKT_TRY(finish(r, l));

@@ -227,7 +227,8 @@ static void without_utf8_all_is_ascii(void **state)
     }
 }
 
-/* If the terminal has no size, the width is COLUMNS of the environment, else 80. */
+/* If the terminal has no size, the width is the environment variable COLUMNS. If COLUMNS is unset or wrong, the width
+ * is 80. */
 static void columns_of_the_environment_are_the_second_choice(void **state)
 {
     (void)state;

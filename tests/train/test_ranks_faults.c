@@ -1,5 +1,5 @@
-/* Tests ranks that fail: with wrong numbers, with a lost device, without memory, or because they hang. The fits of the
- * other ranks end in bounded time. One message names the failed rank. The last checkpoint stays. */
+/* Tests ranks that fail: a rank computes wrong numbers, loses its device, lacks memory, or hangs. The fits of the other
+ * ranks end in bounded time. One message names the failed rank. The last checkpoint stays. */
 #include "train/hands.h"
 
 #include <stdio.h>

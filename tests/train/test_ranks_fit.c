@@ -216,7 +216,7 @@ static void the_calls_after_a_fit_are_those_of_one_rank(void **state)
     group_free(&g[1]);
 }
 
-/* A profile and a learning rate test run steps, but change no state. */
+/* vkt_trainer_profile and vkt_trainer_find_lr run steps, but change no state. */
 static void a_profile_and_a_rate_test_change_nothing(void **state)
 {
     rig *r = rig_of(state);

@@ -216,8 +216,8 @@ static void ranks_with_other_attached_texts_are_refused(void **state)
     hands_free(&h);
 }
 
-/* Fits two ranks, and returns their common result. Checks that a fit logs no message if it succeeds, else one. A rank's
- * array is destroyed after its trainer, before its context. */
+/* Fits two ranks, and returns their common result. A fit that succeeds must log no message, and a fit that fails must
+ * log one. The array of a rank is destroyed after the trainer of the rank and before the context of the rank. */
 static vkt_result fit_both(rig *r, own *a, own *b)
 {
     hands h = hands_make(r, 2, 0);
@@ -252,7 +252,8 @@ static void ranks_with_other_arrays_are_refused(void **state)
     assert_int_equal(fit_both(r, &a, &b), VKT_OK);
 }
 
-/* A copy of an array that the host may write is not compared either: rank 0 has the array, and rank 1 the copy. */
+/* Rank 0 has an array that the host may write. Rank 1 has a copy of the array, and the host may not write the copy. The
+ * ranks must not compare these two arrays. */
 static void copies_of_visible_arrays_are_not_compared(void **state)
 {
     rig *r = rig_of(state);

@@ -190,8 +190,8 @@ static void a_failed_run_goes_on_with_any_number_of_ranks(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The source of a single rank fails after some shards of a step. The next fit needs no resume. The running statistics
- * must be as after the last complete step, not as after a shard. */
+/* A trainer has one rank, and its source fails after some shards of a step. The next fit needs no resume. The shards of
+ * the incomplete step must not have changed the running statistics. */
 static void one_rank_goes_on_after_a_part_of_a_step(void **state)
 {
     rig *r = rig_of(state);

@@ -63,9 +63,9 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
 }
 
 /* Checks each bucket that has gradients. A program runs in sections (record/marks.h). The section of a bucket ends with
- * the dispatch that adds the bucket to the sum over the shards. This dispatch must come after the last gradient of the
- * bucket, and after the sum of the previous bucket. It must come at most one stage (plan/plan.h) after the later of
- * these two, so that no stage that only computes other gradients delays the exchange. */
+ * the dispatch that adds the bucket to the sum over the shards. This dispatch waits for the last gradient of the bucket
+ * and for the sum of the previous bucket. It may be at most one stage (plan/plan.h) after both are complete. A later
+ * stage would delay the exchange. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
@@ -156,7 +156,7 @@ static void the_exchange_of_resnet_overlaps(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Builds layers without branches. No other order of the layers needs fewer barriers than the order in the graph. */
+/* Builds layers without branches. The order of the layers in the graph already needs the fewest barriers. */
 static vkt_tensor chain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

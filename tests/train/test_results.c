@@ -110,7 +110,7 @@ static bool has(const char *bytes, size_t n, const char *tag)
     return false;
 }
 
-/* A number of the record that is NaN was not measured. Such a number must not be in the file. */
+/* If a number of the record was not measured, it is NaN. The file must not have such a number. */
 static void events_of_an_epoch_have_its_numbers(void **state)
 {
     rig *r = rig_of(state);

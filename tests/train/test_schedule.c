@@ -65,7 +65,7 @@ static const struct {
 
 enum { STEPS = 40 };
 
-/* Reads the numbers of the line `name`. */
+/* Reads the numbers of the line of schedules.txt that begins with `name`. */
 static void read_line(const char *name, double out[STEPS])
 {
     char line[4096];

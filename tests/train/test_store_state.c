@@ -75,8 +75,8 @@ static void steps(net *n, uint32_t first, uint32_t last)
     CHECK(vkt_program_wait(n->p));
 }
 
-/* The state is saved after five runs. With two micro-batches in each step, these are two steps and half of the third.
- * So the saved sum of gradients has one micro-batch. */
+/* The state is saved after five runs. The first of `kinds` has two micro-batches in each step, so its five runs are two
+ * steps and half of the third. Its saved sum of gradients has one micro-batch. */
 static void a_resumed_store_ends_like_one_that_never_stopped(void **state)
 {
     rig *r = rig_of(state);

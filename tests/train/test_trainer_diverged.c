@@ -333,7 +333,7 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
     uint32_t n;
     rig_fit(t, &(vkt_fit_params){ .epochs = 2, .monitor = VKT_MONITOR_VAL_LOSS });
     const vkt_epoch_record *e = vkt_trainer_history(t, &n);
-    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* the monitor is a loss here */
+    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* the monitor is now val_loss: lower is better */
     assert_int_equal(vkt_trainer_best_epoch(t), lower);
     assert_true(t->at.best == e[lower - 1].val_loss);
 }

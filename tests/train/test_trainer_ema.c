@@ -48,7 +48,8 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     float *published = rig_weights(t, VKT_PART_PUBLISHED, &n);
     assert_int_equal(vkt_trainer_put(average, VKT_PART_VALUE, published), VKT_OK);
     assert_true(loss_of(t, r->check) == loss_of(average, r->check));
-    /* r->train is not the validation set, so another program evaluates it. */
+    /* r->train is not the validation set. So vkt_trainer_evaluate makes another vkt_program for r->train. This
+     * vkt_program must use the averaged weights, too. */
     assert_true(loss_of(t, r->train) == loss_of(average, r->train));
     assert_true(loss_of(t, r->check) != loss_of(values, r->check));
     assert_int_equal(vkt_trainer_save(t, saved), VKT_OK);

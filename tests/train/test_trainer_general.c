@@ -139,7 +139,7 @@ static void targets_are_learned_by_their_squared_error(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Builds the model's own loss: twice the squared error. Checks that the trainer passes x, labels, targets and
+/* Builds the model's own loss: twice the mean squared error. Checks that the trainer passes x, labels, targets and
  * `user`. */
 static vkt_tensor twice_the_error(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
@@ -197,8 +197,8 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* From the second epoch on, the rate is too small to change a weight. So three epochs end with the weights of one
-     * epoch, if the device uses the rate of the current epoch. */
+    /* From the second epoch on, the rate is too small to change a weight. So the weights after three epochs
+     * equal the weights after one epoch, if the device uses the rate of the current epoch. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;
@@ -264,8 +264,9 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* A source that counts overlaps: a fetch begins while another fetch with the same worker number is running. There must
- * be no overlaps, because a source, for instance a decoder, may have scratch memory for each worker number. */
+/* A source that counts overlaps. An overlap is a fetch that begins while another fetch with the same worker number is
+ * running. There must be no overlaps, because a source, for instance a decoder, may have scratch memory for each worker
+ * number. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;

@@ -316,7 +316,7 @@ static void an_epoch_without_its_checkpoint_is_reported(void **state)
     vkt_test_expect_errors(false);
     assert_int_equal(heard, 1);
     assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
-    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* no epoch is left */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* no epoch is left: the fit writes no file */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 1);
 }
 
@@ -352,7 +352,7 @@ static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
     p.stream = true;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = whole });
     vkt_trainer *t = rig_trainer(r, &p);
-    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* a row of the fifth batch cannot be fetched */
+    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* a sample of the fifth batch cannot be fetched */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = part }), VKT_E_IO);
     vkt_test_expect_errors(false);
@@ -385,7 +385,7 @@ static void saved_weights_come_back(void **state)
     assert_int_equal(vkt_trainer_evaluate(b, r->check, &y, NULL), VKT_OK);
     assert_true(x == y);
 
-    vkt_safetensors *st; /* names and shapes are those of PyTorch */
+    vkt_safetensors *st; /* the file has the names and shapes of PyTorch */
     assert_int_equal(vkt_safetensors_open(&r->h, path, &st), VKT_OK);
     assert_int_equal(vkt_safetensors_count(st), 4);
     const vkt_st_entry *w = vkt_safetensors_find(st, "conv.weight");

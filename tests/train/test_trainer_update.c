@@ -8,7 +8,7 @@ enum {
     ROWS = 192,
     BATCH = 64,
     MICRO = 4
-}; /* an epoch is three steps of BATCH samples; a step is one batch, or MICRO micro-batches */
+}; /* ROWS samples are three steps of BATCH samples; a step is one batch, or MICRO micro-batches */
 
 /* Builds conv 3x3 1->8, relu, max pool to 2x2, linear. There is no dropout, because a batch and its micro-batches would
  * have different masks. */

@@ -111,8 +111,8 @@ static void decorate_member(thing *t, const uint32_t *w)
 
 /* Returns whether every device that gpu/device.c accepts has the capability. These capabilities are Shader,
  * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
- * Shuffle. StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat count, too, because in Vulkan 1.3 they
- * depend on the format, not on the device. */
+ * Shuffle. StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat are two more of them: in Vulkan 1.3, the
+ * support of these two depends on the format, not on the device. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||
@@ -248,7 +248,8 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
         const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
-        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* kernel.c sets these */
+        /* given: kernel/kernel.c sets the specialisation constant with this id. */
+        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC;
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);

@@ -26,7 +26,7 @@ typedef enum call { OPEN, OPENAT, READ, WRITE, FLOCK, FSYNC, CALLS } call;
 
 static struct {
     int error[CALLS];      /* errno after a call that fails */
-    unsigned times[CALLS]; /* number of calls that fail, from the next one on */
+    unsigned times[CALLS]; /* n: the next n calls fail */
     unsigned failed[CALLS];
     bool armed, same_random;
 } faults;

@@ -80,9 +80,9 @@ static void complements_round_to_nearest(void **state)
     assert_true(vkt_fixed_complement_f32(1) == 1); /* 1 - 2^-64 rounds to 1 */
     assert_true(vkt_fixed_complement_f32(UINT64_MAX - 1) == 0x1p-63f);
     const uint64_t half = 1ull << 63, ulp = 1ull << 40;                  /* ulp: one unit in the last place of 0.5f */
-    assert_true(vkt_fixed_complement_f32(0 - (half + ulp / 2)) == 0.5f); /* tie: to even, down */
+    assert_true(vkt_fixed_complement_f32(0 - (half + ulp / 2)) == 0.5f); /* tie: rounded down to even */
     assert_true(vkt_fixed_complement_f32(0 - (half + ulp / 2 + 1)) == 0.5f + 0x1p-24f);
-    assert_true(vkt_fixed_complement_f32(0 - (half + ulp + ulp / 2)) == 0.5f + 0x1p-23f); /* tie: to even, up */
+    assert_true(vkt_fixed_complement_f32(0 - (half + ulp + ulp / 2)) == 0.5f + 0x1p-23f); /* tie: rounded up to even */
     vkt_rng r = vkt_rng_make(8, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < 20000; i++) {
         const uint64_t q = 0 - (random_u64(&r) >> vkt_rng_range(&r, 0, 60)) - 2;

@@ -39,7 +39,7 @@ static void every_half_has_its_value_and_comes_back(void **state)
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 0x7c00; i++) { /* the last i + 1 is infinity, which counts as 2^16 in rounding */
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* 0x7c00 is infinity, which counts as 2^16 in rounding */
         const double lo = half_by_definition((uint16_t)i),
                      hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
         const float middle = (float)((lo + hi) / 2); /* exact: at most 12 significant bits */

@@ -64,8 +64,8 @@ static void leaks_and_overruns_are_not_clean(void **state)
     char *p = vkt_alloc(&h, 8);
     volatile size_t end = 8;
     const char kept = p[end];
-    /* p[end] is a guard byte of the host behind the block. The host does not free a block with a changed guard byte,
-     * and vkt_test_is_clean reports the block. */
+    /* p[end] is the first guard byte that the host writes behind the block. The host does not free a block with a
+     * changed guard byte, and vkt_test_is_clean reports the block. */
     p[end] = 1;
     vkt_free(&h, p);
     assert_false(vkt_test_is_clean());

@@ -221,7 +221,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
     for (size_t b = 0; b < p->n_blocks; b++)
         memory[b] = test_calloc(p->block_bytes[b] / VKT_ALIGN_BYTES + 1, sizeof **memory);
     for (size_t d = 0; d < e->n; d++)
-        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* bindings that are only read come first */
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* checks inputs (b = 0, 1) before it writes the output */
             const vkt_tensor t = e->list[d].bind[b].t;
             if (p->region[t.id].role != VKT_ROLE_ACTIVATION) continue;
             const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
@@ -402,8 +402,8 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Returns the number of loop iterations (vkt_plan.work) of planning a chain of n nodes. *names gets the number of names
- * that are compared when n parameters are declared. */
+/* Declares n parameters, and plans a chain of n nodes. Returns the number of loop iterations of the planner
+ * (vkt_plan.work). *names gets the number of names that were compared for the n parameters. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();

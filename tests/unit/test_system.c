@@ -374,7 +374,8 @@ static void the_environment_is_changed(void **state)
     assert_null(getenv(name));
 }
 
-/* The folder is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if the variable has an absolute path. */
+/* The folder for caches is $XDG_CACHE_HOME on POSIX and %LOCALAPPDATA% on Windows, if the variable has an absolute
+ * path. */
 static void caches_are_in_the_folder_of_the_user(void **state)
 {
     (void)state;

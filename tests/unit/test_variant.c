@@ -91,14 +91,15 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* Infers the output y = x of the ops `copy` and `other`. Both ops have the variants TILE and DIRECT, and TILE is
- * cheaper. The kernel's id is 1 + the id of the variant. */
+/* Infers the output y = x of the ops `copy` and `other`. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
     return VKT_OK;
 }
 
+/* Emits one dispatch. The variants are TILE and DIRECT, and TILE is cheaper. The kernel's id is 1 + the id of the
+ * chosen variant. */
 static void copy_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->out[0] } };
@@ -178,7 +179,7 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* The key for which an entry is tuned depends on the precision of the program, and on the storage of the node's values
+/* The key of a tuned entry (vkt_tuned) depends on the precision of the program, and on the storage of the node's values
  * (16 or 32 bits). */
 static void storage_and_precision_are_parts_of_the_key(void **state)
 {

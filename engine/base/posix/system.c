@@ -105,7 +105,7 @@ void vkt_time_text(int64_t seconds, char text[32])
 
 /* ---- waiting of threads ---- */
 
-#ifdef __APPLE__ /* macOS has no pthread_condattr_setclock, but a function that waits for a relative time */
+#ifdef __APPLE__ /* macOS has no pthread_condattr_setclock, but it has a wait function with a relative time */
 void vkt_cond_init(pthread_cond_t *cond)
 {
     pthread_cond_init(cond, NULL);

@@ -206,7 +206,7 @@ vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_w
 
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n)
 {
-    if (!w->path) return VKT_E_STATE; /* the first failure was logged */
+    if (!w->path) return VKT_E_STATE; /* an earlier failure, which was logged, closed the writer */
     const char *p = bytes;
     while (n > 0) {
         DWORD put = 0;

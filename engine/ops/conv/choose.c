@@ -212,7 +212,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
 {
     vkt_variant_cost candidates[MAX_VARIANTS];
     uint32_t n = 0;
-    if (!VKT_BUILT_CONV2D_TILE) { /* if so, the code below is unreachable, and the linker leaves out all variants */
+    if (!VKT_BUILT_CONV2D_TILE) { /* then the code below is unreachable, and the linker leaves out all variants */
         vkt_kernel_absent(e, VKT_K_CONV2D_TILE);
         return;
     }

@@ -1,5 +1,5 @@
-/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x as a convolution's dx is computed from
- * its dy. Kernels and variants are those of conv2d. The dx of this op is a conv2d of dy.
+/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x as conv2d_dx computes dx from dy, with
+ * the same kernels and variants. The dx of this op is a conv2d of dy.
  *
  * y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with
  *              p = i stride - pad + r dil and q = j stride - pad + s dil

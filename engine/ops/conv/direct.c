@@ -88,7 +88,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
  * shared memory at a time. The weights in shared memory need less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
-/* At least this many lanes compute the same channels, unless there are fewer columns. A subgroup of NVIDIA has as many
+/* At least this many lanes compute the same channels, unless there are 16 columns or fewer. An NVIDIA subgroup has 32
  * lanes. */
 #define SHARED_ACROSS 32u
 

@@ -67,8 +67,8 @@ static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32
 }
 
 /* Sets the sizes of the planes of x and dy. `dy` is the height and the width of dy in memory. In a 1x1 convolution with
- * stride 1 and without padding, a pixel of dy is multiplied only by the pixel of x with the same index. If dy is also
- * not pooled, the shader gets the whole plane as one pixel. */
+ * stride 1 and without padding, a pixel of dy is multiplied only by the pixel of x with the same index. Then the
+ * shader gets the whole plane as one pixel, unless dy is the gradient of a pooling's output (j->index). */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;

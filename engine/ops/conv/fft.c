@@ -4,10 +4,10 @@
  * wanted convolution where it does not wrap around. A kernel of R taps reaches over reach = (R - 1) * dil + 1 pixels.
  * There are two ways to split an axis, here H.
  *
- * whole: if T >= H + pad, the image is one tile. The part that wraps around meets only the zeros between the image's
- * end and its start.
+ * whole: if T >= H + pad, the image is one tile, behind `pad` elements of padding. Taps that wrap around reach only
+ * these elements.
  *
- * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has as many elements of dy. The method is
+ * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has T - reach + 1 elements of dy. The method is
  * "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3).
  *
  * X, W and dY are the spectra of x, w and dy: y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and

@@ -27,8 +27,8 @@ vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out
  * is larger than the padded image, or if the padded image or the result is larger than 2^31 - 1. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
-/* Returns the number of floating-point operations for w (O,C/G,R,S) and y with `pixels` elements, over all samples and
- * channels. Taps in the padding count. */
+/* Returns the number of floating-point operations of a convolution with w (O,C/G,R,S). `pixels` is the number of
+ * elements of y, in all samples and channels. Taps in the padding count. */
 double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
 
 #endif

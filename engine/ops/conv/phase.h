@@ -16,8 +16,8 @@ typedef struct vkt_conv_phase {
     int32_t stride, offset, reach;
 } vkt_conv_phase;
 
-/* Returns the number of phases along an axis of y or, if `transposed`, of dx. y has one phase. dx has as many phases as
- * the stride, or as many as its pixels if there are fewer pixels. */
+/* Returns the number of phases along an axis of y or, if `transposed`, of dx. y has one phase. The number
+ * of phases of dx is the stride, or the number of pixels if dx has fewer pixels than the stride. */
 uint32_t vkt_conv_phases(const vkt_conv2d_size *z, bool transposed, int axis);
 /* Returns the phase whose first pixel is `first`. */
 vkt_conv_phase vkt_conv_phase_of(const vkt_conv2d_size *z, bool transposed, int axis, uint32_t first);

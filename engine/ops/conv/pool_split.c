@@ -13,7 +13,7 @@
 /* The geometry of a pooling, as the shaders use it. */
 typedef struct geometry {
     vkt_pool2d_push push;
-    uint32_t R, S; /* 0: adaptive windows of different sizes */
+    uint32_t R, S; /* R x S elements per window; 0: adaptive windows of different sizes */
     uint32_t dilation[2];
     uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0 if R is 0 */
     uint32_t n4, channels;
@@ -65,7 +65,7 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint;           /* pool2d_dx: a row is a row of disjoint windows. An item is a window of four samples */
+    bool disjoint;           /* pool2d_dx: `rows` counts rows of disjoint windows. An item is a window of 4 samples */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */
@@ -140,8 +140,8 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     return p;
 }
 
-/* Computes which rows of x, first .. end - 1, the windows of row p of y contain, as in lib/pool.glsl. With dilation,
- * the rows between two elements of a window count, too. */
+/* Sets *first and *end: the windows of row p of y contain rows first .. end - 1 of x, as in lib/pool.glsl. With
+ * dilation, the rows between two elements of a window count, too. */
 static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
 {
     const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
@@ -306,7 +306,7 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
 {
     const bool max = j->w->n_bind == 3;
     const uint64_t bytes = 16ull * j->parts.n * b->channels * b->rows * j->w->items;
-    if (j->partial_bytes < bytes) { /* a later block may have more rows: clipped windows at the edge need less of x */
+    if (j->partial_bytes < bytes) { /* a later block may have more rows, because windows at the edge read less of x */
         j->partial = vkt_scratch(j->e, "parts", bytes);
         j->partial_bytes = bytes;
         if (max) j->winners = vkt_scratch(j->e, "winners", bytes);

@@ -65,7 +65,7 @@ static weights weights_of(const vkt_conv_job *j)
 }
 
 /* Returns true if w is stored as (K,M), and the product can read w without a packed copy. The kernels pad K to a
- * multiple of 4. So w.depth, the K of w, must be such a multiple. */
+ * multiple of 4, but w has no padding. So w.depth, which is K here, must be a multiple of 4. */
 static bool reads_along_m(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);

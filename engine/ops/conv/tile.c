@@ -72,7 +72,9 @@ static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
            (j->dst_plane == 8 || vkt_conv_phases_filled(j->z, j->transposed) <= 0.875);
 }
 
-/* Returns the channels of a lane: as many as the accumulators allow, but no more than an equal share of the rows. */
+/* Returns the number of rows (destination channels) of a lane: a multiple of 4, and at most the trait conv_rows. All
+ * lanes get about the same number. For instance, with at most 32 rows a lane, 40 rows are split into two tiles, and a
+ * lane has 20 rows. */
 static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
     const uint32_t across = lanes_across(lim, j, rows), blocks = vkt_subgroup(lim, VKT_K_CONV2D_TILE) / across;
@@ -105,8 +107,8 @@ static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
     return taps * (depth / step_depth(depth) + 2) + 1;
 }
 
-/* Returns the iterations for part p: those of one tile of the phase with the most taps, times the number of tiles that
- * a work group computes one after the other. */
+/* Returns the iterations of an invocation for part p: the iterations for one tile, times the number of tiles that a
+ * work group computes one after the other. Each tile counts as a tile of the phase with the most taps. */
 static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     uint64_t taps[2] = { 0 }, count[2] = { 0 };

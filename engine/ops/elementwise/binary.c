@@ -175,16 +175,18 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits a sum. If is_flat is true, the kernel can also compute the op behind the sum. This op is a relu of the sum, or
- * the gradient of an earlier relu with the sum as its dy. Such a gradient also needs the output of that relu, so it is
- * a function of three numbers: the two summands and this output. */
+/* Emits the sum a + b. A flat kernel can also compute the op behind the sum, if it is one of these two ops:
+ * - relu of the sum
+ * - the gradient of an earlier relu, with the sum as its dy. The third operand of the kernel is y, the output of the
+ *   earlier relu. The result is 0 where y <= 0, else a + b. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
     const bool flat = is_flat(n);
     if (flat && e->epilogue && vkt_is_relu_dx(e->epilogue)) {
         sum.in[sum.n_in++] = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
-        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* the result has the sum's shape */
+        /* relu's output has the shape and layout of the sum (unary_dx_infer), so the third operand is flat, too */
+        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX });
         return;
     }
     if (flat && vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];

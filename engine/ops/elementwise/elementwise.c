@@ -112,7 +112,7 @@ const vkt_node *vkt_take_dropout_of_image(vkt_emit *e, uint32_t channels)
 
 /* Fuses the epilogue of n, if the epilogue is a sum or (without padding) the gradient of a unary function. Returns the
  * kernel and the function for n and the epilogue. One input of the epilogue is the output of n; sets *b to the other
- * input. If nothing is fused, the kernel is that of dropout alone, and *b does not change. */
+ * input. If nothing is fused, the kernel is VKT_K_DROPOUT, and *b does not change. */
 static vkt_flat fuse_epilogue(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
@@ -194,7 +194,8 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Returns false for a dropout of planes in ROWS, because such planes need not be whole vec4s. */
+/* Returns true if the kernels can read and write in 16 bits (half_when). They cannot for a dropout of planes in ROWS,
+ * because a plane in ROWS need not be whole vec4s. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

@@ -44,7 +44,8 @@ typedef struct reduction {
     uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-/* How one dispatch computes a reduction. */
+/* How one dispatch computes a reduction. A row is all elements of x along the fastest reduced dimension. An output
+ * combines one or more rows. */
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
     uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */
@@ -63,8 +64,9 @@ static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
         list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits the dimensions of x. Reduced are those that y lacks, or whose size is 1 in y; the others are kept. y is ROWS,
- * so kept dimensions are in x's logical order. Reduced dimensions are in x's physical order, the fastest last. */
+/* Splits the dimensions of x into reduced and kept dimensions. A dimension is reduced if y lacks it, or if its size is
+ * 1 in y. y is ROWS, so kept dimensions are in x's logical order. Reduced dimensions are in x's physical order, the
+ * fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
     reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };

@@ -22,8 +22,8 @@ vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape
 void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi);
 
 /* x may be stored in 16 bits if its rows are whole vec4s. In this case, the kernel reads x as vec4s, whichever
- * dimensions are kept. This is possible because each stride, except that of the last dimension, is a multiple of the
- * length of a row. */
+ * dimensions are kept. This is possible because the last dimension has stride 1, and each other stride is a multiple
+ * of the length of a row. */
 #define VKT_REDUCE_HALF .half_rows = VKT_HALF_IN(0)
 
 #define VKT_SUM_TOLERANCE               \

@@ -100,7 +100,8 @@ static void expand_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
 }
 
-/* Returns true if x and y are ROWS. In this case, each vec4 of y is a vec4 of x or repeats one element of x. */
+/* Returns true if the kernels can read and write in 16 bits (half_when). They can if x and y are ROWS, because each
+ * vec4 of y is then a vec4 of x, or repeats one element of x. */
 static bool expand_is_half(const vkt_node *n)
 {
     return vkt_node_in(n, 0)->layout == VKT_ROWS && vkt_node_out(n, 0)->layout == VKT_ROWS;

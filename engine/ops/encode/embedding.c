@@ -81,7 +81,7 @@ static vkt_result embedding_infer(vkt_infer *f)
     VKT_REQUIRE(f, vkt_shape_elements(s) <= MAX_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
                 MAX_IDS, vkt_shape_text(s, it));
     vkt_shape y = { .rank = s.rank + t.rank - 1 };
-    const uint32_t lead = a->channels ? 1 : s.rank; /* number of dimensions of ids in front of those of a row */
+    const uint32_t lead = a->channels ? 1 : s.rank; /* y begins with this many dimensions of ids */
     memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);
     memcpy(y.dim + lead, t.dim + 1, (t.rank - 1) * sizeof y.dim[0]);
     memcpy(y.dim + lead + t.rank - 1, s.dim + lead, (s.rank - lead) * sizeof y.dim[0]);
@@ -251,11 +251,11 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The gradient of one node. Each kernel binds some of the tensors in `all`. */
+/* The data that the dispatches of one embedding_dw share. Each kernel binds some of the tensors in `all`. */
 typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
-    uint32_t positions, lanes, vecs; /* vecs: vec4s of a row for a lane of embedding_sum */
+    uint32_t positions, lanes, vecs; /* vecs: how many vec4s of a row a lane of embedding_sum computes */
     bool channels,
         copy; /* dy is copied into the order of ids, because it is BATCH_LAST or its rows are not whole vec4s */
 } sums;

@@ -45,7 +45,7 @@ static void sample(vkt_rng *r, vkt_case *c)
 
 static double bytes(const vkt_node *n)
 {
-    return 5 * vkt_elements_out(n, 0) + 4 * vkt_elements_in(n, IDS); /* an f32 of y, and about a byte of weights */
+    return 5 * vkt_elements_out(n, 0) + 4 * vkt_elements_in(n, IDS); /* 5: an f32 of y and about a byte of weights */
 }
 
 static const vkt_field fields[] = { VKT_QUANTIZED_FIELDS, { .name = NULL } };

@@ -18,7 +18,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* `owned`: most bytes of all tables in scratch; more if loops would be too long */
+#define SLICES_BYTES (64ull << 20) /* `owned`: largest size of all tables together, unless loops would be too long */
 #define MOST_ADDENDS (1ull << 27)  /* most products in a sum of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
@@ -356,12 +356,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of slices of the batch. Each slice has a table of its own, and all tables must fit into a binding
- * and into SLICES_BYTES. Within these limits, there are enough slices for the least number of groups that the device
- * wants (groups_scatter). The number of slices is then doubled as long as two conditions hold. The groups must not
- * exceed the largest number that the device wants (groups_scatter_most). At least 16 numbers must be added for each
- * number in all tables. If a lane's loop would still be too long, there are more slices, even beyond these limits. On a
- * CPU, two slices instead of one take one and a half times as long, because the tables no longer stay in the cache. */
+/* Returns the number of slices of the batch. Each slice has a table of its own. The limits are: a slice has at least
+ * one vec4 of samples, and all tables fit into a binding and into SLICES_BYTES.
+ * 1. Within the limits, there are enough slices to fill groups_scatter work groups.
+ * 2. Then the number of slices is doubled while there are at most groups_scatter_most work groups, and while each entry
+ *    of all tables gets at least 16 additions on average.
+ * 3. If a lane's loop would still be too long, there are more slices, even beyond the limits.
+ * More slices are not always faster. On a CPU, two slices take one and a half times as long as one slice, because the
+ * tables no longer stay in the cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;

@@ -1,4 +1,4 @@
-/* ops/encode/latent_grid.c - features of the texels of a tile from a grid of latents: see vktrain/ops.h. */
+/* ops/encode/latent_grid.c - reads features for the texels of a tile from a grid of latents: see vktrain/ops.h. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 

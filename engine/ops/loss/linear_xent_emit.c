@@ -39,8 +39,8 @@ typedef struct job {
     vkt_quantized_attr quantized; /* format and shape of w */
     vkt_gemm_blocks blocks;       /* the quantized weights as an operand of a product */
     vkt_tensor step, dx, dw;      /* dx, dw: {0} if the node does not compute it */
-    /* Scratch. rows: the numbers of the rows that count; found: two numbers (abi/label_found.abi.h); part: the losses
-     * of the rows that count. */
+    /* Scratch. rows: the indices of the rows that count; found: the two numbers of abi/label_found.abi.h; part: the
+     * losses of the rows that count. */
     vkt_tensor rows, found, part;
     vkt_tensor slice_x, logits, slice_dx, range_w; /* scratch of one slice; range_w: unpacked weights of one range */
 } job;
@@ -61,7 +61,7 @@ static bool sizes_of(job *j)
                                       j->V, j->D, (unsigned long long)bind));
         return false;
     }
-    const uint64_t tile = slice >= 32 ? 32 : 1; /* whole tiles of products */
+    const uint64_t tile = slice >= 32 ? 32 : 1; /* so that a slice has whole tiles of 32 rows */
     slice -= slice % tile;
     const uint64_t slices = (j->R + slice - 1) / slice;
     j->slice = (uint32_t)VKT_MIN(vkt_round_up((j->R + slices - 1) / slices, tile), j->R);

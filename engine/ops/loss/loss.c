@@ -55,7 +55,7 @@ static void emit_spread(const vkt_node *n, vkt_emit *e)
                               [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
                               [XENT_PART] = VKT_WHOLE(partial),
                               [XENT_DLOSS] =
-                                  VKT_WHOLE(dx ? dx->in[XENT_DX_IN_DLOSS] : n->in[2]), /* unread without dx */
+                                  VKT_WHOLE(dx ? dx->in[XENT_DX_IN_DLOSS] : n->in[2]), /* not read if dx is NULL */
                               [XENT_DZ] = VKT_WHOLE(dx ? dx->out[0] : n->out[XENT_OUT_STAT]) };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_SOFTMAX_XENT_SPREAD,
                                        VKT_LAUNCH_BIND(bind),

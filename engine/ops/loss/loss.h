@@ -10,7 +10,7 @@
 
 /* The distribution of the samples of z over work groups. A vector is the part of z that a work group computes at once.
  * One work group sums a block of vectors. There are three kinds of vectors:
- *   columns: four samples per lane. For a z in BATCH_LAST
+ *   columns: four samples per lane. For a z in BATCH_LAST, unless only the label's class is read
  *   by_lane: one row per lane. For a z in ROWS with few classes, and for any z if only the label's class is read
  *   neither of the two: one row for all lanes. For a z in ROWS with more classes
  * A z in ROWS that is larger than a binding is split into ranges of rows. Each range has its own blocks. The
@@ -37,8 +37,8 @@ bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);
 /* Converts a z in BATCH_LAST to ROWS if z has more than VKT_MANY_CLASSES classes or more than 2^27 bytes. Every device
  * can bind 2^27 bytes at once. A larger z may have to be split into ranges, and only ROWS can be split. */
 vkt_tensor vkt_scores_by_range(vkt_graph *g, vkt_tensor z);
-/* For gradients over z, vkt_score_lanes returns the lanes of a work group, and vkt_score_groups returns the number of
- * work groups for the rows of a range. */
+/* For a kernel that computes the gradient of z, vkt_score_lanes returns the lanes of a work group, and vkt_score_groups
+ * returns the number of work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
 {
     return vkt_lanes(e->lim, e->lim->traits->lanes_classes);

@@ -183,7 +183,7 @@ static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, c
 /* ---- as many dispatches as needed ---- */
 
 /* Returns the dimension to split if a box does not fit into a binding: the dimension along which the box has the
- * largest extent in memory. The memory is that of y if `in_y` is set, else that of x. */
+ * largest extent in memory. The extent is measured in y if `in_y` is set, else in x. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;

@@ -74,7 +74,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;
     const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
-    const bool split = a->inner > 1; /* each loop is along one channel */
+    const bool split = a->inner > 1; /* the kernel loops over one channel after the other */
     const uint32_t loads = (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1);
     const uint32_t lanes = vkt_lanes_for_passes(e, kernel, loads, split ? 3ull * a->channels : 3);
     const uint32_t spec[] = { lanes,
@@ -239,8 +239,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_rows(n, e, is_wide(a) ? VKT_K_ROW_NORM_DX4 : VKT_K_ROW_NORM_DX, bind, VKT_COUNT(bind));
 }
 
-/* Counts for each element six operations of the two sums (one difference, three products, two sums), and five of dx
- * (two differences, three products). */
+/* Counts for each element six operations of the two sums (one difference, three products, two additions), and five of
+ * dx (two differences, three products). */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;

@@ -67,7 +67,7 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     return w;
 }
 
-/* Returns the number of work groups. The trait iterations_group says about how many iterations a work group has. */
+/* Returns the number of work groups. The trait iterations_group is the approximate number of iterations of a group. */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
@@ -206,7 +206,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case. If logits are far apart, most gradients are differences of almost equal numbers, and their
- * rounding errors are large. So logits are far apart only in cases with many lines. */
+ * rounding errors are large. The tolerance is a fraction of the largest gradient. So logits are far apart only in cases
+ * with many lines, where some gradient is large. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

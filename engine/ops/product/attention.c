@@ -1,5 +1,5 @@
 /* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. It is one node if the attention kernels
- * can compute it. Otherwise it consists of nodes of other ops, and the weights are stored. */
+ * can compute it. Otherwise it consists of nodes of other ops, and the softmax of the scores is stored. */
 #include "ops/product/attention_tiles.h"
 
 #include <math.h>
@@ -248,9 +248,9 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
- * largest one counts. There are few widths, because each width needs pipelines of its own. There are no long heads
- * (with many queries or keys) for the same reason. test_attention_tiles.c has other widths and long heads. In half of
- * the cases, a group of 2, 3 or 5 heads of q reads the same head of k and v. */
+ * largest one counts. There are few widths, because each width needs pipelines of its own. Long heads (with many
+ * queries or keys) would need more pipelines, so there are none. test_attention_tiles.c has other widths and long
+ * heads. In half of the cases, a group of 2, 3 or 5 heads of q reads the same head of k and v. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 }, groups[] = { 1, 1, 1, 2, 3, 5 };
@@ -357,8 +357,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Counts for each score five times `width` multiply-adds, and five operations. One of the five multiply-adds computes
- * the score again. */
+/* Counts for each score five products of `width` multiply-adds each, and five operations. One of the five products
+ * computes the score again. */
 static double dx_flops(const vkt_node *n)
 {
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
@@ -366,8 +366,8 @@ static double dx_flops(const vkt_node *n)
 
 /* delta is the sum of dy * y over a row of y. The gradient of the scores is ds = p (dy v^T - delta), where p is the
  * softmax of the scores. If y is stored in 16 bits, delta is computed from the rounded y. In this case the sum of ds
- * over a row is not 0: it is the sum of dy times the rounding errors of y. The rounding of v to 16 bits changes ds by
- * as much, because no y is larger than the largest v. So y may be stored in 16 bits. */
+ * over a row is not 0: it is the sum of dy times the rounding errors of y. If v is stored in 16 bits, its rounding
+ * causes errors of the same size in ds, because no y is larger than the largest v. So y may be stored in 16 bits. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,

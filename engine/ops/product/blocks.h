@@ -10,8 +10,9 @@
 
 /* `count` products of m x n elements. Each element is a sum over k. `coop`: the kernel uses cooperative matrices, of
  * f16 unless `bfloat` is true. The other flags need `coop`. `split`: each f32 element of an operand becomes two f16
- * (shaders/lib/blocks_split.glsl). `flexible`: the kernel uses flexible cooperative matrices, and each subgroup has one
- * matrix of sums (shaders/lib/blocks_coop2.glsl). `bfloat`: the matrices are of bf16. */
+ * (shaders/lib/blocks_split.glsl). `flexible`: the kernel uses cooperative matrices of flexible dimensions
+ * (VK_NV_cooperative_matrix2), and each subgroup has one matrix of sums (shaders/lib/blocks_coop2.glsl). `bfloat`: the
+ * matrices are of bf16. */
 typedef struct vkt_blocks_job {
     uint64_t m, n, k, count;
     bool coop, split, flexible, bfloat;
@@ -20,7 +21,7 @@ typedef struct vkt_blocks_job {
 
 typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* indices: blocks.abi.h; the entry BLOCKS_SPEC_WHOLE is 0 or BLOCKS_UNROLLED */
-    uint32_t tiles;              /* the tiles of one product */
+    uint32_t tiles;              /* number of tiles of one product */
     uint32_t slice, slices;      /* `slices` slices along k, of length `slice`: a multiple of a tile's length */
     bool coop, split, flexible, bfloat;
 } vkt_blocks;

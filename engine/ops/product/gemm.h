@@ -1,5 +1,5 @@
-/* ops/product/gemm.h - matrix products as data, for the ops that compute products (matmul, linear). The functions
- * emit dispatches and add no nodes.
+/* ops/product/gemm.h - a struct that describes a matrix product, and functions that emit its dispatches. Ops that
+ * compute products use them, for instance matmul and linear. The functions add no nodes to the graph.
  *
  * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
  * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
@@ -17,7 +17,7 @@
 typedef struct vkt_gemm_blocks {
     const vkt_quantized_attr *weights;
     uint32_t format, row_bytes;
-    /* vkt_dequantize_panels_emit */
+    /* points to vkt_dequantize_panels_emit */
     void (*emit_panels)(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                         uint32_t width, vkt_tensor y);
 } vkt_gemm_blocks;

@@ -6,8 +6,9 @@
 #include "ops/product/blocks.h"
 #include "ops/product/gemm.h"
 
-/* A block of a product: some rows of some batches, over some k. For each matrix it has a binding, and the index of the
- * block's first element in this binding. */
+/* A block of a product: m rows of C in each of `batches` batches, with all columns. Each element is a sum of k
+ * products. For each matrix, the block has a binding. a_base, b_base and c_base are the indices of the block's first
+ * elements in these bindings. */
 typedef struct vkt_gemm_block {
     const vkt_gemm *g;
     uint32_t m, k, batches;

@@ -15,7 +15,7 @@ typedef struct vkt_gemm_split {
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
     uint32_t base, step, k_step, panel, batch, last;
-    bool rows; /* vec4s run along k */
+    bool rows; /* true: a vec4 has four k. false: a vec4 has four rows or columns of C */
 } vkt_gemm_panels;
 
 /* Returns how many f32 one binding can always hold. A binding starts at a multiple of VKT_ALIGN_BYTES, so it may
@@ -49,13 +49,14 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if gemm_tile can read the block of `src` from its own memory: the block is not quantized, its rows start
- * and end at whole vec4s, its number of k is a multiple of 4, and one binding holds it. */
+/* Returns true if gemm_tile can read block b in the memory of `src`, without packing. The block must not be quantized.
+ * Its rows must start and end at multiples of 4 elements, and b->kn must be a multiple of 4. One binding must hold the
+ * block. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
-/* Returns block b of the operand `src` in panels of `width` rows or columns of C. If `placed` is true and gemm_tile can
- * read the block from its own memory, the block is not copied. Otherwise this function emits the dispatches that pack
- * the block to `scratch`, or that unpack a quantized block to it. `scratch` is made at the first use. It has `bytes`
- * bytes, which are enough for every block. */
+/* Returns block b of the operand `src` in panels of `width` rows or columns of C. `placed`: a block that needs no
+ * packing (vkt_gemm_needs_no_packing) stays in the memory of `src`. In all other cases this function emits the
+ * dispatches that pack the block to `scratch`, or that unpack a quantized block to `scratch`. `scratch` is made at the
+ * first use. It has `bytes` bytes, which are enough for every block. */
 vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                                  uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
 /* Emits the dispatch that computes the part `rows` of C from the panels a and b. */

@@ -6,12 +6,12 @@
  *
  * BLOCKS: the product itself unpacks the weights. On GPUs, it unpacks them to its tiles in shared memory, so the
  * unpacked weights are not written to memory. A product of many rows unpacks the same weights several times. On CPUs,
- * by default only the product for the gradient of x unpacks weights itself, to the panels that its tiles read, and only
- * if unpacked rows of the weights are whole pages.
+ * only the product for the gradient of x uses BLOCKS by default. It unpacks the weights to the panels that its tiles
+ * read. This pays only if the size of an unpacked row is a multiple of 4 KiB (has_page_rows in gemm_choose.c).
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * quantized weights. So the weights are read once, and unpacked weights are not written to memory. With ROW_LANES, each
- * lane sums its own row of the weights. With ROW_ACROSS, all lanes of a subgroup sum a row together. */
+ * lane multiplies x by its own row of the weights. With ROW_ACROSS, all lanes of a subgroup share a row. */
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
 
@@ -81,8 +81,8 @@ static void emit_unpacked(const vkt_node *n, vkt_emit *e, vkt_gemm product)
 enum { FEWEST_LANES = 4 };
 
 /* The dispatches of ROW_LANES or ROW_ACROSS. Each dispatch has `groups` work groups, and multiplies x by `rows` rows of
- * the weights. A row has `chunks` chunks of QUANT_CHUNK vec4s. `lanes`: the lanes of a subgroup. `across`: the lanes
- * that sum a row together. */
+ * the weights. A row has `chunks` chunks of QUANT_CHUNK vec4s. `lanes`: number of lanes of a subgroup. `across`: number
+ * of lanes that share a row. */
 typedef struct few {
     bool can;
     uint32_t lanes, across;
@@ -140,9 +140,9 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
     }
 }
 
-/* Chooses by the cost for each number of the weights, in multiply-adds. A product computes whole tiles, so it costs at
- * least as much as for 4 rows of x. On GPUs it costs at least as much as for 32 rows, because most tiles there have 32
- * rows or more. */
+/* Chooses the variant with the lowest cost. Costs are in multiply-adds for each weight: a product with m rows of x
+ * costs m. A product computes whole tiles, so it costs at least 4. On GPUs it costs at least 32, because most tiles
+ * there have 32 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);

@@ -131,7 +131,8 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt
 static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr;
-    const uint32_t grads = wanted_grads(g, n->in, a); /* mlp_dx has dy between x and the parameters */
+    const uint32_t grads = wanted_grads(g, n->in, a);
+    /* In mlp_dx, dy is input 1. So the input number of each parameter is larger by 1 than in mlp. */
     const vkt_mlp_attr wanted = { a->layers, a->params + 1, (grads & 1) | (grads & ~1u) << 1 };
     vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { n->in[0], dy[0] }, out[VKT_MAX_OUT];
     for (uint32_t i = 0; i < 2 * a->layers; i++) in[2 + i] = n->in[a->params + i];

@@ -1,5 +1,6 @@
-/* ops/product/mlp_emit.c - distributes the samples of a network over work groups, packs the parameters before the
- * kernel, and adds up the parts of the groups after it: see the first lines of shaders/product/mlp*.comp. */
+/* ops/product/mlp_emit.c - distributes the samples of a network over work groups. A dispatch before the kernel packs
+ * the parameters. A dispatch after the kernel adds up the gradients of all work groups: see the first lines of
+ * shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -362,7 +363,7 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
     const uint32_t wide = e->lim->traits->mlp_shared_width;
-    const bool f16 = e->precision == VKT_PRECISION_F16; /* other programs must not round operands to f16 */
+    const bool f16 = e->precision == VKT_PRECISION_F16; /* COOP rounds operands to f16: only with this precision */
     /* These costs only give the order of the variants. */
     vkt_variant_cost candidates[5] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
     uint32_t n_candidates = 2;

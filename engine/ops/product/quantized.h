@@ -17,19 +17,19 @@ void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tens
                               vkt_tensor y);
 /* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y, as operand B of gemm_tile. y has
  * panels of `width` columns, and k counts the rows of the weights. Zeros fill y after the last row, up to a multiple of
- * 4 rows. One binding must hold y. The words of these rows have at most half as many bytes, so one binding holds
+ * 4 rows. One binding must hold y. The words of these rows have at most half the bytes of y, so one binding holds
  * them, too. */
 void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                                 uint32_t width, vkt_tensor y);
-/* Returns the weights as an operand of a product. The result is valid as long as `a` is. */
+/* Returns the weights as an operand of a product. The result has a pointer to `a`, so `a` must stay valid. */
 vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a);
 /* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
  * as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
 /* Returns the number of whole rows in `words` words, for vkt_op.settle of the ops. */
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
-/* For vkt_op.amend of the ops: makes the scales and offsets of blocks in random words finite and small, and weights in
- * f16 or bf16, too. */
+/* For vkt_op.amend of the ops: in random words, makes the scales and offsets of blocks finite and small. If the weights
+ * are f16 or bf16, makes the weights finite and small. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
 /* The fields of vkt_quantized_attr, as text. */

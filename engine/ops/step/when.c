@@ -25,8 +25,8 @@ static void move_last(vkt_emit *e, size_t to)
     e->list[to] = last;
 }
 
-/* Adds the dispatch that writes the numbers of groups of the n conditional dispatches to `counts`. Moves the new
- * dispatch in front of these dispatches. */
+/* Adds the dispatch that writes `counts`: the numbers of work groups of each of the n conditional dispatches. Moves the
+ * new dispatch in front of the conditional dispatches. */
 static void add_counts(vkt_emit *e, const vkt_when *w, vkt_tensor table, vkt_tensor counts, uint32_t n)
 {
     const vkt_dispatch_counts_push pc = { .n = n };

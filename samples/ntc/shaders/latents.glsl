@@ -31,8 +31,8 @@ vec4 latents_of(uint grid, uvec3 size, uint bits, uint f, uvec2 u, uvec2 v)
 }
 
 // LATENTS defines a function that writes the features of a texel (column, row) to y[at], y[at + 1], .. With `corners`, it
-// writes four numbers for each feature: the four cells around the texel. Without `corners`, it writes one number: the mean of
-// these cells, weighted by their distances. The function returns the index behind the last element that it wrote.
+// writes four numbers for each feature: the four cells around the texel. Without `corners`, it interpolates these cells
+// bilinearly, and writes one number. The function returns the index behind the last element that it wrote.
 #define LATENTS(name, N)                                                                                                     \
     uint name(uint grid, uint features, uvec3 size, uint bits, bool corners, uvec2 texel, uint at, inout float y[N])         \
     {                                                                                                                        \

@@ -21,4 +21,4 @@
 
 #define NTC_VIEW_ORIGINAL 0
 #define NTC_VIEW_DECODED 1
-#define NTC_VIEW_ERROR 2 /* eight times the difference of original and decoded texture */
+#define NTC_VIEW_ERROR 2 /* eight times the absolute difference between the original and the decoded texture */

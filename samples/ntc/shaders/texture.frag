@@ -1,6 +1,6 @@
-// texture.frag - shows one texture of a set: the original, the decoded texture, or their difference. The shader decodes a texel
-// with the network, from the latents around the texel. Latents and weights are in the library's buffer of parameters, or in a
-// buffer with the contents of a file.
+// texture.frag - shows one texture of a set: the original, the decoded texture, or the error (NTC_VIEW_ERROR). The shader
+// decodes a texel with the network, from the latents around the texel. Latents and weights are in the library's buffer of
+// parameters, or in a buffer with the contents of a file.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "ntc.h"
@@ -34,7 +34,7 @@ void decode(uvec2 texel, out float y[CHANNELS])
     }
     uvec2 cell;
     float u, v;
-    latent_cells(block.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only the fractions are used
+    latent_cells(block.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // `cell` is not used: only u and v are
     latent_cells(block.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
     x[n] = 2.0 * u - 1.0;
     x[n + 1] = 2.0 * v - 1.0;

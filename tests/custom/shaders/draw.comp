@@ -1,5 +1,5 @@
-// draw.comp - a sampler: y[i] is a hash of the seed, the counter of random numbers and i. Finite
-// numbers in x do not change y.
+// draw.comp - generates random numbers: y[i] is a hash of the seed, i, and the counter for random numbers
+// (STEP_DRAW in abi/step.abi.h). Finite numbers in x do not change y.
 #version 450
 layout(local_size_x = 16) in;
 layout(push_constant) uniform Push { uint n; } pc;

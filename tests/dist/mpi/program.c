@@ -81,7 +81,7 @@ static void tell(const char *event)
     if (!f || fclose(f) != 0) say("WRONG: cannot write %s", path);
 }
 
-/* Waits until `count` of the ranks 0 .. ranks-1 have made their files. After 30 s it prints a line and returns. */
+/* Waits until `count` of the ranks 0 .. ranks-1 have called tell(event). After 30 s, prints a line and returns. */
 static void await(const char *event, uint32_t ranks, uint32_t count)
 {
     char path[400];
@@ -233,8 +233,8 @@ static vkt_result work(const vkt_transport *t, const char *mode)
 }
 
 /* Works until the failure of `mode`. work() must return VKT_E_PEER after one message. Later calls must return
- * VKT_E_PEER without a message. vkt_mpi_close must not wait for the failed rank. Ends the run when all ranks that are
- * neither killed nor stopped have closed their connection. */
+ * VKT_E_PEER without a message. vkt_mpi_close must not wait for the failed rank. Ends the run when all ranks have
+ * closed their connection. A rank that was killed or stopped does not count. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);

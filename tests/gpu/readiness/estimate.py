@@ -1,9 +1,9 @@
 """estimate.py - estimates how long a step of each network takes on real GPUs, from what readiness.py counts.
 
-The time of a node is that of its arithmetic or that of its memory traffic, whichever is longer. Both times grow if the
-node's largest dispatch has too few lanes to fill the device. Arithmetic counts only for products; the other kernels are
-bound by memory. A step is the sum of its nodes, and a time for each barrier. ASSUMPTIONS says the rest. No GPU has
-confirmed these numbers.
+The time of a node is the time of its memory traffic or of its arithmetic, whichever is longer. The memory traffic takes
+longer if the node's largest dispatch has too few lanes to fill the device. Arithmetic counts only for products, and takes
+longer if a dispatch with products has too few lanes. The other kernels are bound by memory. The time of a step is the sum
+of the times of its nodes and its barriers. The constants below have the other assumptions. No GPU has confirmed them.
 """
 
 # "tera" is the peak of f32 in 10^12 operations per second. "matrix" is the peak of f16 matrix products with f32 sums, in
@@ -22,7 +22,7 @@ CLOCKS = {"navi31-f16": (32, 2), "ada-f16": (16, 1)}  # clock cycles of a matrix
 
 
 def share_of(document, kernel):
-    """Returns the part of the peak that the loop of a product's pipeline can reach by its instructions."""
+    """Returns the part of the device's peak that a product can reach, from the instructions of its busiest inner loop."""
     matrix, other = CLOCKS.get(document, (1, 1))
     if kernel.vector is not None:
         return matrix / (matrix + other * kernel.vector)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """readiness.py TABLE EXCEPTIONS [--write] NAME=FILE... - makes the tables of docs/gpu.md and checks them.
 
-FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md: its part of each NAME is
-compared with a new one, or replaced by it (--write). EXCEPTIONS has the kernels and networks that break a limit, with the reason.
-Prints what is wrong: a limit that is broken, an exception that has another value now or is not needed, an old table. A document
-of another driver than that of the table, or of a build without cooperative matrices where the table has them, is skipped. The last
-line is "N passed, N failed, N skipped": documents without and with a fault.
+FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md. It has a table
+for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write). EXCEPTIONS has
+the kernels and networks that break a limit, with the reason. Prints what is wrong: a limit that is broken, an exception that has
+another value now or is not needed, an old table. Without --write, a document is skipped if its device, its driver or its support
+of cooperative matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": documents
+without a fault, with a fault, and skipped documents.
 """
 import collections
 import functools
@@ -151,7 +152,8 @@ def dominators(after):
 
 
 def inner_loops(text):
-    """Returns the counts of each natural loop that contains no other (Aho, Lam, Sethi & Ullman, Compilers, section 9.6)."""
+    """Returns for each innermost loop how many instructions of each kind it has. The loops are natural loops (Aho, Lam, Sethi &
+    Ullman, Compilers, section 9.6)."""
     if re.search(r"^block\S* 0 ", text, re.M):
         blocks, after = nak_blocks_of(text)
     else:
@@ -339,7 +341,7 @@ def faults(found, accepted):
 
 
 def is_of(doc, page, name):
-    """Returns whether the table of the page is empty, or comes from the driver and the kind of build of the document."""
+    """Returns False if the page has a table of another device or driver than the document's. head_of has all that is compared."""
     part = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)<!-- end {re.escape(name)} -->", page, re.S)
     return not part or not part[1].strip() or head_of(doc) in part[1]
 

@@ -51,7 +51,7 @@ typedef struct submission {
 typedef struct jobs {
     gpu gpu;
     pthread_mutex_t queue_lock; /* locked around every submission to gpu.queue */
-    pthread_mutex_t lock;       /* for all members below, and for model.busy and model.asking */
+    pthread_mutex_t lock;       /* for `waiting` to `submitted`, model.busy, model.asking and job.done */
     pthread_cond_t changed;
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
     int n_waiting;
@@ -129,7 +129,7 @@ static bool train(jobs *s, job *j)
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
     } while (m->progress.completed && j->steps > 0 && !cancelled);
-    if (m->progress.submitted_ns == 0) VKT(vkt_ctx_wait_idle(m->ctx)); /* nothing submitted: the device is busy */
+    if (m->progress.submitted_ns == 0) VKT(vkt_ctx_wait_idle(m->ctx)); /* the device is busy: nothing was submitted */
     return j->steps == 0 || (cancelled && m->progress.slice == 0);
 }
 
