@@ -98,7 +98,7 @@ vkt_set(adagrad ADAGRAD update)
 vkt_set(publish PUBLISH)
 vkt_set(shard SHARD_*)
 
-# A trainer adds these ops to its network: they gather batches, count correct predictions and update the parameters.
+# A trainer adds these ops to its network, for instance to gather batches, compute the loss and update the parameters.
 vkt_set(trainer gather_rows gather_labels gather_ids count_correct argmax softmax_xent mse adam sgd reshape sum scale)
 
 # Networks. (`mlp` is the name of a network, and of an op that computes a whole network in one node. The set `mlp` serves

@@ -3,7 +3,7 @@
 #
 # VKT_NEEDS_<LIBRARY> lists the files of engine/ that need the library. With OFF, the build leaves these files out, and
 # compiles the files of VKT_INSTEAD_<LIBRARY>. The files of VKT_INSTEAD_<LIBRARY> define each function of the left-out
-# files that is public or that another file calls.
+# files that is public, or that a file of this build calls.
 option(VKT_WITH_JPEG "images in JPEG (libjpeg)" ON)
 option(VKT_WITH_PNG "images in PNG (libpng)" ON)
 option(VKT_WITH_CAIRO "figures: plots of a run, of learning rates, of a confusion matrix (cairo)" ON)

@@ -7,8 +7,8 @@
 # do. Prints the failures, and ends with "N passed, N failed, N skipped". The status is 0 only if nothing failed.
 # BUILD_DIR/first_hour/transcript.txt has all output, for a reader.
 #
-# Some lines may be wider: those of tables (vkt-bench, vkt-info, vkt-audit), messages, lines that name files, and at 40 columns
-# all lines. Real data sets come from VKT_DATA, if it is set. All other data are generated here.
+# Some lines may be wider than the terminal: lines of tables (vkt-bench, vkt-info, vkt-audit), messages, and lines that name files.
+# At 40 columns, all lines may be wider. Real data sets come from VKT_DATA, if it is set. All other data are generated here.
 set -u
 case ${1-} in
 "" | -*)

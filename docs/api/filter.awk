@@ -27,7 +27,8 @@ function is_foreign(name, behind)
     return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_|KERNELS|WITH_|BUILDS_DLL)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
 }
 
-# Puts a '#' before each name of the library, so that Doxygen makes a link of the name. Text between ` becomes code.
+# Puts a '#' before each name of the library, except foreign names (is_foreign). Doxygen makes links of names with '#'.
+# Text between ` becomes code.
 function linked(s,    out, before, name)
 {
     while (match(s, /(vkt|VKT)_[A-Za-z0-9_]+/)) {

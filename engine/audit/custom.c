@@ -17,7 +17,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills all memory of the program before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* like ALLOWED, for two difference quotients of one element; above it, a kink may be near */
+#define BEND 2e-2          /* relative, like ALLOWED: difference of two quotients above which a kink may be near */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {

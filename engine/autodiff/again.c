@@ -13,7 +13,7 @@
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
  * their results would stay in memory. So plan/schedule.c runs each second node behind the node that vkt_node.after
- * names: the last node that computes a gradient of one of the block's values. */
+ * names: the last node that computes a gradient which enters the block from later nodes. */
 #include "autodiff/again.h"
 
 #include <stdio.h>

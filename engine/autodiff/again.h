@@ -15,8 +15,8 @@ typedef struct vkt_again {
 vkt_result vkt_again_begin(vkt_again *a, vkt_graph *g);
 void vkt_again_end(vkt_again *a, vkt_graph *g);
 
-/* Appends the nodes of a block to the graph again, with outputs of their own. Their dispatches will run behind the
- * dispatches of the node with index `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node.
+/* Appends the second nodes of a block to the graph. Their dispatches will run behind the dispatches of the node with
+ * index `after` - 1 (`after` 0: in any order). Sets entries of a->value and a->node.
  * VKT_E_STATE: a node of the block reads a state that a later node of the graph changes. The message names the node,
  * the state and the op that changes the state. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);

@@ -19,7 +19,7 @@ uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
  * at most 2^-64 / (1 - b) too small. Stops at 0, so there are at most 64 * ln(2) / (1 - b) products. (For b = 0.999:
  * 44,000.) */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
-/* Computes NAdam's momentum b * (1 - p / 2) of step t. b is beta1, and p is r^t, where r is NAdam's decay. */
+/* Computes NAdam's momentum b * (1 - p / 2) of step t. b is beta1. p is r^t, where r = 0.96^momentum_decay. */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);
 /* Computes the product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, where r is NAdam's decay. Multiplies step by
  * step, as the device does, and stops at 0. */

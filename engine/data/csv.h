@@ -48,8 +48,8 @@ typedef struct vkt_csv {
  * a line end. Other errors are those of vkt_gz_read_file. On failure there is nothing to close. `h` must be
  * resolved. */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
-/* Opens a reader of a copy of `text`, n bytes. Messages call the text `name`. VKT_E_ARG: the separator is a quote
- * or a line end. VKT_E_NOMEM. */
+/* Copies the n bytes of `text`, and opens a reader of the copy. Messages call the text `name`. VKT_E_ARG: the separator
+ * is a quote or a line end. VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
 /* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line), VKT_E_NOMEM.

@@ -108,7 +108,7 @@ typedef struct table {
     const vkt_image_params *p;
     size_t path_column, label_column; /* label_column SIZE_MAX: none */
     const char *csv_path;
-    size_t folder_bytes; /* bytes of csv_path up to and with its last slash. Relative paths get this part as a prefix */
+    size_t folder_bytes; /* bytes of csv_path up to and including its last slash: the prefix of relative paths */
     char **labels;
     size_t *lines;
     size_t cap, lines_cap;

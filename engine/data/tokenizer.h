@@ -13,7 +13,7 @@ struct vkt_tokenizer {
     uint32_t n;                /* number of ids */
     vkt_words words;           /* the bytes of each token; ids whose tokens have the same bytes share one word */
     uint32_t *word_of, *id_of; /* word_of (n): the word of each id. id_of (words.n): the largest id of each word */
-    uint32_t *plain_of;        /* (words.n): like id_of, but without control tokens; VKT_NO_TOKEN: no other token */
+    uint32_t *plain_of;        /* (words.n): largest id of each word, control tokens excluded; VKT_NO_TOKEN: none */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;

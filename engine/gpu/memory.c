@@ -2,10 +2,11 @@
  *
  * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbouring ranges are
  * merged. A buffer gets the first free range that fits, over all blocks of its memory type. If no range fits, a new
- * block of a standard size is made. If the buffer is larger than half of the standard size, or if there is no memory
- * for a block of the standard size, the block has the buffer's size. The standard size is small for the first blocks,
- * so that a small program reserves little, and larger for later blocks. Blocks without buffers are kept until
- * vkt_ctx_trim, or until new memory does not fit below the cap, or until the driver has no memory for a new block. */
+ * block of a standard size is made. In two cases the new block has the buffer's size instead: the buffer is larger than
+ * half of the standard size, or the cap or the driver allows no block of the standard size. The standard size is small
+ * for the first blocks, so that a small program reserves little, and larger for later blocks. Blocks without buffers
+ * are kept until vkt_ctx_trim, or until new memory does not fit below the cap, or until the driver has no memory for a
+ * new block. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)

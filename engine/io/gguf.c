@@ -180,7 +180,7 @@ static vkt_result take_all_meta(vkt_gguf *g, cursor *c, uint64_t n)
         g->meta_at[g->n_meta] = &g->meta[g->n_meta];
         const vkt_result r = take_meta(c, &g->meta[g->n_meta]);
         if (r == VKT_OK) continue;
-        vkt_free(&g->host, values_of(&g->meta[g->n_meta])); /* vkt_gguf_destroy frees only the entries before it */
+        vkt_free(&g->host, values_of(&g->meta[g->n_meta])); /* vkt_gguf_destroy frees only the earlier entries */
         return r;
     }
     if (n > 0) qsort(g->meta_at, g->n_meta, sizeof *g->meta_at, by_key);

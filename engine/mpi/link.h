@@ -87,7 +87,8 @@ vkt_result vkt_mpi_poll(vkt_mpi *m);
 /* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
  * VKT_E_PEER. */
 vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Calls vkt_mpi_fail with the message that rank `peer` has failed: an MPI function returned the error `code`. */
+/* For an MPI function that returned the error `code`. Calls vkt_mpi_fail with the message that rank `peer` has failed.
+ * The message has MPI's text for `code`. */
 vkt_result vkt_mpi_fail_code(vkt_mpi *m, uint32_t peer, int code);
 /* Returns whether all control messages have left. */
 bool vkt_mpi_has_sent(vkt_mpi *m);

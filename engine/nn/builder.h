@@ -37,9 +37,9 @@ struct vkt_builder {
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
-    uint64_t counted; /* how many numbers of parameters the summary's rows contain so far */
-    /* array_*: how many numbers and bytes all frozen arrays have so far. counted_*: how many of these numbers and bytes
-     * the summary's rows contain so far. */
+    uint64_t counted; /* how many numbers the parameters in the summary's rows have so far */
+    /* array_*: numbers and bytes of all frozen arrays so far. counted_*: numbers and bytes of the frozen arrays that
+     * the summary's rows have so far. */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
     vkt_lora lora;
 };

@@ -19,9 +19,9 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Sets *room to whether this call may submit. left_ns is the rest of the last call's budget. If budget_ns equals
- * left_ns, this call goes on with the frame of the last call. Otherwise a call that may submit begins a frame. But a
- * call without limit (MAX_BUDGET_NS) begins no frame. */
+/* Sets *room to whether this call may submit. If the last call ended a run, left_ns is the rest of that call's
+ * budget. If budget_ns equals left_ns, this call goes on with the frame of the last call. Otherwise a call that may
+ * submit begins a frame. But a call without limit (MAX_BUDGET_NS) begins no frame. */
 static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
 {
     p->budget.goes_on = budget_ns == p->budget.left_ns;

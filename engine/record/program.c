@@ -93,7 +93,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
     if (params->recompute)
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
-        p->options.more_bytes = more_bytes; /* not with `recompute`: its caller wants to save memory */
+        p->options.more_bytes = more_bytes; /* stays 0 with `recompute`, because the caller wants to save memory */
     /* more_bytes is used only if half of the memory that is left stays free, for later programs and arrays. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;

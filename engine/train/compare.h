@@ -13,8 +13,8 @@ typedef struct vkt_differences {
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* Returns the text of the list. If the list has eight differences, the text has the first five, then "; and 3 more".
- * The text is valid until the next call on d. Returns "" if memory ran out. */
+/* Returns the text of the list: the first five differences, and the number of the rest ("; and 3 more"). The text is
+ * valid until the next call on d. Returns "" if memory ran out. */
 const char *vkt_differences_text(vkt_differences *d);
 
 /* Compares settings, which are lines "name=value". d->was is the name of the text `was`, and d->is the name of the text

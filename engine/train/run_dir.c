@@ -239,7 +239,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 static bool on_step(void *user)
 {
     vkt_run_dir *d = user;
-    /* Stays true: several ranks stop only some batches after the call of `stop` that returned true. */
+    /* `stopped` stays true. With several ranks, the fit stops only some batches after the caller's `stop` has
+     * returned true. */
     d->stopped = d->stopped || (d->caller.stop && d->caller.stop(d->caller.user));
     return d->stopped;
 }

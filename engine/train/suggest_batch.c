@@ -15,7 +15,7 @@ typedef struct need {
     uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
     uint64_t data;          /* bytes of the data sets. Only a data set that must be streamed counts as streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
-    uint64_t data_most;     /* bytes of the data sets. Each data set counts with the larger one of its two sizes */
+    uint64_t data_most;     /* bytes: each data set counts with the larger one of its sizes in data and data_streamed */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)

@@ -87,7 +87,7 @@ typedef struct vkt_data_source {
     vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
     void (*destroy)(void *self);                     /* NULL: nothing to free */
     void *self;                                      /* passed to all three functions */
-    const char *(*why)(void *self, uint32_t worker); /* why the worker's last fetch failed, or NULL. May be NULL */
+    const char *(*why)(void *self, uint32_t worker); /* returns why the worker's last fetch failed; NULL: not known */
     bool varies; /* rows depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
 enum {

@@ -113,8 +113,8 @@ typedef struct vkt_dist_params {
 /* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. The inputs of this model are
  * bucket_bytes, and ready_ms divided by `steps`. */
 typedef struct vkt_dist_stats {
-    uint64_t steps;     /* number of steps that ready_ms covers: all but the first one, because ready_ms counts from
-                         * the end of the step before */
+    uint64_t steps;     /* number of steps that ready_ms covers: all but the first one, because ready_ms begins at the
+                         * end of the last exchange of the previous step */
     uint64_t bytes;     /* bytes that this rank has sent */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
     double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of

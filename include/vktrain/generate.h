@@ -95,8 +95,9 @@ typedef struct vkt_generator_stats {
     uint64_t made;                     /* tokens that vkt_generator_next returned */
     double feed_seconds, make_seconds; /* feed_seconds: time in vkt_generator_feed. make_seconds: time in
                                         * vkt_generator_next. The token that vkt_generator_next returns is not in the
-                                        * cache yet. The next call that needs it there adds it, and this time counts
-                                        * for that call. Time in vkt_generator_logits counts for neither member */
+                                        * cache yet. A later call computes this token's part of the cache, and the
+                                        * time counts for the later call. Time in vkt_generator_logits counts for
+                                        * neither member */
 } vkt_generator_stats;
 VKT_API vkt_generator_stats vkt_generator_get_stats(const vkt_generator *g); /* zeros if g is NULL */
 

@@ -374,10 +374,10 @@ typedef struct vkt_memory_needs {
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
 /* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
- * makes nothing on the device. `params` may be NULL. Its members precision and recompute change the plan. Its
- * member arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
- * as vkt_program_create does. A program may use more memory than this least size, for fewer barriers, if the cap allows
- * it. The errors are those of vkt_program_create, except the errors of the store and of the arrays. */
+ * makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
+ * params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
+ * as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap allows it.
+ * The errors are those of vkt_program_create, except the errors of the store and of the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 

@@ -43,8 +43,8 @@ VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
-/* Returns the description; NULL if m is NULL. It is valid as long as m. Its member rope_divisors is always NULL,
- * because it would point into the file: vkt_lm_create has read the divisors. */
+/* Returns the description; NULL if m is NULL. The description is valid as long as m. Its member rope_divisors is always
+ * NULL, because the divisors are in the GGUF file, which may be closed by now. vkt_lm_create has read the divisors. */
 VKT_API const vkt_gguf_model *vkt_lm_model(const vkt_lm *m);
 VKT_API uint64_t vkt_lm_bytes(const vkt_lm *m); /* bytes of all weights in one context */
 

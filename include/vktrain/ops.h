@@ -400,8 +400,8 @@ VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
  * the condition: it is false only for tokens with the id 0, the usual id of padding. The condition has no gradient. The
- * result has the layout of the operand with the largest rank. Among operands of this rank, `a` comes before `b`, and
- * `b` before the condition. */
+ * result has the layout of the operand with the largest rank. If several operands have this rank, the layout is that of
+ * the first of them in the order `a`, `b`, condition. */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
 /* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);

@@ -73,8 +73,9 @@ VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* transformed data 
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); valid as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
-/* Standardises the rows of `ds`, and makes a data set of the results, with the labels and targets of `ds`. VKT_E_SHAPE:
- * a row does not have F numbers. VKT_E_ARG: rows that are not f32. Also the errors of the data set's source. */
+/* Standardises the rows of `ds`, and makes a data set of the results, with the labels, targets and terms of `ds`.
+ * VKT_E_SHAPE: a row does not have F numbers. VKT_E_ARG: rows that are not f32. Also the errors of the data set's
+ * source. */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
 /* Standardises n rows of F numbers in place. */
 VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);

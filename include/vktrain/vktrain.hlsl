@@ -108,8 +108,8 @@ float4 vkt_choose(bool4 c, float4 yes, float4 no)
 
 // FUNCTION in the macros below is any macro or function of a float4, for instance one of the following. If a function has
 // more parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
-// SIGMOID, TANH, ELU and SOFTPLUS have the errors of the device's exp and log. If the result is between -1 and 1,
-// only its absolute error is small: for a small v, TANH(v) may have few correct digits.
+// SIGMOID, TANH, ELU and SOFTPLUS have the errors of the device's exp and log. If the result of TANH, ELU or SOFTPLUS
+// is between -1 and 1, only its absolute error is small: for a small v, TANH(v) may have few correct digits.
 #define VKT_IDENTITY(v) (v)
 #define VKT_RELU(v) max(v, (float4)(0.0))
 #define VKT_LEAKY_RELU(v, slope) vkt_leaky_relu(v, slope)

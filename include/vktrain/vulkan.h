@@ -137,8 +137,8 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 
 /* ---- stepping, 3: a frame's budget ------------------------------------------------------------------------------- */
 
-/* The output of vkt_step_budget: the progress of a run. vkt_texture_read_budget and vkt_texture_write_budget report the
- * progress of a copy in the same members. */
+/* The output of vkt_step_budget: the progress of a run. vkt_texture_read_budget and vkt_texture_write_budget also use
+ * this struct, for the progress of a copy. */
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* the run in progress, or the run that this call completed */
     uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */

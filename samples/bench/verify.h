@@ -6,7 +6,8 @@
 #include "bench/results.h"
 #include "gpu/gpu.h"
 
-/* A phase and its name in a result, for instance "forward", or "d1+d2" (the gradients of inputs 1 and 2). */
+/* A phase and its name in a result, for instance "forward", or "d1+d2" (the gradients of inputs 1 and 2,
+ * counted from 0). */
 typedef struct bench_phase {
     char name[40];
     vkt_phase what;

@@ -230,8 +230,8 @@ static bool has_trained(const session *s, const vkt_trainer *t)
 
 /* Writes the adapter. `r` is the result of the training. VKT_E_CHECKPOINT means that only a checkpoint could not be
  * written. After any other error, returns `r`. Otherwise disconnects the processes of --mpi, so that no rank waits
- * during answers and chats. Then, unless a signal came, prints an answer, and does what --perplexity and --chat ask
- * for. */
+ * during answers and chats. After that, prints an answer, and does what --perplexity and --chat ask for. Leaves these
+ * out if the adapter could not be written, or after a signal. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
     session *s = w->s;
@@ -245,7 +245,7 @@ static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 }
 
 /* Chooses the number of shards if there are several ranks and no --shards: the largest power of two, at most 8, that
- * divides the batch. If this is less than the number of ranks, the trainer's default stays. */
+ * divides the batch. If this power of two is less than the number of ranks, the trainer's default stays. */
 static void choose_shards(session *s)
 {
     const uint32_t count = ranks_count(&s->ranks);

@@ -5,7 +5,7 @@
 #include "graphics/canvas.h"
 #include "nrc/gbuffer.h"
 
-/* A view shows the scene with light from one of these sources. RENDER_LIGHT: the random paths of one frame.
+/* A view shows the scene with light from one of four sources. RENDER_LIGHT: the random paths of one frame.
  * RENDER_INFERRED: the library's inference. RENDER_REFERENCE: the mean of many paths. RENDER_NETWORK: the network,
  * which the fragment shader evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;

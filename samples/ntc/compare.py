@@ -49,7 +49,8 @@ def score(original, decoded):
 
 
 def blocks(original, colour):
-    """Compresses colour images to `colour` ("bc7" or "bc1"), gray images to BC4. Returns decoded images and bytes."""
+    """Compresses colour images to `colour` ("bc7" or "bc1"), gray images to BC4. Returns the decoded images,
+    and the compressed size in bytes."""
     out, size = [], 0
     for image in original:
         height, width, channels = image.shape
@@ -82,7 +83,8 @@ def astc(paths, folder):
 
 
 def jxl(paths, folder, most):
-    """Finds the smallest -d of cjxl for files of at most `most` bytes together. Returns decoded images and bytes."""
+    """Finds the smallest -d of cjxl for which all files together have at most `most` bytes. Returns the decoded
+    images, and the compressed size in bytes. None: the files are larger even with the largest -d that is tried."""
     low, high, best = 0.05, 25.0, None
     for _ in range(9):
         distance = math.sqrt(low * high)

@@ -45,4 +45,4 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SHARED_SPECS       5
 #define ATTENTION_MAX_SPECS          5
 #define ATTENTION_COOP_PAD 2u /* f16vec4s of padding behind each row in shared memory */
-#define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* lanes that share a row, with 4 columns each */
+#define ATTENTION_SHARED_LANES_N(d4) ((d4) <= 16u ? 16u : 32u) /* lanes per row of scores; a lane has 4 columns */

@@ -14,7 +14,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(height) VKT_U32(width)      /* image size; for weights R, S */
          VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats between channels, and between elements of a vec4 */
          VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
-         VKT_F32(scale))                     /* fft_inverse_rows: the result is multiplied by this factor */
+         VKT_F32(scale))                     /* fft_inverse_rows: factor of the inverse transform, not of the bias */
 #define FFT_IN   0
 #define FFT_OUT  1
 #define FFT_BIAS 2 /* fft_inverse_rows, f32 (channels): the bias. With WEIGHTS: the gradient of the bias, written */

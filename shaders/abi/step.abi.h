@@ -37,7 +37,7 @@
 #define STEP_C_NEXT 25 /* f32, NAdam: 1 - the product of u_1 .. u_(t+1) */
 #define STEP_SHARD 26  /* graph of shards: index of this shard among the shards of this rank */
 #define STEP_PART  27  /* graph of shards: index of this run among the runs of its shard */
-#define STEP_TERMS 28  /* u32: RING_WEIGHT of this run, for the report. STEP_WEIGHT is the same number as f32 */
+#define STEP_TERMS 28  /* u32: RING_WEIGHT of this run, for report.comp. STEP_WEIGHT has the same number, as f32 */
 #define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. Kernels also bind this word alone. The start
                         * of a binding must be aligned, so the word has the offset 256 bytes */
 #define STEP_WORDS 68

@@ -93,7 +93,8 @@ void stage_block(uint t, uint of, uvec2 at, uint i)
 
 uvec2 staged_numbers(uint t) { return ROUNDS ? narrow(staged[t], STORAGE_F16) : staged_f16[t]; }
 
-// Stores v in the slice, as vec4 c of row number `row` of the first operand, or with is_b of the second operand.
+// Stores v, which has four numbers, in the slice: at index c of row number `row`. With is_b, the row is one of
+// the second operand. Otherwise the row is one of the first operand.
 void put(bool is_b, uint row, uint c, uvec2 v) { tile[row * PITCH + c + half_at + (is_b ? ROWS * PITCH : 0)] = v; }
 
 // Stores the lane's weights, one vec4 for each of its rows.

@@ -17,9 +17,10 @@
 // A NaN or an infinity makes each result that depends on it a NaN or an infinity, as in f32. It does not change other results.
 // A result that is an infinity in f32 may be a NaN here, because the low part of an infinity is a NaN.
 //
-// A row of the tile has BLOCKS_SPLIT_K high parts and then the low parts: as many bytes as without SPLIT. A lane
-// loads blocks of 4 x 4 elements of A or of B. While the subgroups multiply a tile, the lanes load the next tile and find
-// the largest magnitudes of the next tile. So a tile needs as many barriers as without SPLIT.
+// A row of the tile has BLOCKS_SPLIT_K high parts and then BLOCKS_SPLIT_K low parts. SPLIT does not change the size of
+// a row, because BLOCKS_SPLIT_K is half of BLOCKS_COOP_K. A lane loads blocks of 4 x 4 elements of A or of B. While the
+// subgroups multiply a tile, the lanes load the next tile and find the largest magnitudes of the next tile. So SPLIT
+// adds no barrier per tile.
 // Deterministic: a maximum does not depend on the order.
 // source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
 //         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak

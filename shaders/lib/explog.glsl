@@ -22,7 +22,7 @@ const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
     }                                                                                                               \
     F log_1ulp(F x)                                                                                                 \
     {                                                                                                               \
-        const U bits = floatBitsToUint(x) - 0x3f3504f3u; /* bits of sqrt(1/2), the smallest m */                    \
+        const U bits = floatBitsToUint(x) - 0x3f3504f3u; /* 0x3f3504f3: bits of sqrt(1/2), the smallest m */        \
         const F e = F(I(bits) >> 23), f = uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0, s = f / (2.0 + f); \
         const F q = s * s;                                                                                          \
         const F t = q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q * (1.0 / 9.0 + q * (1.0 / 11.0)))));             \

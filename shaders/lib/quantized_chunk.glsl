@@ -5,7 +5,7 @@
 const uint CHUNK = QUANT_CHUNK; // vec4s
 const uint MOST_WORDS = 9;      // words that a block of 32 numbers may touch
 
-// Loads n <= 9 words, from the word that contains byte `at` on. Shifts them, so that s begins with byte `at`. `at` is
+// Loads n <= 9 words. The first word contains byte `at`. Shifts the words, so that s begins with byte `at`. `at` is
 // even. Words behind the weights are arbitrary.
 void stream_of(uint at, uint n, out uint s[MOST_WORDS])
 {

@@ -1,5 +1,5 @@
-// loss_scale.comp - adjusts the loss scale, after the gradients and before the update. If more micro-batches of this
-// step follow, the kernel does nothing.
+// loss_scale.comp - adjusts the loss scale, after overflow.comp has checked the gradients. If more micro-batches of
+// this step follow, the kernel does nothing.
 // If the gradients are finite, the clock (abi/step.abi.h) gets the step number and the powers that step_advance.comp computed.
 // After LOSS_SCALE_INTERVAL steps in sequence with finite gradients, the scale is doubled. If the gradients are not
 // finite, the clock keeps its step number and powers, and the scale is halved. In this case the optimizer changes

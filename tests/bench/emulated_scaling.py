@@ -4,11 +4,11 @@
   python3 tests/bench/emulated_scaling.py [--build build] [--net resnet20] [--rounds 5] [--profile FILE]
 
 The rank is real, and its messages take time. Only the other ranks are missing. A round first runs the trainer with
-messages that take no time (a free run). Then it runs the trainer for each number of ranks. The profile is the profile
-of the free run with the median step time. For each round and number of ranks, the script computes a ratio: the step
-time divided by the step time of the free run of the same round. `measured` is the step time of the profile, multiplied
-by the median of these ratios. The device computes with one thread (LP_NUM_THREADS=1). The host exchanges on another
-core.
+messages that take no time (a free run). Then it runs the trainer for each number of ranks. FILE gets the profile of the
+free run with the median step time. For each round and number of ranks, the script computes a ratio: the step time
+divided by the step time of the free run of the same round. For each number of ranks, the measured step time in the
+table is the step time of the profile, multiplied by the median ratio. The device computes with one thread
+(LP_NUM_THREADS=1). The host exchanges on another core.
 """
 import argparse
 import json

@@ -4,8 +4,8 @@
 #   static void call_vkt_keep(void) { vkt_keep(HANDLE(0, vkt_graph), VALUE(1, vkt_tensor)); }
 #
 # Also writes two macros: DROPS lists the types of handles, and CALLS lists the functions. test_calls.c defines the macros of
-# the arguments (HANDLE, VALUE, ..). It must have an argument for each handle type and each plain type of the headers, otherwise
-# it does not compile.
+# the arguments (HANDLE, VALUE, ..). For each handle type and each plain type of the headers, test_calls.c must define an
+# argument. Otherwise test_calls.c does not compile.
 {
     while (match($0, /\/\*([^*]|\*+[^*\/])*\*+\//)) $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + RLENGTH)
     if (in_comment) {

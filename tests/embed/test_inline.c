@@ -141,7 +141,7 @@ static void compare(const network *n, app *a, const uint32_t *words, size_t byte
     app_buffer_free(a, &y);
 }
 
-/* Compares the results of the GLSL module and of the HLSL module with those of the program. */
+/* Compares the results of the GLSL module and of the HLSL module with the results of the program. */
 static void compare_both(network *n, const uint32_t *glsl, size_t glsl_bytes, const uint32_t *hlsl, size_t hlsl_bytes)
 {
     app a;

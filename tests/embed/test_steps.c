@@ -462,8 +462,8 @@ static void a_clock_that_stands_ends_frames_too(void **state)
     rig_check_and_free(&r);
 }
 
-/* With max_submission_ns = UINT64_MAX, the library divides no program into slices, so vkt_step_budget fails. It also
- * fails for a program with vkt_program_params.profile. */
+/* With max_submission_ns = UINT64_MAX, the library divides no program into slices. So vkt_step_budget fails, for
+ * programs with and without vkt_program_params.profile. */
 static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;

@@ -6,9 +6,9 @@
     python3 tests/golden/compare_tokenizers.py build/tests/tokenizer_ids MODEL.gguf TEXT [STRINGS]
 
 It encodes TEXT (wikitext-2/valid.txt), and STRINGS (100,000) random strings of Unicode characters. For each of the four
-pre-tokenizers, it makes a tokenizer of the library tokenizers with the same vocabulary, and compares our ids with the ids of this
-tokenizer. It also compares our ids with those of the tokenizer that transformers makes of the GGUF file. Prints counts. The exit
-status is 1 if ids differ. But ids may differ where a line says "expected"."""
+pre-tokenizers, it makes a tokenizer with the library `tokenizers` and the same vocabulary, and compares our ids with the ids of
+this tokenizer. It also compares our ids with the ids of the tokenizer that transformers makes of the GGUF file. Prints counts.
+The exit status is 1 if ids differ, except in comparisons whose line says "expected"."""
 import hashlib
 import os
 import random

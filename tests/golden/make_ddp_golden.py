@@ -48,8 +48,8 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets the weights of convolutions and of the last layer by a hash of the seed, the tensor number and the element. Norms
-    keep their initial values, and other biases become 0."""
+    """Sets the weights of convolutions and of the last layer by a hash of the seed, the tensor's number and the element's index.
+    The biases of these layers become 0. Norms keep their initial values."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:
             continue

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Records gguf/: small GGUF files of the PyPI package gguf, and the numbers that this package reads from them. With the path of
-SmolLM2-135M-Instruct.Q4_1.gguf as its argument it also records gguf/smollm2.txt: checksums of that file's tensors.
+"""Records gguf/: small GGUF files that the PyPI package gguf writes, and the numbers that the package reads from these files. If
+the argument is the path of SmolLM2-135M-Instruct.Q4_1.gguf, the script also records gguf/smollm2.txt: checksums of the tensors of
+SmolLM2.
 
   types.gguf       a tensor of each type that the library reads, and of two that it does not read; metadata of each kind
   values.safetensors   the tensors of types.gguf that the library reads, as float32, by gguf.quants.dequantize
@@ -83,7 +84,7 @@ def write_types(rng):
 
 
 def write_model(rng, arch):
-    """Writes a model of one block: width 32, 4 query heads, 2 key/value heads, 64 tokens. The width of a head is 8, in qwen3 16."""
+    """Writes a model of one block: width 32, 4 query heads, 2 key/value heads, 64 tokens. A head has width 8 (qwen3: 16)."""
     width, heads, kv_heads, ff, words = 32, 4, 2, 64, 64
     head = 16 if arch == "qwen3" else width // heads
     w = gguf.GGUFWriter(os.path.join(HERE, arch + ".gguf"), arch)

@@ -8,7 +8,7 @@
 
 The networks are written from the formulas: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Peng et al. 2023
 (YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The names and the
-order of the parameters are as in Hugging Face's transformers. So are the pairs of numbers that the rotary embedding rotates.
+order of the parameters are as in Hugging Face's transformers. The rotary embedding rotates the same pairs as in transformers.
 """
 import math
 import os

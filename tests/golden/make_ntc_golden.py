@@ -3,9 +3,10 @@
 optimizer of vkt-ntc, in PyTorch, in float64 and in float32. Format: README.md.
 
     python3 tests/golden/make_ntc_golden.py             (seconds)
-    python3 tests/golden/make_ntc_golden.py seeds       (minutes: of seeds 0 to 99, the five farthest from ties and zero)
+    python3 tests/golden/make_ntc_golden.py seeds       (minutes: prints the five best of the seeds 0 to 99)
 
-Weights, latents and texels come from integer arithmetic (`draw`, `image`), so the file does not store them.
+Weights, latents and texels come from integer arithmetic (`draw`, `image`), so the file does not store them. The best seeds
+keep the inputs of ReLU farthest from 0, and the latents farthest from rounding ties.
 """
 import os
 import sys
@@ -86,8 +87,8 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets each number of all parameters by a hash of its tensor's number and its index. Latents are in [0,1). Weights of a layer
-    with n inputs are within +-sqrt(6 / n). Biases are 0."""
+    """Sets each element of all parameters by a hash of the seed, the tensor's number and the element's index. Latents are in
+    [0,1). Weights of a layer with n inputs are within +-sqrt(6 / n). Biases are 0."""
     for k, p in enumerate(model.parameters()):
         h = (mix(np.uint32(seed << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)).astype(np.float32)
         w = h * np.float32(0.5 ** 24)

@@ -108,8 +108,8 @@ def frequency(x, frequencies):
 
 
 def rope(x, first, a):
-    """Rotates pairs of the numbers of each head (Su et al. 2021), as transformers does it: frequencies are computed in float32.
-    Angles, sines and cosines are computed in float64."""
+    """Rotates pairs of numbers in each head (Su et al. 2021). As in transformers, frequencies are computed in float32. Angles,
+    sines and cosines are computed in float64."""
     heads = a.get("heads", 0)
     y = x.unflatten(2, (heads, -1)).transpose(1, 2) if heads else x
     dims = a.get("dims", y.shape[-1])
@@ -136,8 +136,8 @@ def rope(x, first, a):
 
 def latent_grid(grid, origin, a):
     """Reads a grid (F,H,W) for the texels of a tile. Without `corners` PyTorch interpolates the whole grid bilinearly, and the
-    function returns the tile's texels. With `corners` it returns the four cells around each texel. For this, the grid gets a
-    margin of one cell, a copy of the cells at the edge."""
+    function returns the tile's texels. With `corners` the function returns the four cells around each texel. For texels at the
+    edge, the grid gets a margin of one cell: a copy of the cells at the edge."""
     scale, (rows, columns) = a.get("factor", 1), a["tile"]
     top, left = (min(int(o), n * scale - t) for o, n, t in zip(origin[0], grid.shape[1:], a["tile"]))
     if not a.get("corners"):
@@ -520,8 +520,8 @@ def has_no_gradient(op, attr, k):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Returns input k of an op, as float32. It is what the op needs: labels, weights, probabilities, ids, positions, an origin, a
-    mask or any random numbers."""
+    """Makes input k of an op, as float32: labels, weights, probabilities, ids, positions, an origin, a mask or random numbers, as
+    the op needs."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:

@@ -100,7 +100,7 @@ def snapshot(model, part=lambda p: p):
 
 def train(dtype, variant=None):
     """Returns the losses of all steps, and a dict (kind -> name -> array): for each parameter the gradient of the first step,
-    and the value and the first moment after the last step."""
+    and the value and the first moment after the last step. Each array has the sums that fold() makes."""
     ids, labels = (torch.from_numpy(x) for x in texts())
     model = Network().to(dtype)
     lr = float(np.float32(1e-3))  # rounded, because the engine's step state stores a float32

@@ -79,8 +79,8 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
-/* Three vendors have an extension that reports the number of cores. limits.cores is this number. But it is
- * the trait `cores` if the user sets this trait, or if no extension reports a number above 0. */
+/* Three vendors have an extension that reports the number of cores. limits.cores is the reported number. If the user
+ * sets the trait `cores`, or no extension reports a number above 0, limits.cores is the trait. */
 static void cores_are_reported_or_estimated(void **state)
 {
     (void)state;

@@ -143,7 +143,7 @@ static int bit_of(const uint8_t *p, int k)
     return p[k / 8] >> k % 8 & 1;
 }
 
-/* Returns `n` bits of the bytes at p as an integer. Bit `k` is its lowest bit. */
+/* Returns `n` bits of the bytes at p as an integer. Bit `k` of the bytes is the lowest bit of the integer. */
 static int bits_of(const uint8_t *p, int k, int n)
 {
     int x = 0;

@@ -38,8 +38,8 @@ float number(uint32_t layer, uint32_t which, uint32_t i);
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
 /* Returns the index that row `row` of a Hugging Face weight has in the GGUF file. The weight has `out` rows. The rows
  * of most layers keep their order. For query and key of a llama model, convert_hf_to_gguf.py reorders the rows of each
- * head. Row i becomes row 2 i, and row i + n / 2 becomes row 2 i + 1, for i < n / 2. n is the number of rows of a head
- * that RoPE rotates (vkt_gguf_model.rope_width). The other rows of a head keep their order. */
+ * head. In a head, row i becomes row 2 i, and row i + n / 2 becomes row 2 i + 1, for i < n / 2. RoPE rotates the first
+ * n rows of a head (vkt_gguf_model.rope_width). The other rows of a head keep their order. */
 uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row);
 
 #endif

@@ -353,7 +353,7 @@ static void each_failing_allocation_is_an_error(void **state)
 {
     rig *r = rig_of(state);
     vkt_lm *lm = open_tiny(r, "llama");
-    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* allocation n fails: each n up to 40, then fewer */
+    for (unsigned n = 1;; n += n < 40 ? 1 : 1 + n / 12) { /* allocation n fails; above 40, some n are left out */
         vkt_generator *g;
         const vkt_generator_params p = { .context = 16, .chunk = 4 };
         vkt_test_fail_allocation(n);

@@ -105,8 +105,8 @@ static int by_order(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Sets p[id] to the probability of each token (see vktrain/generate.h). Sorts the ids in `order` by decreasing logit.
- * Returns the number of tokens that remain. */
+/* Sets p[id] to the probability of each token (see vktrain/generate.h). Fills `order` with the ids, by decreasing
+ * logit. Returns the number of tokens that top_k and top_p keep. */
 static uint32_t reference(const float *logits, uint32_t n, double temperature, uint32_t top_k, double top_p, double *p,
                           uint32_t *order)
 {

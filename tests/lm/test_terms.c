@@ -27,7 +27,7 @@ static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
     return d;
 }
 
-/* How a step of all ROWS samples is computed. */
+/* How a trainer computes its steps. */
 typedef struct way {
     uint32_t batch, micro, shards;
     bool two; /* on two devices */
@@ -148,7 +148,8 @@ static bool two_are_done(void *user)
 }
 
 /* One run neither streams its data nor stops. The other run streams its data, stops in the middle of an epoch and of a
- * step, and resumes. Both runs have the same weights and the same loss, to the bit. */
+ * step, and resumes. Both runs have the same weights at the end, and the same training loss in the first
+ * epoch, to the bit. */
 static void a_resumed_run_keeps_its_terms(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,5 @@
-/* Tests encodings of points that random cases do not reach: NaN, edges, points outside, and large numbers in a sine. */
+/* Tests encodings of points beyond the random cases (test_ops.c): NaN, points at the edges and far outside, large
+ * numbers in a sine, and gradients that fixed-point sums add up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -200,7 +201,7 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     enum { N = 4099 };
     static float x[N][2], dy[N];
     for (uint32_t n = 0; n < N; n++) dy[n] = n % 2 ? 0x1p-30f : n % 4 ? 1 : -1;
-    dy[0] = dy[N - 1] = 0; /* so the terms 1 and -1 cancel */
+    dy[0] = dy[N - 1] = 0; /* 1,024 terms are 1 and 1,024 terms are -1: they cancel */
     const sums c = { small_grid, N, 2, x[0], dy };
     float *d = gradient_by(&c, VKT_V_ATOMIC);
     double want = 0;

@@ -18,8 +18,8 @@ static const vkt_limits gpu = { .cores = 64,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
-/* Checks `count` products c = op(a) op(b) and both gradients. The view makes COOP2 compute them. trans & 1: a is
- * transposed. trans & 2: b is transposed. `half`: at least one value must be stored as f16; without it, none may be. */
+/* Checks `count` products c = op(a) op(b) and both gradients. With `view`, COOP2 computes all of them. trans & 1: a is
+ * transposed. trans & 2: b is transposed. If `half`, at least one value must be stored as f16, else no value. */
 static void check(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, const harness_view *view,
                   bool half)
 {

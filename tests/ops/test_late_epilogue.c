@@ -26,8 +26,8 @@ static uint32_t count(const vkt_program *p, vkt_kernel_id kernel)
     return n;
 }
 
-/* Returns a tensor for the gradient of y. The padding of a gradient must be zero, but the padding of an input is not.
- * vkt_scale copies an input and sets the padding of the copy to zero. */
+/* Returns a tensor for the gradient of y. The padding of a gradient must be zero. But inputs get random numbers in the
+ * padding, too. So vkt_scale copies an input, and sets the padding of the copy to zero. */
 static vkt_tensor seed(net *n, vkt_tensor y)
 {
     return vkt_scale(n->g, pair_input(n, false, vkt_tensor_shape(n->g, y), false), 1, 0);

@@ -351,8 +351,8 @@ static void small_subgroups_unpack(void **state)
     }
 }
 
-/* An audit of a lookup must read rows of the whole table. So the ids of its test case (vkt_case) are below the number
- * of rows, which is an attribute of the op. */
+/* An audit of a lookup must read rows of the whole table. So the test case (vkt_case) of the audit has random ids from
+ * 0 to the number of rows - 1. The number of rows is an attribute of the op. */
 static void an_audit_reads_the_whole_table(void **state)
 {
     (void)state;

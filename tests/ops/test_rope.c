@@ -101,9 +101,9 @@ static void small_angles_keep_their_digits(void **state)
 
 /* ---- positions ---- */
 
-/* Rope of one token at a time has the bits of rope of all tokens at once. A single token is at the position `position`
- * plus the number in the input `first`. Positions wrap at 2^32: in the last iteration, `position` is 2^32 - 3 and
- * `first` is 3, so the token is at position 0. */
+/* Rope of one token at a time gives the same bits as rope of all tokens at once. A single token is at the position
+ * `position` plus the number in the input `first`. Positions wrap at 2^32: in the last iteration, `position` is
+ * 2^32 - 3 and `first` is 3, so the token is at position 0. */
 static void first_positions_continue_a_sequence(void **state)
 {
     (void)state;

@@ -509,8 +509,8 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
 {
     (void)state;
     harness_needs(ctx);
-    /* A row of the table has 1 to 76 vec4s. For the gradient, the op copies dy in the order of the ids if D is not a
-     * multiple of 4, or if dy has the batch last. */
+    /* A row of the table has 1 to 76 vec4s. To compute the gradient, the op copies dy into the order of the ids if the
+     * width is not a multiple of 4, or if dy has the batch last. */
     static const uint32_t widths[] = { 1, 3, 4, 68, 301 };
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {
         frequent_rows(widths[i], false);

@@ -125,8 +125,8 @@ def set_b(model, seed):
 
 
 def rising_and_falling(steps):
-    """Returns the factor of the rate at each step, as vkt-lora has it if there is no --schedule: up from 1/100 over a
-    twentieth of the steps, then down to 1/10 along a cosine."""
+    """Returns the factor of the learning rate at each step, the same as in vkt-lora without --schedule. The factor rises from 1/100
+    to 1 over a twentieth of the steps (at most 1,000 steps). Then it falls to 1/10 along a cosine."""
     rise = min(steps // 20, 1000)
     return [0.01 + 0.99 * t / rise if t < rise else 0.1 + 0.9 * (1 + math.cos(math.pi * (t - rise) / (steps - rise))) / 2
             for t in range(steps)]

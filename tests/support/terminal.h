@@ -29,7 +29,7 @@ typedef struct terminal {
     unsigned escapes;   /* number of escape sequences */
     unsigned colours;   /* number of escape sequences that end in 'm', which set colours */
     unsigned letters;   /* number of characters beyond ASCII */
-    unsigned rewritten; /* number of carriage returns before a text; escape sequences may come between */
+    unsigned rewritten; /* number of carriage returns that a text follows, directly or after escape sequences */
     bool returned;      /* the last character was a carriage return */
     char escape[32];    /* an unfinished escape sequence */
     size_t in_escape;

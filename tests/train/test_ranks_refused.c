@@ -216,8 +216,9 @@ static void ranks_with_other_attached_texts_are_refused(void **state)
     hands_free(&h);
 }
 
-/* Fits two ranks, and returns their common result. A fit that succeeds must log no message, and a fit that fails must
- * log one. The array of a rank is destroyed after the trainer of the rank and before the context of the rank. */
+/* Fits two ranks, and returns their common result. If the fits succeed, no message may be logged. If they fail, both
+ * ranks together must log one message. The array of a rank is destroyed after the trainer of the rank and before the
+ * context of the rank. */
 static vkt_result fit_both(rig *r, own *a, own *b)
 {
     hands h = hands_make(r, 2, 0);

@@ -76,7 +76,7 @@ static void the_same_program_goes_on(void **state)
     vkt_run_dir_destroy(&parts);
 }
 
-/* vkt_fit_params.checkpoint may name a file outside the folder. The second fit must resume this checkpoint, too. */
+/* vkt_fit_params.checkpoint may name a file outside the folder of the run. The second fit must resume this file. */
 static void another_checkpoint_goes_on(void **state)
 {
     rig *r = rig_of(state);

@@ -109,10 +109,10 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Returns whether every device that gpu/device.c accepts has the capability. These capabilities are Shader,
+/* Returns whether every device that gpu/device.c accepts has the capability. The result is true for Shader,
  * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
- * Shuffle. StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat are two more of them: in Vulkan 1.3, the
- * support of these two depends on the format, not on the device. */
+ * Shuffle. The result is also true for StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat: in Vulkan 1.3,
+ * their support depends on the format, not on the device. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||

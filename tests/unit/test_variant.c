@@ -91,7 +91,7 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* Infers the output y = x of the ops `copy` and `other`. */
+/* Sets the layout and shape of the output to those of the input, for the ops `copy` and `other`. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);

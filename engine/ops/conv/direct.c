@@ -89,7 +89,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
 /* At least this many lanes compute the same channels, unless there are 16 columns or fewer. An NVIDIA subgroup has 32
- * lanes. */
+ * lanes, so all its lanes read the same weights. */
 #define SHARED_ACROSS 32u
 
 /* Returns how many taps an iteration loads. The number is chosen so that the last iteration has few unused taps. */

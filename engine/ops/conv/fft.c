@@ -1,7 +1,7 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
  * Images are split into tiles. The circular convolution of a tile has T x T points. The circular convolution equals the
- * wanted convolution where it does not wrap around. A kernel of R taps reaches over reach = (R - 1) * dil + 1 pixels.
+ * wanted convolution where it does not wrap around. A kernel of R taps covers `reach` pixels: (R - 1) * dil + 1.
  * There are two ways to split an axis, here H.
  *
  * whole: if T >= H + pad, the image is one tile, behind `pad` elements of padding. Taps that wrap around reach only

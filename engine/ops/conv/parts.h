@@ -70,8 +70,8 @@ typedef struct vkt_conv_job {
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
 /* Returns the binding that has a part's weights. *base is the index, in the binding, of the part's first weight. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* The next two functions return the binding of a part's source channels, and of its destination channels. *base is the
- * index, in the binding, of the first vec4 of these channels. */
+/* vkt_conv_source returns the binding of a part's source channels. vkt_conv_destination returns the binding of its
+ * destination channels. *base is the index, in the binding, of the first vec4 of these channels. */
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Returns the binding of j->slope for the same elements as vkt_conv_destination. */

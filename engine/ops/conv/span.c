@@ -17,10 +17,11 @@ static uint32_t span_unroll(uint32_t taps, uint32_t depth)
     return taps <= 5 && depth % 2 == 0 ? 2 : 1;
 }
 
-/* Returns true if span.comp can compute the parts. Neighbouring pixels must read neighbouring source pixels. For
- * dx, the stride along H must be 1, too. A part must have all source channels and short loops. Its weights, packed in
- * panels of SPAN_ROWS rows, must fit into a binding. A kernel row must have at least 2 taps, which share loads. It must
- * have at most 7 taps, because an iteration unrolls all of them. */
+/* Returns true if span.comp can compute the parts. The stride and the dilation along W must be 1, so that neighbouring
+ * pixels and neighbouring taps read neighbouring source pixels. For dx, the stride along H must also be 1. A part must
+ * have all source channels and short loops. Its weights, packed in panels of SPAN_ROWS rows, must fit into a binding. A
+ * kernel row must have at least 2 taps, which share loads. It must have at most 7 taps, because an iteration unrolls
+ * all of them. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;
@@ -35,7 +36,8 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 
 /* Returns true if spans are faster than tiles on this device. If rows (destination channels) are few, tiles have few
  * products per load and per shuffle. With more rows, tiles are as fast as spans, and tiles skip the taps above and
- * below the image. A kernel of height 1 has no such taps, so spans pay for more channels (span_channels_flat). */
+ * below the image. A kernel of height 1 has no such taps, so spans are faster up to a larger
+ * number of rows (span_channels_flat). */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

@@ -175,7 +175,7 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* Emits the sum a + b. A flat kernel can also compute the op behind the sum, if it is one of these two ops:
+/* Emits the sum a + b. A flat kernel can also compute the op behind the sum, if this op is one of two:
  * - relu of the sum
  * - the gradient of an earlier relu, with the sum as its dy. The third operand of the kernel is y, the output of the
  *   earlier relu. The result is 0 where y <= 0, else a + b. */

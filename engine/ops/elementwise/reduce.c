@@ -44,8 +44,8 @@ typedef struct reduction {
     uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-/* How one dispatch computes a reduction. A row is all elements of x along the fastest reduced dimension. An output
- * combines one or more rows. */
+/* How one dispatch computes a reduction. A row is the elements of x along the fastest reduced dimension. If this
+ * dimension is long, it is split into several rows. An output combines one or more rows. */
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
     uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */

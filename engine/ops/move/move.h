@@ -30,7 +30,8 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
 /* Appends a dimension to m. Slower dimensions must be appended before faster ones. A dimension of size 1 is left out.
- * If the dimension before d has d.size times the stride of d, both in x and in y, the two become one dimension. */
+ * If the stride of the dimension before d is d.size times the stride of d, both in x and in y, the two dimensions
+ * become one. */
 void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
 /* Copies the box m from x to y, in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);

@@ -73,7 +73,7 @@ static void permute_sample(vkt_rng *r, vkt_case *c)
     const vkt_case_input *x = vkt_draw_moved(r, c);
     vkt_permute_attr a = { .perm = { 0 } };
     const uint32_t first = x->layout == VKT_BATCH_LAST;
-    /* Makes a random permutation (Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P). */
+    /* Makes a random permutation (Fisher-Yates shuffle). If x is BATCH_LAST, dimension 0 stays the first one. */
     for (uint32_t i = 0; i < x->shape.rank; i++) {
         const uint32_t k = i < first ? i : vkt_rng_range(r, first, i);
         a.perm[i] = a.perm[k];

@@ -146,7 +146,8 @@ typedef struct tile {
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
 /* Splits a tile along its columns (if `columns`) or along its features, and emits both halves. If a half would have
- * more than 16 columns, the first half has a multiple of 16 columns: 64 samples, or VKT_ALIGN_BYTES in BATCH_LAST. */
+ * more than 16 columns, the first half has a multiple of 16 columns. 16 columns are 64 samples: VKT_ALIGN_BYTES of
+ * f32 in BATCH_LAST. */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;
@@ -242,7 +243,7 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     const vkt_layout_attr a = { to };
     vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 1))
-        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* small bindings may split it */
+        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* x is split if bindings are small */
     if (vkt_rng_range(r, 0, 3))
         vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
     else

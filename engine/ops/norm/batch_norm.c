@@ -171,7 +171,7 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor stat
     const vkt_tensor gamma = affine[0], beta = affine[1], mean = statistics[0];
     plan p = plan_of(e, n, part.t.id ? VKT_K_BATCH_NORM_JOINED : VKT_K_BATCH_NORM, a->eps);
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* an absent tensor: bound to mean, not read */
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* no kernel reads the binding of an absent tensor */
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(statistics[1]);
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
@@ -222,7 +222,7 @@ static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
     const bool alone = p.push.blocks == 1;
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[3]);
-    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->out[1]) : blocks_scratch(e, &p); /* alone: no kernel reads it */
+    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->out[1]) : blocks_scratch(e, &p); /* alone: the binding is not read */
     p.ranged = 1u << BATCH_NORM_X;
     p.summed = true;
     if (!alone) emit_channels(e, &p);
@@ -372,7 +372,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(n->in[3]);
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
-    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->in[2]) : blocks_scratch(e, &p); /* alone: no kernel reads it */
+    p.bind[BATCH_NORM_PART] = alone ? VKT_WHOLE(n->in[2]) : blocks_scratch(e, &p); /* alone: the binding is not read */
     p.ranged = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY | 1u << BATCH_NORM_MASK;
     p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
     p.spec[BATCH_NORM_SPEC_MASK] = relu_dx != NULL;
@@ -387,7 +387,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
     p.kernel = p.joined ? VKT_K_BATCH_NORM_DX_JOINED : VKT_K_BATCH_NORM_DX;
     p.summed = p.joined;
-    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* without gamma: in[2] is bound, not read */
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* without gamma, the binding is not read */
     p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
     p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);

@@ -37,7 +37,7 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
     o->sg = vkt_subgroup(e->lim, VKT_K_GEMM_TILE);
     o->nb = 4 * o->sg;
     o->mb = vkt_product_rows(e->lim);
-    while (o->mb > 4 && o->mb / 2 >= g->m) o->mb /= 2; /* few rows: small tiles of four rows or more */
+    while (o->mb > 4 && o->mb / 2 >= g->m) o->mb /= 2; /* for few rows, a tile has fewer rows, but at least four */
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
     uint64_t k = VKT_MIN(g->k, 4 * vkt_rough_loop(e->lim));

@@ -310,7 +310,7 @@ static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*rang
             vkt_case_f32(c, VKT_ROWS, s, range[i][0], range[i][1]);
         else
             vkt_case_absent(c);
-    if (vkt_rng_range(r, 0, 1)) /* a negative factor of the learning rate freezes a block: a fifth of them */
+    if (vkt_rng_range(r, 0, 1)) /* a fifth of the blocks are frozen: their factor of the learning rate is negative */
         vkt_case_f32(c, VKT_ROWS, vkt_shape2((uint32_t)blocks_of(4 * (uint64_t)s.dim[0]), 2), -0.25f, 1);
     else
         vkt_case_absent(c);

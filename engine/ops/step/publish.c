@@ -72,7 +72,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     const vkt_publish_attr a = { vkt_rng_range(r, 0, 3) ? (double)vkt_rng_uniform(r, 0, 0.9999f) : 0 };
     const float lo = vkt_rng_range(r, 0, 1) ? 0.5f : -2;
     for (int i = 0; i < 2; i++) vkt_case_f32(c, VKT_ROWS, s, lo, lo + 1.5f);
-    if (vkt_rng_range(r, 0, 1)) /* a negative factor of the learning rate freezes a block: a fifth of them */
+    if (vkt_rng_range(r, 0, 1)) /* a fifth of the blocks are frozen: their factor of the learning rate is negative */
         vkt_case_f32(c, VKT_ROWS, vkt_shape2(vkt_div_up(s.dim[0], UPDATE_BLOCK), 2), -0.25f, 1);
     else
         vkt_case_absent(c);

@@ -34,7 +34,7 @@ void decode(uvec2 texel, out float y[CHANNELS])
     }
     uvec2 cell;
     float u, v;
-    latent_cells(block.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // `cell` is not used: only u and v are
+    latent_cells(block.x, facts[NTC_FACT_PLACE], facts[NTC_FACT_WIDTH], cell, u); // only u and v are used, not `cell`
     latent_cells(block.y, facts[NTC_FACT_PLACE], facts[NTC_FACT_HEIGHT], cell, v);
     x[n] = 2.0 * u - 1.0;
     x[n + 1] = 2.0 * v - 1.0;

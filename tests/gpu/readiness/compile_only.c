@@ -106,7 +106,7 @@ static VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements(VkDevice d, VkBuff
     *out = (VkMemoryRequirements){ vkt_round_up(o->bytes, ALIGNMENT), ALIGNMENT, 0xf };
 }
 
-/* Programs may allocate more than the machine has: a page gets physical memory only when it is first touched. */
+/* Programs may allocate more memory than the machine has: a page gets physical memory only when it is first touched. */
 static VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(VkDevice d, const VkMemoryAllocateInfo *info,
                                                      const VkAllocationCallbacks *a, VkDeviceMemory *out)
 {

@@ -1,9 +1,9 @@
 """estimate.py - estimates how long a step of each network takes on real GPUs, from what readiness.py counts.
 
-The time of a node is the time of its memory traffic or of its arithmetic, whichever is longer. The memory traffic takes
-longer if the node's largest dispatch has too few lanes to fill the device. Arithmetic counts only for products, and takes
-longer if a dispatch with products has too few lanes. The other kernels are bound by memory. The time of a step is the sum
-of the times of its nodes and its barriers. The constants below have the other assumptions. No GPU has confirmed them.
+The time of a node is the time of its memory traffic or of its arithmetic, whichever is longer. The memory traffic is slower
+if the node's largest dispatch has too few lanes to fill the device. Only the arithmetic of products counts, because other
+kernels are bound by memory. The arithmetic is slower if a dispatch with products has too few lanes. The time of a step is
+the sum of the times of its nodes and its barriers. The constants below are further assumptions. No GPU has confirmed them.
 """
 
 # "tera" is the peak of f32 in 10^12 operations per second. "matrix" is the peak of f16 matrix products with f32 sums, in

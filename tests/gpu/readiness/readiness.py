@@ -4,9 +4,9 @@
 FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md. It has a table
 for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write). EXCEPTIONS has
 the kernels and networks that break a limit, with the reason. Prints what is wrong: a limit that is broken, an exception that has
-another value now or is not needed, an old table. Without --write, a document is skipped if its device, its driver or its support
-of cooperative matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": documents
-without a fault, with a fault, and skipped documents.
+another value now or is not needed, an old table. Without --write, a FILE is skipped if its device, driver, subgroup size or support
+of cooperative matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": FILEs
+without a fault, with a fault, and skipped FILEs.
 """
 import collections
 import functools
@@ -341,7 +341,8 @@ def faults(found, accepted):
 
 
 def is_of(doc, page, name):
-    """Returns False if the page has a table of another device or driver than the document's. head_of has all that is compared."""
+    """Returns whether the document is of the same device and driver as its table in the page (head_of has all that must be the
+    same). Returns True if the page has no such table."""
     part = re.search(rf"<!-- begin {re.escape(name)} -->\n(.*?)<!-- end {re.escape(name)} -->", page, re.S)
     return not part or not part[1].strip() or head_of(doc) in part[1]
 
