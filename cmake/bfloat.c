@@ -65,7 +65,7 @@ static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
     return 0;
 }
 
-/* Returns NULL, or what is wrong. */
+/* Converts the module `in` to `out`. Returns NULL, or a message that says what is wrong with `in`. */
 static const char *convert(const module *in, module *out)
 {
     uint32_t id = 0, matrices = 0, extensions = 0, n;

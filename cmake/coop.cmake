@@ -50,7 +50,7 @@ function(describe id file defines hash out)
 ${words}" PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to TRUE if the words in the text of a .hex file have the hash in its line "# words".
+# `text` is the text of a .hex file. Sets `out` to TRUE if the line "# words" has the hash of the words below it.
 function(is_whole text out)
   string(REGEX MATCH "\n# words: ([0-9a-f]+)\n" line "${text}")
   set(wanted "${CMAKE_MATCH_1}")

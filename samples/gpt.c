@@ -22,7 +22,7 @@
 /* ---- options ---- */
 
 typedef struct gpt_options {
-    vkt_gpt_params model; /* the text sets the member `vocabulary`, options set the other members */
+    vkt_gpt_params model; /* `vocabulary` comes from the text, sizes and dropout come from options */
     uint32_t characters, top_k;
     double temperature;
     const char *prompt;
@@ -192,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* the last candidate so far. By rounding, `left` may stay >= 0 up to the end */
+    uint32_t last = 0; /* the last candidate so far. The result is a candidate even if rounding keeps `left` >= 0 */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);

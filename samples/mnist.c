@@ -1,7 +1,7 @@
 /* mnist.c - vkt-mnist: trains a convolutional network to read handwritten digits on a Vulkan device.
  *
- * Any data set of small images in the format of MNIST works. The network adapts to the size and the channels of the
- * images, and to the number of classes. */
+ * Any data set in the format of MNIST works, if its images have at least 14x14 pixels. The network adapts to the size
+ * and the channels of the images, and to the number of classes. */
 #include <math.h>
 
 #include "common/digits.h"

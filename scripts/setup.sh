@@ -90,7 +90,7 @@ show_build() {
     [ ! "$rewrites" ] || [ "$reported" = 0 ] || echo >&2
 }
 
-# build_quietly LOG COMMAND...: does the same as quietly, and also prints ninja's progress.
+# build_quietly LOG COMMAND...: runs COMMAND (ninja) as the function `quietly` does, and also prints its progress.
 build_quietly() {
     log=$1
     shift

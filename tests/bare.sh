@@ -1,6 +1,7 @@
 #!/bin/sh
-# bare.sh - runs the two commands of the README as a newcomer would: in a copy of this tree without the folder data, below a
-# folder whose name has a space, without network, and as a user who is not root. The packages are installed before.
+# bare.sh - installs the packages, and then runs the two commands of the README as a newcomer would. The commands run in a
+# copy of this tree without the folder data. The copy is below a folder whose name has a space. The user is not root, and
+# there is no network.
 #
 # At the end, bare.sh runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does
 # not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the

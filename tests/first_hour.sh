@@ -77,7 +77,7 @@ go() {
     *"|$status|"*) ;;
     *) fail "status $status, want $want" ;;
     esac
-    # A terminal breaks lines, also within words. So both texts are compared without white space.
+    # A terminal breaks lines, also within words. So the output and SAYS are compared without white space.
     [ ! "$says" ] || tr -d ' \n\r' <seen | grep -qF -e "$(echo "$says" | tr -d ' \n')" || fail "it does not say '$says'"
     ! grep -q 'validation:' seen || fail "a message of the validation layer"
     [ "$where" != piped ] || look_at_file

@@ -7,7 +7,7 @@
 #                       first hour, Windows and 64-bit ARM: 65 minutes
 #
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
-# only when nothing failed. A phase that fails does not keep later phases from running. Environment:
+# only when nothing failed. If a phase fails, the later phases still run. Environment:
 #
 #   VKT_TEST_DRIVER=FILE.json   another Vulkan driver instead of the system's lavapipe
 #   VKT_BUILD_DIR=DIR           builds (build-*/) and drivers (.drivers/) go to DIR, so that the checkout may be read-only
@@ -185,7 +185,7 @@ if [ "$mode" = full ]; then
             export VKT_TRAITS=words64=$((bits / 512)) # 0: kernels store vec4s; 1: they store words of 64 bits
             [ "$bits" = 128 ] || has_512_bits || compile_quickly # LLVM is slow when it splits vectors that the CPU does not have
             check build-tests -L 'ops|record' -LE one_width
-            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide uses vectors of 512 bits
+            if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide may choose 512 bits, so training is tested too
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
             elif [ "$bits" = 512 ]; then
                 skipped "training with vectors of 512 bits: the CPU has none"
@@ -201,7 +201,8 @@ if [ "$mode" = full ]; then
         skipped "ops on SwiftShader: it could not be had"
     fi
     compile_quickly
-    # Case 7 has texel loads. Case 5 has none, and without texel loads Mesa 25 needs minutes to compile kernels with large tiles.
+    # Cases 5, 10, 15, .. also run without texel loads (harness_views). Mesa 25 then needs minutes to compile kernels with large
+    # tiles. So this phase runs case 7.
     VKT_TEST_FIRST=7
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"

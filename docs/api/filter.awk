@@ -133,7 +133,8 @@ function take(line)
     sub(/^ *\*? ?/, "", line)
     return set_text(line)
 }
-# Adds a line of a comment to body, like take. The mark at the begin of the line is already removed.
+# Adds a line of a comment to body. The caller has already removed the mark at the beginning of the line. Returns true if
+# the comment ends in this line.
 function set_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)

@@ -17,7 +17,7 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills all memory of the program before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND 2e-2          /* relative, like ALLOWED: difference of two quotients above which a kink may be near */
+#define BEND 2e-2          /* a kink may be near if two quotients differ by more than this; relative, like ALLOWED */
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
@@ -34,7 +34,7 @@ typedef struct subject {
     vkt_program *p;
     side x[VKT_CUSTOM_INPUTS], dx[VKT_CUSTOM_INPUTS];
     side y[VKT_CUSTOM_OUTPUTS], dy[VKT_CUSTOM_OUTPUTS];
-    double *room; /* memory for all elements of y at five points: at x, and at four points near x */
+    double *room; /* memory for y * dy of all output elements at five points: at x, and at four points near x */
 } subject;
 
 static void found(subject *s, const char *fault)

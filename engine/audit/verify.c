@@ -26,7 +26,7 @@ vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s)
 }
 
 /* Compares `got` with the side's reference. If the worst error / tolerance is NaN or above *excess, stores it in
- * *excess. */
+ * *excess. If the worst error / tolerance is NaN or above 1, also logs the element and sets v->wrong. */
 static void compare(const vkt_subject *s, const vkt_side *side, const void *got, const char *what, vkt_verdict *v,
                     double *excess)
 {

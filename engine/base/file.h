@@ -8,8 +8,8 @@
  * without locks, nothing removes them.)
  *
  * If `path` is a symbolic link, the link stays and its target is written. A file that is not regular (a device, a FIFO)
- * is written in place and never replaced. So are /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N (POSIX).
- * Writing in place is not atomic.
+ * is written in place and never replaced. On POSIX, /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N are always
+ * written in place. Writing in place is not atomic.
  *
  * A message about a file has its path, and the system's error text if there is one. System calls that a signal
  * interrupts are repeated. Threads: any; one call at a time per object. Several threads and processes may write the
@@ -66,7 +66,7 @@ typedef struct vkt_file_writer {
     const vkt_host *h; /* not owned; must outlive the writer */
     char *path;        /* owned; for messages; NULL when the writer is closed */
     char *target;      /* owned; the path to which the links of `path` lead */
-    char *temp;        /* owned; name of the temporary in the target's directory; NULL: written in place */
+    char *temp;        /* owned; the temporary: on POSIX its name, on Windows its path; NULL: written in place */
     int fd, dir_fd;
 } vkt_file_writer;
 

@@ -21,8 +21,8 @@ uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
 /* Computes NAdam's momentum b * (1 - p / 2) of step t. b is beta1. p is r^t, where r = 0.96^momentum_decay. */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);
-/* Computes the product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, where r is NAdam's decay. Multiplies step by
- * step, as the device does, and stops at 0. */
+/* Computes the product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, where r = 0.96^momentum_decay. Multiplies
+ * step by step, as the device does, and stops at 0. */
 uint64_t vkt_fixed_momentum_product(uint64_t b, uint64_t r, uint64_t t);
 /* Computes 1 - q, rounded once to the nearest f32, ties to even. */
 float vkt_fixed_complement_f32(uint64_t q);

@@ -1,7 +1,8 @@
 /* base/gguf_blocks.c - types of GGUF tensors, and the conversion of their blocks to float.
  *
  * Layouts, from ggml's src/ggml-common.h. f16 is a float16. d and e are factors for a whole block. s is a factor and m
- * an offset for a part of a block; in Q4_1, m is for the whole block. q is the integer of an element.
+ * an offset for a part of a block; in Q4_1, m is for the whole block. q is the integer of an element. In Q4_K and Q5_K,
+ * for example, an element is d s q - e m.
  *
  * Bytes are in this order:
  *   Q4_0  f16 d | 16 bytes: q of element j in the low half of byte j, of element j + 16 in the high half

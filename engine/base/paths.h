@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns the part of a path after its last separator. */
+/* Returns the part of a path after its last separator. On Windows, the ':' after the letter of a drive counts as a
+ * separator here. */
 const char *vkt_path_name(const char *path);
 /* Returns whether a path is absolute. On POSIX, such a path begins with a separator. On Windows it begins with a
  * separator, or with the letter of a drive and ':'. */

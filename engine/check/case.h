@@ -25,9 +25,9 @@ bool vkt_case_halve_batch(vkt_case *c);
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
 /* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer.
- * The bound of integers that index a dimension (labels, ids, rows) may be at most `slack` above the size of the
- * dimension. `slack` is 0 to 2: the largest excess in the op's random cases. If the check fails, logs the reason and
- * returns infer's status, or VKT_E_ARG for a bound. */
+ * Integers that index a dimension (labels, ids, rows) have a bound. The bound may be above the size of the dimension,
+ * but not by more than in the op's random cases (0 to 2). If the check fails, logs the reason and returns infer's
+ * status, or VKT_E_ARG for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:

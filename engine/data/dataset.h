@@ -37,8 +37,8 @@ void vkt_dataset_give_worker(const vkt_dataset *ds, uint32_t number);
 /* Fetches a sample like vkt_dataset_fetch, for any pass, as `worker` (below VKT_DATA_MAX_WORKERS). Does not check
  * `row`. Logs nothing. */
 vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker);
-/* Returns the source's message for the worker's last fetch, which returned r. Never NULL; valid until the worker's next
- * fetch. */
+/* Returns the source's message for the worker's last fetch, which returned r. If the source has no message, returns the
+ * text of r (vkt_result_text). Never NULL; valid until the worker's next fetch. */
 const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r);
 
 #endif

@@ -283,7 +283,7 @@ static void *run_load(void *arg)
     return NULL;
 }
 
-/* Runs the workers; the calling thread is one of them. If fewer threads start, loading only takes longer. */
+/* Runs the workers; the calling thread is one of them. If a thread does not start, loading only takes longer. */
 static void run_all(load *l)
 {
     load_worker workers[MAX_LOAD_WORKERS];

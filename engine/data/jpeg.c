@@ -1,8 +1,8 @@
 /* data/jpeg.c - decodes JPEG by libjpeg-turbo (image.h).
  *
  * On an error, libjpeg calls error_exit, which must not return. By default error_exit ends the process; here it jumps
- * back to `guarded`. Some warnings mean that libjpeg has invented pixels for damaged data. `warn` makes an error of
- * these warnings, and ignores all others. */
+ * back to `guarded`. Some warnings mean that libjpeg has invented pixels for damaged data. `warn` treats these
+ * warnings as errors, and ignores all others. */
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE */
 

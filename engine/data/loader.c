@@ -9,13 +9,14 @@
 
 /* The largest number of samples that a worker claims at once. With few samples per claim, the workers end a batch at
  * about the same time. But each claim costs about 1 us for the mutex (measured with samples of 784 bytes), so a claim
- * should have several samples. Large samples take long to make, so fewer of them are claimed. */
+ * should have several samples. Large samples take long to make, so a claim of several samples has at most CHUNK_BYTES
+ * bytes of features. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 
 typedef enum slot_state {
     SLOT_FREE = 0,
-    SLOT_FILLING, /* some samples are claimed */
+    SLOT_FILLING, /* samples are claimed, but not all are done */
     SLOT_FULL,    /* every sample is done; `status` is final */
     SLOT_TAKEN    /* owned by the caller */
 } slot_state;
@@ -53,7 +54,7 @@ struct vkt_loader {
     uint32_t claimed;   /* samples of the epoch that workers have claimed, in order */
     uint32_t returned;  /* samples of the epoch in batches that were returned to the caller */
     uint32_t in_flight; /* chunks being fetched */
-    vkt_result status;  /* status of the epoch: its first error stays until the next epoch */
+    vkt_result status;  /* status of the first batch that failed; give_up_epoch sets it to VKT_OK */
     uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;
     int64_t process; /* id of the process that started the threads */
@@ -261,7 +262,8 @@ vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t
     return VKT_OK;
 }
 
-/* Waits for the batch at l->returned, which must exist, and gives its slot to the caller. The caller holds the lock. */
+/* Waits for the batch that begins at position l->returned of the epoch, and sets its slot to SLOT_TAKEN. The batch must
+ * exist. The caller holds the lock. */
 static vkt_result wait_for_batch(vkt_loader *l, slot *s)
 {
     if (s->state == SLOT_TAKEN)

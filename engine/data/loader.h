@@ -46,10 +46,10 @@ typedef struct vkt_loader_params {
  * the same source at the same time, because each fetch has its own worker number (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
-/* Starts an epoch of the samples order[0] .. order[n_rows - 1], all of one pass. order NULL: samples 0 .. n_rows - 1.
- * Otherwise `order` must not change until the next epoch starts or the loader is destroyed. If an epoch still runs,
- * this call ends it first, and waits for its claimed samples. The caller keeps slots that it did not release.
- * VKT_E_ARG: n_rows is 0, or an index is too large. After this error the loader is idle. */
+/* Starts an epoch of the samples order[0] .. order[n_rows - 1]. order NULL: samples 0 .. n_rows - 1. Otherwise `order`
+ * must not change until the next epoch starts or the loader is destroyed. Each fetch of the epoch gets `pass`. If an
+ * epoch still runs, this call ends it first, and waits for its claimed samples. The caller keeps slots that it did not
+ * release. VKT_E_ARG: n_rows is 0, or an index is too large. After this error the loader is idle. */
 vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass);
 
 /* Ends the current epoch and waits for its claimed samples. No worker fetches until the next epoch starts. */

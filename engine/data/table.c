@@ -14,7 +14,7 @@ typedef struct part {
     size_t *columns;
     uint32_t n;
     float *values; /* (rows, n) */
-    size_t cap;    /* number of rows that fit */
+    size_t cap;    /* number of rows for which `values` has space */
 } part;
 
 typedef struct reader {

@@ -37,7 +37,7 @@ enum {
 /* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */
 uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 /* Does the same as vkt_tokenizer_encode, for a text whose bytes have marks. marks[i] is VKT_MARK_* for byte i. `marks`
- * NULL: all marks are 0. Ids with a byte of an answer get the mark 1. */
+ * NULL: all marks are 0. Ids with a byte of an answer get VKT_MARK_ANSWER. */
 vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
                                        uint32_t flags, vkt_tokens *list);
 

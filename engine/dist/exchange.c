@@ -57,7 +57,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->stats.ranks = ranks;
     VKT_TRY(make_sum(x));
     if (!x->active) return VKT_OK;
-    x->scratch = vkt_alloc(h, most / 2); /* for vkt_all_reduce: n / 2 floats for a bucket of n; n is even */
+    x->scratch = vkt_alloc(h, most / 2); /* vkt_all_reduce needs n / 2 floats for a bucket of n floats; n is even */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }

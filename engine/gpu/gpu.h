@@ -92,7 +92,7 @@ struct vkt_ctx {
     bool keeps_cache;             /* files in the cache directory may be read and written */
     vkt_tuned *tuned; /* the array limits.choices.tuned (kernel/tuning.h), which the context frees; NULL: none */
     bool has_read_tuning;
-    bool lacks_tuning;    /* tuning pays on this device and is not switched off, but the tuning file is missing */
+    bool lacks_tuning;    /* tuning pays and is allowed (keeps_cache, no VKT_NO_TUNING), but there is no tuning file */
     bool logged_no_split; /* record/program.c has logged that products of VKT_PRECISION_F32_SPLIT are not split */
     bool logged_tuning;   /* record/program.c has logged that a variant or tile of the tuning file is ignored */
     vkt_result lost;      /* VKT_OK, or VKT_E_DEVICE_LOST after a loss of the device */

@@ -58,7 +58,7 @@ typedef struct vkt_candidate {
     vkt_device_info info;
     VkDriverId driver;                        /* 0: unknown, because the device is below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer_family can only transfer */
-    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* the device has the extension */
+    bool has_memory_budget, has_coop, has_coop2, has_bfloat, has_host_import; /* extensions that the device has */
     bool is_portable; /* the device has VKT_PORTABILITY_SUBSET, so a context must enable this extension */
     bool has_int64;   /* the device has the feature shaderInt64 */
 } vkt_candidate;
@@ -89,11 +89,12 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
-/* Creates the timeline and the fence of q. q->handle and q->family must be set. */
+/* Creates q->timeline and q->fence. (q->fence is not a VkFence. It is a command buffer with a full barrier.) q->handle
+ * and q->family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
-/* Submits two command buffers to q: `cmd` (VK_NULL_HANDLE: none), and then the fence of q. The submission waits until
- * the timeline of `wait` has reached `wait_value`. If `wait` is NULL, the submission waits for no other queue. */
+/* Submits two command buffers to q: `cmd` (VK_NULL_HANDLE: none), and then the barrier q->fence. The submission waits
+ * until the timeline of `wait` has reached `wait_value`. If `wait` is NULL, the submission waits for no other queue. */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);

@@ -22,7 +22,7 @@ typedef struct block {
     uint32_t type;
     uint64_t bytes;
     void *mapped; /* NULL if the memory is not host-visible */
-    range *holes; /* the free ranges. The array has at least two more elements than the block has buffers. So
+    range *holes; /* the free ranges. If the block has n buffers, the array has space for n + 2 ranges or more. So
                    * block_release, which adds a range before it merges neighbours, never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;

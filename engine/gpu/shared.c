@@ -8,7 +8,7 @@
 
 #define FROM_HOST VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 
-/* Returns whether the device can import host memory for buffers of our usage. */
+/* Returns whether the device can import host memory for buffers with the usage VKT_BUFFER_USAGE. */
 static bool can_import(const vkt_ctx *ctx)
 {
     const VkPhysicalDeviceExternalBufferInfo info = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
@@ -45,8 +45,8 @@ static void *allocate_aligned(vkt_ctx *ctx, vkt_imported *imported)
     return (char *)imported->allocation + (vkt_round_up(start, align) - start);
 }
 
-/* Imports the imported->bytes bytes of host memory at `at` as imported->memory. `allowed` has a bit for each memory
- * type that the buffer may have. After a failure, *step names the step that failed. */
+/* Imports imported->bytes bytes of host memory, which begin at the address `at`. Sets imported->memory. `allowed` has a
+ * bit for each memory type that the buffer may have. After a failure, *step names the step that failed. */
 static VkResult import_memory(vkt_ctx *ctx, void *at, uint32_t allowed, vkt_imported *imported, const char **step)
 {
     VkMemoryHostPointerPropertiesEXT pointer = { .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT };

@@ -215,8 +215,8 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
-/* Reserves `bytes` bytes of the ring, at most a quarter of it. *position gets their position. Blocks while they are in
- * use. */
+/* Reserves `bytes` bytes of the ring, at most a quarter of it. *position gets their position. Blocks while earlier
+ * pieces use these bytes. */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;

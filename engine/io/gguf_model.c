@@ -189,7 +189,8 @@ static vkt_result read_rope(const reader *r)
 
 /* ---- tensors ---- */
 
-/* Checks that the file has a tensor of `rows` rows and `columns` columns; rows 0: a vector. */
+/* Checks that the file has a tensor of `rows` rows and `columns` columns (rows 0: a vector), and that the library can
+ * read the tensor's type. */
 static vkt_result check_tensor(const reader *r, const char *name, uint32_t rows, uint32_t columns)
 {
     const vkt_gguf_tensor *t = vkt_gguf_find_tensor(r->g, name);
@@ -236,7 +237,7 @@ static size_t list_parts(const vkt_gguf_model *m, part list[MAX_PARTS])
     return n;
 }
 
-/* Returns whether check_tensors and check_blocks have checked the tensor of this name. */
+/* Returns whether check_tensors or check_blocks has checked the tensor of this name. */
 static bool is_known(const reader *r, const char *name, const part *list, size_t n)
 {
     static const char *const others[] = { "token_embd.weight", "output_norm.weight", "output.weight",

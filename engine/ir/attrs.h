@@ -22,7 +22,7 @@ typedef struct vkt_pool2d_attr {
     uint32_t kernel[2], stride[2], pad[2]; /* 0 if adaptive */
     uint32_t dilation[2];                  /* max pooling: distance between the elements of a window; 0 means 1 */
     bool ceil_mode, exclude_pad;
-    bool relu;       /* max pooling: the maximum of max(x, 0) instead of x */
+    bool relu;       /* max pooling of max(x, 0) instead of x */
     uint32_t out[2]; /* height and width of the output: from the user if adaptive, else computed before infer */
 } vkt_pool2d_attr;
 
@@ -147,7 +147,7 @@ typedef struct vkt_permute_attr {
 } vkt_permute_attr;
 
 /* For each dimension: y[i] = x[start + step * i]. If `flip` is set, y[i] = x[start + step * (size - 1 - i)]. Entries
- * beyond the rank select a whole dimension. */
+ * beyond the rank are not used: start 0, step 1, size 0. */
 typedef struct vkt_slice_attr {
     uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
     bool flip[VKT_MAX_RANK];
@@ -177,8 +177,8 @@ typedef struct vkt_softmax_attr {
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* q, k and v in one tensor (B,T,(heads + 2 * heads / group) * D): number of heads of q.
-                      * q, k and v in three tensors: 1 */
+    uint32_t heads;  /* number of heads of q, if q, k and v are in one tensor (B,T,(heads + 2 * heads / group) * D).
+                      * 1 if q, k and v are three tensors */
     uint32_t group;  /* number of heads of q that read the same head of k and v; at least 1 */
     uint32_t causal; /* 1: query t uses keys 0 .. t only */
     float scale;
@@ -193,7 +193,7 @@ typedef struct vkt_attention_cached_attr {
 
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
-    uint32_t channels; /* 1: the result is (B,D,..) batch last instead of (..,D) by rows */
+    uint32_t channels; /* 1: y (or dy, in embedding_dw) is (B,D,..) in VKT_BATCH_LAST; 0: (..,D) in VKT_ROWS */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
@@ -238,7 +238,7 @@ typedef struct vkt_rope_attr {
 
 typedef struct vkt_latent_grid_attr {
     uint32_t tile[2]; /* rows and columns of texels in the tile */
-    uint32_t scale;   /* texels of a cell along an axis */
+    uint32_t scale;   /* number of texels of a cell along each axis */
     uint32_t corners; /* 1: a texel gets the features of all four cells around it; 0: it gets features that are
                        * interpolated bilinearly from the four cells */
 } vkt_latent_grid_attr;

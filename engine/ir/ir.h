@@ -121,7 +121,7 @@ struct vkt_graph {
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
     bool sums;      /* the update reads a sum of the gradients of all runs of a step, each times the weight of its run
                      * (see vkt_run, and vkt_update_by_sum) */
-    const uint64_t *bucket_ends; /* rising offsets in the arena that no dispatch of the update crosses; owned */
+    const uint64_t *bucket_ends; /* rising byte offsets in the arena; no dispatch of the update crosses an end; owned */
     uint32_t n_buckets;
     vkt_block *blocks; /* the blocks of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
     size_t n_blocks, cap_blocks;
@@ -153,9 +153,9 @@ typedef struct vkt_field {
     uint16_t offset;
     double default_value; /* value of the elements if the text does not set them */
     const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message leaves this member out, because another member,
-                           * which the message shows, differs whenever this one does. Any other label: the member is a
-                           * U32, and the message shows the label and the value divided by 2^32 */
+                           * member's name and value. "": the message leaves this member out, because another member
+                           * shows the same difference. Any other label: the member is a U32, and the message shows the
+                           * label and the value divided by 2^32 */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
     {                                                                                                              \
@@ -319,8 +319,8 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 /* Returns whether a builder may use t: the graph exists and has not failed, and t is one of its values. If only the
  * last condition is false, sets the graph's status to VKT_E_ARG and logs a message that begins with `op`. */
 bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
-/* Logs that an argument of a builder is NULL, and sets the status to VKT_E_ARG. Does neither if g is NULL. Returns the
- * null tensor. */
+/* Logs that an argument of a builder is NULL, and sets the status to VKT_E_ARG if it is still VKT_OK. Does nothing if g
+ * is NULL. Returns the null tensor. */
 vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
 /* Returns the producer of t if a pass may fuse it with the reader of t: t is not kept and has one reader. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
@@ -347,8 +347,8 @@ void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is st
 /* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
  * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
-/* Checks that no block of the graph is open (vkt_recompute_begin). If one is, sets the status to VKT_E_STATE, and logs
- * a message that begins with `what`. */
+/* Checks that no block of the graph is open (vkt_recompute_begin). If one is open, sets the status to VKT_E_STATE, and
+ * logs a message that begins with `what`. Returns the graph's status. */
 vkt_result vkt_check_blocks(vkt_graph *g, const char *what);
 
 /* ---- infer ---- */
@@ -456,11 +456,11 @@ struct vkt_emit {
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
  * not read the user's switches (vkt_choices): this function applies them. An op may call it several times for a node.
- * Calls for different decisions must not share a variant. Calls for several products of a node have the same variants,
- * so a forced or tuned variant applies to every product that can use it. */
+ * Calls for different decisions must not share a variant. A node with several matrix products has a call for each
+ * product. These calls may share variants: a forced or tuned variant applies to every product that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
-/* Returns the variants of `usable` among which vkt_pick would choose by cost. Both are sets of VKT_V. An op calls this
- * function before vkt_pick if it must decide first which variants vkt_pick gets. */
+/* Returns the variants of `usable` among which vkt_pick would choose by cost. Argument and result are sets of VKT_V. An
+ * op calls this function before vkt_pick if it must decide first which variants vkt_pick gets. */
 uint64_t vkt_open(const vkt_emit *e, uint64_t usable);
 /* Returns the tile that the user or the tuning file wants for the node that is being lowered. */
 vkt_tile vkt_wanted_tile(const vkt_emit *e);
@@ -470,7 +470,7 @@ void vkt_pick_tile(vkt_emit *e, vkt_tile tile);
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);
 
-/* One dispatch as an op describes it. All pointers are read during the call only. */
+/* One dispatch for vkt_dispatch_add, which copies bind, push and spec. It does not copy shader: the graph owns it. */
 typedef struct vkt_launch {
     uint16_t kernel;          /* vkt_kernel_id */
     const vkt_shader *shader; /* instead of a kernel: a shader of the application. NULL: none */

@@ -31,9 +31,10 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u
-/* With one of these flags, a kernel has subgroups of its own size (vkt_limits). SHORT: the kernel needs many registers,
- * and a lane of a short subgroup gets more registers. SHUFFLES: each lane reads the values of all other lanes, so the
- * work of a lane grows with the size of the subgroup. */
+/* These flags select the subgroup size: SHORT selects vkt_limits.subgroup_short, and SHUFFLES selects
+ * vkt_limits.subgroup_shuffles. SHORT: the kernel needs many registers, and a lane of a short subgroup gets more
+ * registers. SHUFFLES: each lane reads the values of all other lanes, so the work of a lane grows with the size of the
+ * subgroup. */
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 

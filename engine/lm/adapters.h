@@ -16,8 +16,8 @@ typedef struct vkt_adapter {
 /* Lists the adapters of a store, in the order of the store. The caller frees *list (vkt_free). VKT_E_NOT_FOUND: the
  * store has no A, or no B for an A. VKT_E_SHAPE: an A and its B do not fit. VKT_E_NOMEM. */
 vkt_result vkt_adapters_of(const vkt_host *h, const vkt_store *s, vkt_adapter **list, uint32_t *n);
-/* Checks that all adapters have the rank of `lora`, and that the alpha of `lora` is not 0. Sets *out to `lora` with all
- * defaults filled in. VKT_E_ARG. */
+/* Checks that all adapters have the rank of `lora`, and that lora->alpha is not VKT_ZERO. (An alpha of 0 selects the
+ * default.) Sets *out to `lora` with all defaults filled in. VKT_E_ARG. */
 vkt_result vkt_adapters_check(const vkt_host *h, const vkt_adapter *list, uint32_t n, const vkt_lora_params *lora,
                               vkt_lora_params *out);
 /* Reads A and B: rank * in numbers, then out * rank numbers. VKT_E_DIVERGED: a number is not finite. VKT_E_STATE: the

@@ -169,7 +169,8 @@ vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generat
 
 /* ---- running ---- */
 
-/* Appends the first n <= s->tokens ids of g->ids to the cache. Sets g->logits to the logits of the next token. */
+/* Runs step s for the first n ids of g->ids; n is at most s->tokens. This appends n tokens to the cache. Sets g->logits
+ * to the logits of the next token. */
 static vkt_result run(vkt_generator *g, const step *s, uint32_t n)
 {
     const uint32_t last = n - 1;

@@ -185,8 +185,8 @@ static vkt_result check_all_used(const source *f, const vkt_store *s)
     return VKT_OK;
 }
 
-/* Reads A or B of an adapter: `rows` rows of `columns` numbers. With in_heads, the rows are put in the order of
- * transformers. */
+/* Reads A or B of an adapter: `rows` rows of `columns` numbers. With in_heads, the rows are put in the order of the
+ * library transformers. */
 static vkt_result read_half(const source *f, const char *name, uint32_t rows, uint32_t columns, bool in_heads,
                             float *to)
 {

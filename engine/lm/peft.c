@@ -139,8 +139,8 @@ static bool is_adapter(const adapters *all, const char *name)
     return false;
 }
 
-/* Refuses a file with a tensor that is no adapter of the store. Without this tensor, the model would differ from the
- * saved one. */
+/* Refuses a file with a tensor that is not matrix A or B of an adapter of the store. Without this tensor, the model
+ * would differ from the saved one. */
 static vkt_result check_all_used(const adapters *all, const vkt_safetensors *st, const char *path)
 {
     for (size_t i = 0; i < vkt_safetensors_count(st); i++) {

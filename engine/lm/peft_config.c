@@ -211,7 +211,7 @@ static json_t *targets_to_json(const vkt_lora_params *lora, const vkt_adapter *l
     return NULL;
 }
 
-/* Returns an integer if x is one: files of PEFT itself have an integer as lora_alpha. */
+/* Returns a JSON integer if x is a whole number (8, not 8.0), because PEFT writes lora_alpha as an integer. */
 static json_t *number(double x)
 {
     return x == floor(x) && fabs(x) < 1e9 ? json_integer((json_int_t)x) : json_real(x);

@@ -10,7 +10,7 @@ typedef struct vkt_sampler {
     double temperature, top_p;
     uint32_t top_k;
     uint64_t seed;
-    double *weight;  /* of each token, by id */
+    double *weight;  /* weight[id]: the token's probability, not normalised */
     uint32_t *heap;  /* ids that are not in `order` yet */
     uint32_t *order; /* the ids that were removed from `heap`, by falling logit */
 } vkt_sampler;

@@ -90,7 +90,7 @@ vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
 /* For an MPI function that returned the error `code`. Calls vkt_mpi_fail with the message that rank `peer` has failed.
  * The message has MPI's text for `code`. */
 vkt_result vkt_mpi_fail_code(vkt_mpi *m, uint32_t peer, int code);
-/* Returns whether all control messages have left. */
+/* Returns whether MPI has sent all control messages of this rank. */
 bool vkt_mpi_has_sent(vkt_mpi *m);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* ---- sending ---- */
 
-/* Returns a slot whose message has left, or NULL. */
+/* Returns a slot that has no message, or whose message MPI has sent. NULL: there is none. */
 static vkt_mpi_slot *free_slot(vkt_mpi *m)
 {
     for (uint32_t i = 0; i < m->n_slots; i++) {

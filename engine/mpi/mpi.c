@@ -1,7 +1,7 @@
-/* mpi/mpi.c - the transport between processes. An exchange sends a header, then the data. A rank that waits for the
- * peer's header sleeps between polls, because the device may compute on the same core. After the header has arrived,
- * the rank polls without sleeping for some time, because many implementations of MPI move data only while a rank
- * polls. */
+/* mpi/mpi.c - the transport between processes. An exchange sends a header, then the data. A rank that has waited
+ * SPIN_NS for the peer's header sleeps between polls, because the device may compute on the same core. After the header
+ * has arrived, the rank polls much longer before it sleeps, because many implementations of MPI move data only while a
+ * rank polls. */
 #include "mpi/link.h"
 
 #include <sched.h>
@@ -20,7 +20,8 @@
 #define SPIN_NS 30000u
 #define MIN_SLEEP_NS 50000u
 #define MAX_SLEEP_NS 400000u
-/* A wait for data polls without sleeping for TRANSFER_SPIN_NS, plus TRANSFER_SPIN_NS_PER_BYTE for each byte. */
+/* A rank that waits for data first polls without any sleep: for TRANSFER_SPIN_NS, plus TRANSFER_SPIN_NS_PER_BYTE for
+ * each byte of the message. */
 #define TRANSFER_SPIN_NS 20000000u
 #define TRANSFER_SPIN_NS_PER_BYTE 20
 #define DATA_REQUESTS (1u << VKT_MPI_DATA_OUT | 1u << VKT_MPI_DATA_IN)
@@ -32,8 +33,8 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Waits until the requests of `mask` are done. Polls without sleeping for spin_ns. After that, sleeps between polls.
- * Each sleep is longer than the last one, up to MAX_SLEEP_NS. */
+/* Waits until the requests of `mask` are done. In the first spin_ns, polls without any sleep. After that, sleeps
+ * between polls. The first sleep takes MIN_SLEEP_NS. Each later sleep takes twice as long, up to MAX_SLEEP_NS. */
 static vkt_result wait_requests(vkt_mpi *m, uint32_t mask, uint64_t spin_ns)
 {
     const uint64_t start_ns = vkt_now_ns();

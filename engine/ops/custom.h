@@ -53,7 +53,8 @@ static inline uint32_t vkt_custom_number(uint32_t bind)
 }
 
 /* Copies a shader into the graph, and compares its module with its declaration (custom_check.c). Fills in *out. The
- * caller has filled in the inputs and outputs of `op`. The message of an error begins with the op's name. */
+ * caller has filled in the inputs and outputs of `op`. The message of an error begins with the op and the shader, for
+ * instance "custom op 'wave', gradient shader". */
 vkt_result vkt_custom_take_shader(vkt_graph *g, const vkt_custom_op *op, const vkt_custom_shader *s, bool gradient,
                                   vkt_custom_kernel *out);
 /* Checks whether the device can run the shader. */

@@ -14,8 +14,8 @@
 /* All op descriptors, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* Returns the sum of x over the dimensions that `shape` lacks or has as 1; `shape` must broadcast to x's shape. If x
- * has this shape already, the result is x itself. Otherwise the result is a new value in VKT_ROWS. */
+/* Returns the sum of x over the dimensions that `shape` lacks, or whose size in `shape` is 1. `shape` must broadcast to
+ * x's shape. If x has the shape `shape` already, the result is x itself. Otherwise it is a new value in VKT_ROWS. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Return the maximum and the minimum of x, with the rules of vkt_sum_to for dimensions and layout. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
@@ -62,7 +62,7 @@ typedef struct vkt_shard_params {
  * the bytes of the graph's saved states (0: the graph has no states). */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
-/* The external f32 vectors of a graph of shards. */
+/* The external f32 vectors of a graph of shards, and of its update's graph. */
 typedef struct vkt_shard_values {
     vkt_tensor sum;    /* as long as the arena. After the last run of a step: the sum over this rank's shards */
     vkt_tensor planes; /* the partial sums: vkt_shard_plane_bytes bytes; {0}: none */

@@ -8,9 +8,9 @@
 #include "passes/passes.h"
 
 /* Returns whether n, as the companion of `head`, may read t when `head` runs. t must exist before `head` runs, or be an
- * output of `head`. No node between `head` and n may change t. No node changes an activation, an input, a constant or
- * the step state. Nodes may change all other values in place, for instance parameters. If t is one of these other
- * values, n must be the node right after `head`. */
+ * output of `head`. No node between `head` and n may change t. No node changes an activation, an input or a constant.
+ * Between `head` and n, no node changes the words of the step state that n reads. Nodes may change all other values in
+ * place, for instance parameters. If t is one of these other values, n must be the node right after `head`. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, const vkt_node *n)
 {
     const vkt_value *v = &g->values[vkt_root(g, t)];

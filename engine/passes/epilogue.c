@@ -1,6 +1,6 @@
-/* passes/epilogue.c - fuses epilogues. An epilogue is a relu, a dropout, a sum with an existing tensor, or an
- * activation's gradient whose other operand exists. The node before an epilogue also computes the epilogue, before it
- * stores its output.
+/* passes/epilogue.c - fuses epilogues. An epilogue is a node that reads the output of an earlier node: a relu, a
+ * dropout, a sum, or an activation's gradient. The earlier node also computes the epilogue, before it stores its
+ * output. The other operand of a sum or of a gradient must exist before the earlier node runs.
  *
  * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
  * output of the later node becomes an alias of the earlier node's output, as for a reshape, and the lowering skips the

@@ -40,7 +40,7 @@ void vkt_run_early(vkt_emit *e, vkt_access_fn masks)
         uint32_t to = d;
         while (to > 0 && !depends(e, masks, &x, &e->list[to - 1])) to--;
         while (to > 0 && to < d && e->list[to].node == e->list[to - 1].node)
-            to++; /* not between the dispatches of another node */
+            to++; /* x must not separate the dispatches of another node */
         memmove(e->list + to + 1, e->list + to, (d - to) * sizeof x);
         e->list[to] = x;
     }

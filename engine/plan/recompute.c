@@ -8,8 +8,8 @@
  * search chooses the node whose outputs for readers behind the peak have the most bytes. The node's dispatches are
  * inserted again before the first of these readers, with outputs of their own. Then the search starts again, until it
  * finds no node. Each time, the first run of a node loses a reader, and a second run is never repeated. So the search
- * ends. Kernels are deterministic and the step state does not change within a step. So the second run computes the same
- * bits as the first run. */
+ * ends. Kernels are deterministic, and the second run has the same inputs. So it computes the same bits as the first
+ * run. */
 #include "plan/plan.h"
 
 #include <stdio.h>

@@ -65,8 +65,8 @@ void vkt_debug_end(vkt_program *p)
 
 /* ---- level 4: the first NaN ---- */
 
-/* Returns whether t is an f32 value that some dispatch uses, in the memory of activations or in a part of the store. No
- * dispatch uses the values of a dead node, so they have no live range. */
+/* Returns whether some dispatch uses t, and t is an f32 activation or an f32 value in a part of the store. No dispatch
+ * uses the values of a dead node, so they have no live range. */
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;

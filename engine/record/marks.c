@@ -54,7 +54,7 @@ static vkt_result submit_section(vkt_program *p, vkt_series *s, uint32_t i, cons
     const bool pieces = !p->parts[0].n;
     while (*next < s->n && (pieces ? *next + 1 : p->ends[*next]) <= end) ++*next;
     const vkt_sync sync = { .waits = wait, .n_waits = 1 };
-    uint64_t arrived; /* the barrier's timeline value, not used: if only the barrier is submitted, no run counts */
+    uint64_t arrived; /* the barrier's timeline value. *value does not get it, because a barrier alone is no run */
     if (wait) VKT_TRY(vkt_submit_synced(p->ctx, p->arrival.cmd, &sync, p->name, &arrived));
     return vkt_series_submit(p->ctx, s, first, *next, NULL, p->name, value);
 }

@@ -199,7 +199,8 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
-/* Makes the parts anew after the marks have changed, so that a part ends at each mark. */
+/* Makes the parts anew after the marks have changed, so that a part ends at each mark. If there are still pieces, keeps
+ * the pieces: a piece ends behind each dispatch. */
 vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. Does nothing if there are parts, or before the third run. For the third run,
  * waits for the second run, reads the time of each dispatch, splits the step and records the parts. */
@@ -207,8 +208,8 @@ vkt_result vkt_parts_prepare(vkt_program *p);
 /* Returns the pieces or the parts that the newest run submits. */
 vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: a function that submits a run calls vkt_run_begin before the submission, and vkt_run_end behind it.
- * vkt_run_begin calls vkt_run_words and prepares the submission. It may wait. vkt_run_end counts the run as submitted.
- * vkt_run_words checks the run, and writes the RING_WORDS words of the run for the ring. */
+ * vkt_run_begin calls vkt_run_words and prepares the submission. vkt_run_begin may wait. vkt_run_end counts the run as
+ * submitted. vkt_run_words checks the run, and writes its RING_WORDS words to `words`, for a slot of the ring. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);
@@ -220,8 +221,8 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
 vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
 /* Returns VKT_OK; VKT_E_STATE if a run of vkt_step_budget is in progress; or an error of vkt_lost_check. */
 vkt_result vkt_check_idle(const vkt_program *p);
-/* given.c: prepares the dispatches that copy the values of runs from `values` (vkt_program_params.run_values). `values`
- * may be NULL. */
+/* given.c: prepares the dispatches that copy the learning rate, rows and first row of each run from the array `values`
+ * (vkt_program_params.run_values). Does nothing if `values` is NULL. */
 vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
 void vkt_given_free(vkt_program *p);
 /* Records the copy to one slot of the ring. */
@@ -260,7 +261,7 @@ void vkt_debug_end(vkt_program *p);
  * memory. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner: the
  * caller. */
 vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
-/* Logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
+/* print.c: logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
 
 #endif

@@ -22,7 +22,7 @@ static void read_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
-    out->rows = m[METRIC_ROWS] == ROWS_ALL ? 0 : m[METRIC_ROWS]; /* 0: see vkt_metrics.rows */
+    out->rows = m[METRIC_ROWS] == ROWS_ALL ? 0 : m[METRIC_ROWS]; /* ROWS_ALL: all rows are real; see vkt_metrics.rows */
     out->t = m[METRIC_T];
     memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
     out->skipped = m[METRIC_SKIPPED];

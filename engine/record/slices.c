@@ -307,7 +307,8 @@ static bool is_unsettled(const vkt_slices *s)
     return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
 }
 
-/* Returns whether there are more than TOO_MANY slices for each grain, and a new division would have fewer slices. */
+/* Returns whether there are more than TOO_MANY slices for each grain of the step's time, and a new division would have
+ * fewer slices. */
 static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
 {
     const vkt_slices *s = &p->budget.slices;

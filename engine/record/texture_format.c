@@ -15,7 +15,7 @@
     {                                                   \
         VKT_K_TEXTURE_READ_ANY, VKT_K_TEXTURE_WRITE_ANY \
     }
-/* No kernels: shaders can only sample images of this format. */
+/* No kernels for storage images: the library only samples images of this format. */
 #define SAMPLED                \
     {                          \
         VKT_K_NONE, VKT_K_NONE \

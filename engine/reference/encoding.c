@@ -164,9 +164,9 @@ static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, siz
     return 2 * acos(-1) * (high + (double)position * c->in[1].u[pairs + j] * 0x1p-64);
 }
 
-/* Rotates the pairs of `from`, and adds the result to `to`. Elements that are in no pair are added as they are. Without
- * `back`, `from` has the shape of x, and `to` has the shape of y. With `back`, `from` has the shape of y, `to` has the
- * shape of x, and the rotation is the inverse of the one without `back`. */
+/* Rotates the pairs of `from`, and adds the result to `to`. Elements in no pair, and heads that are not rotated
+ * (vkt_rope_attr.rotated), are added as they are. Without `back`, `from` has the shape of x, and `to` has the shape of
+ * y. With `back`, `from` has the shape of y, `to` has the shape of x, and the rotation is the inverse. */
 static void rope(const vkt_ref_call *c, const double *from, double *to, bool back)
 {
     const vkt_rope_attr *a = c->attr;

@@ -1,5 +1,5 @@
-/* train/export.c - writes parameters to a flat file, and macros with their offsets and shapes to a header. Programs can
- * then use the parameters without this library. */
+/* train/export.c - writes parameters to a flat file, and macros to a header: for each parameter, the index of its first
+ * element in the file, and its shape. Programs can then use the parameters without this library. */
 #include <stdio.h>
 
 #include "base/file.h"

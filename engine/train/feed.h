@@ -2,7 +2,7 @@
  * a ring of slots.
  *
  * All feeds look the same to the program: a table of samples, a table of labels, a table of targets if the data set has
- * targets, and an array `order` with indices of these tables. A batch starts at position `first` of `order`.
+ * targets, and an array `order` with indices into these tables. A batch starts at position `first` of `order`.
  *   resident: the table is the data set, and `order` is the order of the epoch
  *   resident, with `room`: the table has the samples of one epoch, sorted in the order of the epoch. So `order` is
  *   0, 1, 2, ..
@@ -79,7 +79,8 @@ uint32_t vkt_feed_terms(const vkt_feed *f, uint64_t first, uint32_t n);
  * The caller may also change f->length, which vkt_feed_create sets to the number of all samples. If runs of an earlier
  * epoch still use slots, first waits for these runs, and frees the slots. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
-/* Returns the next batch. Streamed feed: if all slots are in use, waits for the oldest run of `p` that uses a slot. */
+/* Returns the next batch. Streamed feed: waits until workers have made the batch. If all slots are in use, first waits
+ * for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Stores the number of the run that uses the batch of the last vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);

@@ -1,4 +1,4 @@
-/* train/find_lr.c - vkt_trainer_find_lr: the test of learning rates. It is a fit whose rate rises by the same factor
+/* train/find_lr.c - vkt_trainer_find_lr: the learning rate range test. It is a fit whose rate rises by the same factor
  * from step to step. */
 #include <math.h>
 

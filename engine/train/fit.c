@@ -296,7 +296,8 @@ static bool is_better(const fit *f, double now)
     return !isnan(now) && (isnan(best) || (grows(f->t, f->monitor) ? now > best + delta : now < best - delta));
 }
 
-/* Passes the epoch's value to the plateau schedule. */
+/* Passes the epoch's loss, or with plateau.maximise its accuracy, to the plateau schedule. Does nothing for other
+ * schedules. */
 static void follow(vkt_trainer *t, const vkt_epoch_record *r)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -309,7 +310,7 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
 }
 
 /* Validates, and fills in the epoch's record. If the epoch is the best so far, sets *best to true, and copies the
- * weights to t->weights. */
+ * weights to t->weights (the averaged weights, if they exist: vkt_trainer_served). */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
     vkt_trainer *t = f->t;

@@ -36,8 +36,8 @@ vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char
     return vkt_fail(&t->host, VKT_E_ARG, "%s: it has no %s, which the training set has", what, lacked);
 }
 
-/* Returns whether the output has a number for each class. In this case, the predicted class is the one with the largest
- * number. */
+/* Returns whether the training set has labels, and the output has a number for each class. In this case, the predicted
+ * class is the one with the largest number. */
 static bool classifies(const vkt_graph *g, const vkt_trainer *t, vkt_tensor y)
 {
     const vkt_shape s = vkt_tensor_shape(g, y);

@@ -65,15 +65,15 @@ static uint64_t hash_class_names(const vkt_dataset *d)
     return h;
 }
 
-/* Computes the hash of the means and deviations of all channels. */
+/* Computes the hash of the means and standard deviations of all channels. */
 static uint64_t hash_numbers(const vkt_dataset *d, uint32_t channels)
 {
     const uint64_t h = vkt_hash(VKT_HASH_START, vkt_dataset_mean(d), channels * sizeof(double));
     return vkt_hash(h, vkt_dataset_std(d), channels * sizeof(double));
 }
 
-/* Computes the hash of a validation set: type, shape, labels, targets, terms, features. Means, deviations and class
- * names are in the hash only if they are not the same as in the training set `train`. */
+/* Computes the hash of a validation set: type, shape, labels, targets, terms, features. Means, standard deviations
+ * and class names are in the hash only if they are not the same as in the training set `train`. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, const vkt_dataset *train, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };

@@ -26,7 +26,8 @@ vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *labels, const
 
 /* ---- scores ---- */
 
-/* The counts of one class. */
+/* The counts of one class. right: samples of this class that are predicted as this class. predicted: all samples that
+ * are predicted as this class. support: all samples of this class. */
 typedef struct tally {
     uint64_t right, predicted, support;
 } tally;

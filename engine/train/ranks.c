@@ -44,7 +44,8 @@ static const vkt_array *compared_array(const vkt_trainer *t, uint32_t i)
     return vkt_array_in(v->array, t->ctx);
 }
 
-/* Computes the hash of the arrays that the graph names (vkt_external_array), for instance a model's frozen weights. */
+/* Computes the hash of the graph's arrays (vkt_external_array) that the ranks compare, for instance a model's frozen
+ * weights. */
 static vkt_result hash_arrays(const vkt_trainer *t, uint64_t *hash)
 {
     *hash = VKT_HASH_START;

@@ -239,8 +239,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 static bool on_step(void *user)
 {
     vkt_run_dir *d = user;
-    /* `stopped` stays true. With several ranks, the fit stops only some batches after the caller's `stop` has
-     * returned true. */
+    /* With several ranks, the fit ends only some batches after the caller's `stop` has returned true. During these
+     * batches, `stopped` stays true, and the caller's `stop` is not called again. */
     d->stopped = d->stopped || (d->caller.stop && d->caller.stop(d->caller.user));
     return d->stopped;
 }

@@ -119,7 +119,7 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
         snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
                  t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
                  isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best,
-                 l->seen, l->bad, l->cooling, (int)p->monitor); /* stored, so vkt_monitor must keep its numbers */
+                 l->seen, l->bad, l->cooling, (int)p->monitor); /* files have this number: never renumber vkt_monitor */
     if (vkt_dataset_terms(t->params.train)) snprintf(out + n, TEXT_ROOM - (size_t)n, " %" PRIu64, p->sums.terms);
     vkt_numbers_end(locale);
 }

@@ -18,8 +18,8 @@ static vkt_result get_list(const vkt_host *h, const vkt_gguf *g, const char *key
     return VKT_OK;
 }
 
-/* Reads the id of a special token to *id, and sets *member to the address `id`. If the key is absent, or the number is
- * no token's id (some files have 4294967295 for "none"), changes nothing and returns VKT_OK. */
+/* Reads the id of a special token to *id, and lets *member point to *id. If the key is absent, or the number is no
+ * token's id (some files have 4294967295 for "none"), changes nothing and returns VKT_OK. */
 static vkt_result get_id(const vkt_host *h, const vkt_gguf *g, const char *key, uint32_t n_tokens, uint32_t *id,
                          const uint32_t **member)
 {

@@ -113,7 +113,8 @@ struct vkt_trainer {
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */
     uint64_t weights_hash;               /* hash of the class weights */
     float *weights;                      /* space for all parameters, in the order of the store */
-    float *best;    /* the parameters of the best epoch, ordered as `weights`; valid if at.best_epoch > 0 */
+    float *best;    /* the weights of the best epoch, or its averaged weights if they exist (vkt_trainer_served);
+                     * ordered as `weights`; valid if at.best_epoch > 0 */
     float *step_ms; /* wall times of the last steps, a ring */
     float *host_us; /* CPU times of the same steps on the thread of fit, a ring */
     float *sorted;  /* space to sort one of the two rings */

@@ -41,7 +41,8 @@ typedef struct vkt_audit_entry {
     uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* like `forward`, but for the gradient of input i */
     uint32_t differences; /* number of elements of the reference's gradients that were compared with difference
-                           * quotients. They are elements of this case, of a smaller case or of a random one */
+                           * quotients. They are elements of this case, of a smaller case or of a random one. Custom
+                           * ops: elements of the device's gradients */
     uint32_t kinks;       /* number of elements that were not compared with a difference quotient, because the input is
                            * too near to a kink of the op. For custom ops also because the input is so large that
                            * rounding removes the small step of the difference quotient */

@@ -172,7 +172,7 @@ typedef enum vkt_device_kind {
 
 /* A device of this machine, before it is opened. */
 typedef struct vkt_device_info {
-    uint32_t index;         /* the N of `--device N`: index in the loader's list */
+    uint32_t index;         /* index in the loader's list. Programs of vktrain get it as `--device N` */
     char name[256];         /* as the driver reports it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
     char driver[320];       /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6"; "" below Vulkan 1.3 */
     vkt_device_kind kind;   /* decides the order of preference: see vkt_ctx_params.device */
@@ -203,20 +203,22 @@ typedef struct vkt_ctx_params {
      * usable. */
     const char *device;
     uint64_t max_device_bytes; /* hard cap on the device memory of this context; 0 means 80 % of the memory that is free
-                                * at creation, or 80 % of the heap if the driver does not report free memory */
+                                * in the largest device-local heap at creation, or 80 % of the size of this heap if
+                                * the driver does not report free memory */
     /* The longest time that a submission of a program may take on the device. The limit exists because the system's
      * watchdog may end a longer submission. A program is split into submissions by the times of its kernels in its
      * second run. A kernel that takes longer than the limit is a submission of its own. 0 means 100 ms. UINT64_MAX
      * means no limit. On a device without timestamps there is no limit either. */
     uint64_t max_submission_ns;
-    /* The largest size of a block of memory that buffers share. The context allocates such blocks. A new block is as
-     * large as all existing blocks of its memory type together, but at most block_bytes, at most a sixteenth of the
-     * heap, and at least 1 MiB. A buffer larger than half of such a block gets a block of its own size. A block_bytes
-     * of 0 means 64 MiB for device-local memory, and 16 MiB for other memory. */
+    /* The largest size of a block of memory that buffers share. If a buffer fits into no block, the context allocates
+     * a new block. The new block is as large as all existing blocks of its memory type together, but at most
+     * block_bytes, at most a sixteenth of the heap, and at least 1 MiB. If the buffer is larger than half of this
+     * size, the new block has the size of the buffer instead. A block_bytes of 0 means 64 MiB for device-local memory,
+     * and 16 MiB for other memory. */
     uint64_t block_bytes;
     /* The largest size of the ring through which data are uploaded. 0 means 8 MiB. Other sizes are rounded down to a
      * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. Each ring is
-     * made at the first transfer. If there is memory, the upload ring grows to at least four times the largest upload,
+     * made at its first transfer. If there is memory, the upload ring grows to at least four times the largest upload,
      * and the ring for reading back grows to at least twice the largest readback. Neither ring exceeds its largest
      * size. */
     uint64_t staging_bytes;
@@ -250,8 +252,8 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * not set. A small kernel then checks that the wider vectors compute correctly. If they do, the variable stays set for
  * the rest of the process and for the processes that it starts. If they do not, or if the device cannot be opened with
  * wider vectors, the call removes the variable, logs a warning with the reason and opens the device as vkt_ctx_create
- * does. If VKT_TRAITS in the environment is wrong, the call removes LP_NATIVE_VECTOR_WIDTH and returns the error that
- * vkt_ctx_create returns for VKT_TRAITS.
+ * does. If VKT_TRAITS in the environment is wrong, the call returns the error that vkt_ctx_create returns for
+ * VKT_TRAITS. Before that, the call removes LP_NATIVE_VECTOR_WIDTH if the call has set it.
  *
  * If the user has set the variable, and lavapipe has subgroups of 16 lanes, the call checks the wider vectors, too. If
  * another Vulkan instance of the process has loaded the driver already, the width stays as it is. VKT_E_WRONG: the

@@ -47,7 +47,9 @@ extern "C" {
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-#define VKT_STEP_DRAW 18 /* counter of random numbers. In a graph with an update, each step has another number */
+#define VKT_STEP_DRAW                                                                           \
+    18 /* counter for random numbers. In a graph with an update: the number of the micro-batch, \
+        * counted over all steps */
 #define VKT_STEP_WORDS 68
 
 /* An input. */
@@ -55,16 +57,16 @@ typedef struct vkt_custom_input {
     vkt_tensor tensor; /* f32 or u32 */
     vkt_layout layout; /* the layout that the shaders read. A tensor of another layout is copied first */
     bool no_gradient;  /* no gradient passes through this input, even if it depends on a parameter */
-    float low, high;   /* if f32: vkt_audit_graph generates numbers in [low, high). Both 0: numbers in [-1, 1) */
+    float low, high;   /* if f32: vkt_audit_graph generates numbers in [low, high). low = high: numbers in [-1, 1) */
     uint32_t bound;    /* if u32: vkt_audit_graph generates numbers below `bound`. 0: all numbers are 0 */
 } vkt_custom_input;
 
-/* An output. Every run must write all its elements. With VKT_BATCH_LAST, the shader must also write finite numbers to
- * the padding (see vkt_layout). */
+/* An output. In every run the shader must write all elements of the output. With VKT_BATCH_LAST, the shader must also
+ * write finite numbers to the padding (see vkt_layout). */
 typedef struct vkt_custom_output {
     vkt_dtype dtype;   /* VKT_F32 or VKT_U32 */
-    vkt_layout layout; /* the layout in which the shader writes it */
-    vkt_shape shape;   /* its shape */
+    vkt_layout layout; /* the layout in which the shader writes the output */
+    vkt_shape shape;   /* shape of the output */
 } vkt_custom_output;
 
 /* A shader. `spirv`, `entry` and `push` are copied; they need not outlive the call. A member that is zero selects its
@@ -75,13 +77,14 @@ typedef struct vkt_custom_shader {
     const char *entry;                  /* name of the module's entry point; NULL: "main" */
     uint32_t bind[VKT_CUSTOM_BINDINGS]; /* entry b: what binding b holds, VKT_CUSTOM_X(0) for instance */
     const void *push;                   /* push constants, the same in each run */
-    size_t push_bytes;                  /* their size, a multiple of 4 */
-    uint32_t groups[3];                 /* work groups along x, y, z. If groups[0] is not 0, a 0 counts as 1 */
+    size_t push_bytes;                  /* size of `push`, a multiple of 4 */
+    uint32_t groups[3];                 /* work groups along x, y, z; { 5 } means 5 x 1 x 1. {0}: see `elements` */
     uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
                         * work group may have invocations beyond the last element */
-    bool loops; /* the shader loops over the elements; the stride is the number of all invocations. So an invocation
-                 * may compute several elements, and the library may run fewer work groups. Without `loops`, a number
-                 * of work groups that the device cannot run gives VKT_E_UNSUPPORTED */
+    bool loops;        /* only with `elements`: the shader loops over the elements; the stride is the number of all
+                        * invocations. So an invocation may compute several elements, and the library may run fewer work
+                        * groups. Without `loops`, a number of work groups that the device cannot run gives
+                        * VKT_E_UNSUPPORTED */
 } vkt_custom_shader;
 
 /* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */

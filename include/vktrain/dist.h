@@ -105,8 +105,7 @@ typedef struct vkt_dist_params {
                                      * at once. Only the bucket with the first parameters may be smaller. 0 means
                                      * 4 MiB */
     vkt_wire wire;                  /* the form of gradients in messages. The result depends on this form */
-    uint32_t check_every;           /* number of steps after which the ranks compare a hash of their weights; 0 means
-                                     * 100 */
+    uint32_t check_every;           /* the ranks compare a hash of their weights once in this many steps; 0 means 100 */
 } vkt_dist_params;
 
 #define VKT_DIST_BUCKETS 64 /* largest number of buckets in the arrays of vkt_dist_stats */

@@ -17,8 +17,8 @@
  *      the first token of the order is chosen, and steps 2 to 4 do not apply.
  *   2. top_k: the first top_k tokens of the order remain. (In transformers, later tokens also remain if their logit
  *      equals the logit of the last of these tokens.)
- *   3. top_p, if it is neither 0 nor 1: let S be the sum of the weights of the tokens that remain after step 2. Such a
- *      token remains after step 3, too, if the weights of all tokens before this token in the order add up to less than
+ *   3. top_p, if it is neither 0 nor 1: let S be the sum of the weights of the tokens that remain after step 2. Token t
+ *      of these tokens also remains after step 3 if the weights of all tokens before t in the order add up to less than
  *      top_p * S. So the first token always remains, and the remaining weights add up to at least top_p * S.
  *   4. Let T be the sum of the weights of the tokens that remain after step 3. These weights are added up in the order,
  *      until the sum exceeds u * T. The token whose weight was added last is chosen. u is uniform in [0,1): the top 53

@@ -43,8 +43,8 @@ typedef struct vkt_gguf_model {
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
                           * 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute the rows of
                           * the weights of query and key) */
-    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have the factor of a linear scaling instead, as
-                               * "rope.scale_linear" */
+    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have "rope.scale_linear" instead: the factor of
+                               * a linear scaling */
     double rope_factor;       /* the factor of the scaling; 1 for VKT_ROPE_PLAIN */
     uint32_t rope_context;    /* the context before the scaling; default: `context` */
     /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
@@ -57,10 +57,11 @@ typedef struct vkt_gguf_model {
  *
  * VKT_E_UNSUPPORTED: the library does not support the model; the message gives the reason. Reasons are another
  * architecture, a mixture of experts, a number of heads that differs between blocks, keys and values of different
- * widths, another scaling of the rotary embedding, a file with only a part of a model, a tensor of a type that is not
- * read, and a tensor that this architecture does not have (a bias, for instance). VKT_E_NOT_FOUND: a key or tensor is
- * missing. VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape.
- * After an error *out is zeroed. */
+ * widths, another scaling of the rotary embedding, a key that changes YaRN's constants ("rope.scaling.yarn_beta_fast",
+ * for instance), a file with only a part of a model, a tensor of a type that is not read, and a tensor that this
+ * architecture does not have (a bias, for instance). VKT_E_NOT_FOUND: a key or tensor is missing. VKT_E_FORMAT: a value
+ * of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape. After an error *out is
+ * zeroed. */
 VKT_API vkt_result vkt_gguf_read_model(const vkt_gguf *g, vkt_gguf_model *out);
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ typedef enum vkt_dtype {
 /* A shape. rank 0 is a scalar. Dimensions are at least 1. */
 typedef struct vkt_shape {
     uint32_t rank;              /* number of dimensions */
-    uint32_t dim[VKT_MAX_RANK]; /* the slowest first; dim[rank] and later entries are ignored */
+    uint32_t dim[VKT_MAX_RANK]; /* in row-major order, the slowest first; dim[rank] and later entries are ignored */
 } vkt_shape;
 
 /* The order of a tensor's elements in device memory. Reads and writes from the host always use logical row-major order;
@@ -65,7 +65,7 @@ typedef struct vkt_tensor {
     uint32_t id; /* number of the value in its graph; 0: the null tensor */
 } vkt_tensor;
 
-/* Make a shape of 0 to 4 dimensions, the slowest first. */
+/* Make a shape of 0 to 4 dimensions, in the order of vkt_shape.dim. */
 static inline vkt_shape vkt_shape0(void)
 {
     vkt_shape s = { 0, { 0 } };
@@ -304,11 +304,11 @@ typedef struct vkt_binding {
  * the sums are f32, as under torch.autocast. The weights of an attention's softmax and the hidden layers of a network
  * in one node are in no tensor. They are operands, too, so they are also rounded to f16.
  *
- * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest), if the device also has VK_KHR_shader_bfloat16,
- * and if the user or the tuning file asks for it. This is not the default, because no device has run the kernels for it
- * yet.
+ * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest) before they are multiplied. The kernels that do
+ * this need VK_KHR_shader_bfloat16. They run only if the user (for instance by VKT_TRAITS=coop_bf16_pays=1)
+ * or the tuning file chooses them. They are not the default, because no device has run them yet.
  *
- * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. Its error is at
+ * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. The error is at
  * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
  * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. A part has 16
  * terms of each sum, for 32 to 128 rows and columns of the result. So numbers that are 2^38 times smaller than X or Y
@@ -322,7 +322,7 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as in f32: see above */
 } vkt_precision;
 
-/* The values of a run that the device computes, instead of the values in a vkt_run. For instance, a shader may count
+/* Values that the device computes for a run. They replace the values in the vkt_run. For instance, a shader may count
  * the samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program reads
  * the struct when the run begins, however the run is submitted or recorded. The results have the same bits as with the
  * same numbers in a vkt_run. With run_values, the members lr, rows, first and terms of vkt_run are not used.
@@ -358,9 +358,11 @@ typedef struct vkt_program_params {
 /* The least device memory that a graph needs, as vkt_program_needs computes it before anything is made. The sizes are
  * those of buffers, rounded up to multiples of 256 bytes. A driver may round them up further. */
 typedef struct vkt_memory_needs {
-    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget needs 32
-                             * bytes more for each slice, in two buffers */
-    uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: no parameters */
+    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget
+                             * (vulkan.h) divides a run into slices, and needs 32 bytes more for each slice, in two
+                             * buffers */
+    uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: the graph has
+                             * neither parameters nor states */
     uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
                              * 65536). The first read makes the ring for reading back. If there is memory for
                              * only one ring, a transfer frees the ring of the other kind first */
@@ -416,15 +418,16 @@ typedef struct vkt_sizes {
  * fit. The next larger size of the search does not fit. (The search assumes that a larger size needs no less memory.
  * This is true apart from rounding.) A size that the device cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY,
  * VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of the plan ends the search and is returned. If the
- * wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is NULL, or `batch`
- * or `context` is 0 or above its largest value. */
+ * wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is NULL; `batch` is
+ * 0 or above most_batch; or `context` is 0 or above most_context. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
-/* Plans memory and records command buffers. `store` may be NULL for a graph without parameters. This call finishes the
- * graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program. A graph can have
- * several programs. Owner: the caller. After an error *out = NULL. If the graph has an error, returns that error.
- * VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store lacks a parameter of
- * the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
+/* Plans memory and records command buffers. `store` may be NULL for a graph that has neither parameters nor states.
+ * This call finishes the graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the
+ * program. A graph can have several programs. Owner: the caller. After an error *out = NULL. If the graph has an error,
+ * returns that error. VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store
+ * lacks a parameter of the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY,
+ * VKT_E_NOMEM.
  *
  * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
  * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must
@@ -504,7 +507,7 @@ typedef struct vkt_plan_info {
                                               * buffers */
     uint64_t total_bytes, lower_bound_bytes; /* total_bytes: size of the packed activations. lower_bound_bytes: size of
                                               * the activations that are live at the peak */
-    uint64_t largest_buffer_bytes;           /* size of the largest block that holds activations */
+    uint64_t largest_buffer_bytes;           /* size of the largest buffer that holds activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */
     uint32_t submissions;                    /* per run; 0: not known before the third run (see vkt_program_run) */
@@ -516,7 +519,7 @@ VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel;        /* name of the shader. Both names are valid as long as the program */
+    const char *kernel;        /* name of the shader. `kernel` and `node` are valid as long as the program */
     const char *node;          /* name of the node's first output; if the node has no output, the name of its op */
     uint64_t start_ns, end_ns; /* times since the run's first timestamp */
 } vkt_kernel_time;

@@ -54,7 +54,8 @@ typedef struct vkt_lm_cache {
     /* One array for each transformer block (vkt_gguf_model.blocks), f32 (B,kv_heads,context,head_width). A run writes
      * the keys of its T tokens to T rows of each head, from row `past` on. */
     vkt_array *const *keys;
-    vkt_array *const *values; /* the values: one array for each block, with the shape and the rows of `keys` */
+    vkt_array *const *values; /* one array for each block, of the same shape as in `keys`. A run writes the values of
+                               * its tokens to the same rows as the keys */
     uint32_t context;         /* rows of a head in these arrays, at most the model's context */
     vkt_tensor past;          /* u32 (1): number of tokens in the cache before the run */
 } vkt_lm_cache;

@@ -64,7 +64,7 @@ VKT_API bool vkt_builder_training(const vkt_builder *b); /* the `training` that 
 
 /* Sets the preset for the layers that are made from now on. In these layers, a member of params that is 0 gets the
  * default of the preset's library. A new builder has the preset of torch. The Keras presets have the defaults of
- * keras.layers, which are listed here. The two Keras presets differ only in the running variance: see
+ * keras.layers, which are listed here. The layers of the two Keras presets differ only in the running variance: see
  * VKT_PRESET_TF_KERAS.
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
@@ -88,8 +88,8 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
 /* ---- layers ---- NULL instead of params stands for zeros, which select the defaults. These sizes have no default, and
- * 0 is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim, heads. Of a kernel[2], only
- * kernel[0] has no default. */
+ * 0 is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim, heads. In an array
+ * kernel[2], only kernel[0] = 0 is VKT_E_ARG. kernel[1] = 0 means kernel[0]. */
 
 /* The options of a convolution. A member that is 0 selects the default of the builder's preset. out_channels and
  * kernel[0] have no default. */
@@ -239,7 +239,7 @@ VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tenso
 /* Pool square windows side by side: stride = kernel, no padding. x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
-/* The options of pooling with other windows: see vkt_max_pool2d. */
+/* The options of pooling with a stride, padding and dilation: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
     uint32_t kernel[2];   /* along H and W; along W: 0 means the same as along H */
     uint32_t stride[2];   /* 0 along both: the kernel; 0 along H only: kernel[0]; 0 along W only: the same as along H */
@@ -341,8 +341,9 @@ VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t 
  * table it prints the number of parameters, and how many of them are trainable and frozen (vkt_freeze).
  * vkt_text_release frees *text. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
-VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters, without
-                                                           * vkt_nn_state */
+VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters. States,
+                                                           * and arrays of vkt_nn_linear_quantized, do
+                                                           * not count */
 
 #ifdef __cplusplus
 }

@@ -442,14 +442,14 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  * -inf, all of its results are NaN, as in torch.
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
- * the batch, or with a causal mask, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
+ * the batch, or if `causal` is true, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
  * elements alternate in memory. For instance, with the axis C of (N,C,H,W) in ROWS, a slice is one sample. (With the
  * last axis of ROWS there are no slices.) A slice is too long if each of its lines has more than 75,000 elements, or if
  * the slice has more than 128 MiB. A BATCH_LAST x with slices that are too long is converted to ROWS. If the slices in
  * ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has the order of axes and the layout
  * of x.
- * Limits: if a binding cannot hold all of x, it must hold one line or slice, or up to 64 of them if they do not start
- * at multiples of 256 bytes. */
+ * Limits: if x is larger than a binding, a binding must hold one slice (with the last axis of ROWS: one line), or up to
+ * 64 slices if a slice's size is no multiple of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
@@ -492,13 +492,13 @@ typedef struct vkt_attention_params {
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
-/* Computes attention over a cache of keys and values. Earlier runs added the keys and values of `past` tokens:
+/* Computes attention over a cache of keys and values. Earlier runs added the keys and values of `past` tokens.
  *   q (..,H,T,D), k and v (..,K,C,D), past u32 (1)  ->  (..,H,T,D), ROWS
- *   y[t] = softmax over the keys s = 0 .. past + t of (scale q[t] k[s]), times v[s]
+ *   y[t] = sum_s w[s] v[s], where w is the softmax of scale q[t] k[s] over the keys s = 0 .. past + t
  * So query t is token number past + t, and sees the tokens up to itself. k and v usually are results of vkt_append,
- * which has put the keys and values of the T new tokens into the rows from `past` on. Rows after the last one that a
- * query sees are never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`,
- * not with C. K divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
+ * which has put the keys and values of the T new tokens into the rows from `past` on. The rows from past + T on are
+ * never used in a sum. If past + t is C or more, query t sees all C keys. The time grows with `past`, not with C. K
+ * divides H: see kv_heads of vkt_attention. D is a multiple of 4 up to 128, and T is at most C.
  *
  * A q, k or v in BATCH_LAST is converted first. p may be NULL. The op uses p->scale, and ignores p->causal.
  * p->kv_heads is 0 or K. The op is for generating text: a gradient that would pass through the op is VKT_E_UNSUPPORTED.
@@ -545,8 +545,8 @@ typedef struct vkt_rope_params {
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
  * angle is the exact product, modulo 2 pi. Up to position 2^20, sine and cosine have an error of one or two units in
  * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
- * also multiplies sine and cosine by a number. To do this, set vkt_attention_params.scale to the square of this number,
- * divided by sqrt(D).
+ * also multiplies sine and cosine by a number. If dims is D, set vkt_attention_params.scale to the square of this
+ * number, divided by sqrt(D), instead.
  *
  * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
@@ -673,7 +673,8 @@ typedef enum vkt_loss_reduction {
  * than 100,000 classes, or of more than 128 MiB, is converted to ROWS, and dz is converted back. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
-/* By default, a label of this value does not count. Labels are u32, so the label is (uint32_t)VKT_IGNORE_INDEX. */
+/* The default of ignore_index in the params of the losses below: labels of this value do not count. Labels are u32, so
+ * such a label is (uint32_t)VKT_IGNORE_INDEX. vkt_softmax_cross_entropy ignores no label. */
 #define VKT_IGNORE_INDEX (-100)
 typedef struct vkt_cross_entropy_params {
     vkt_tensor weight;            /* (K) f32, one for each class; null: 1 */

@@ -85,9 +85,9 @@ typedef struct vkt_optimizer {
  * With micro_batches = k, a run multiplies its gradients by its number of rows and adds them to VKT_PART_GRADIENT_SUM.
  * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. Such
  * a step equals the step of one batch with all these rows, except for rounding, under two conditions: the loss is a
- * mean over rows, and no op mixes rows, as a batch norm does. If the loss is a mean over other terms, for instance over
- * the labels that count in a language model, set vkt_run.terms to the number of these terms in the run. This number
- * replaces the number of rows, also in the averages of running statistics over shards. Clipping comes after the
+ * mean over rows, and no op mixes rows (a batch norm mixes them). If the loss is a mean over other terms, for instance
+ * over the labels that count in a language model, set vkt_run.terms to the number of these terms in the run. This
+ * number replaces the number of rows, also in the averages of running statistics over shards. Clipping comes after the
  * division. In VKT_PRECISION_F16 the sum of all k runs is checked for overflow. If the sum overflows, the step is
  * skipped, and the gradients of all k runs are dropped.
  *
@@ -115,7 +115,7 @@ VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);
 /* Freezes all parameters whose names match `pattern`. Frozen parameters have no gradient, and the update does not
- * change them or their moments. Nodes that would only compute such gradients are left out. vkt_backward returns
+ * change them or their moments. A node is left out if only gradients of frozen parameters need it. vkt_backward returns
  * VKT_E_ARG for a parameter that does not influence the loss, unless the parameter is frozen. Call vkt_freeze before
  * vkt_backward (else VKT_E_STATE). VKT_E_NOT_FOUND if no name matches. Another graph over the same store may train
  * parameters that this graph freezes. */

@@ -41,7 +41,7 @@ typedef struct vkt_peft_config vkt_peft_config;
  * VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: no JSON object, or a value of the wrong kind or out of range.
  * VKT_E_UNSUPPORTED: another peft_type than LORA; another task_type than CAUSAL_LM or null; a regular expression as
  * target_modules, or a name with a '*'; an init_lora_weights that changes the base model (pissa, olora, corda, loftq);
- * a `bias` other than "none"; any other option that is neither null nor false nor empty, for instance use_dora,
+ * a `bias` other than "none"; any other option whose value is not null, false, [] or {}, for instance use_dora,
  * modules_to_save, rank_pattern or an unknown option. The message names the option. VKT_E_NOMEM. After an error
  * *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_peft_config **out);
@@ -123,10 +123,10 @@ VKT_API vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_mod
 VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const vkt_gguf_model *model,
                                       const vkt_lora_params *lora, const char *path);
 
-/* Writes the model `g`, merged with the adapters of a store, to the file `path`. In this file, W + (alpha / rank) B A
- * replaces each matrix W with an adapter, in the type `type`. If g has general.file_type, the written file has
- * llama.cpp's number for `type` there. All else is as in g. Each number of a merged matrix is computed in double
- * precision and rounded to float once. Let x be this float:
+/* Writes the model `g`, merged with the adapters of a store, to the file `path`. Each matrix W that has an adapter
+ * becomes W + (alpha / rank) B A, stored as `type`. If g has general.file_type, the written file has llama.cpp's number
+ * for `type` there. All else is as in g. Each number of a merged matrix is computed in double precision and rounded to
+ * float once. Let x be this float:
  *     VKT_GGUF_F32    x
  *     VKT_GGUF_F16    x, rounded to nearest, ties to even
  *     VKT_GGUF_Q8_0   for 32 numbers of a row: d = (largest |x|) / 127, stored as float16, and the integers nearest to

@@ -21,7 +21,7 @@ typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_MULTI_STEP,   /* MultiStepLR: lr * gamma^(number of milestones <= t) */
     VKT_SCHEDULE_EXPONENTIAL,  /* ExponentialLR: lr * gamma^t */
     VKT_SCHEDULE_COSINE,       /* CosineAnnealingLR: min_lr + (lr - min_lr) (1 + cos(pi t / total)) / 2 */
-    VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR over `total` steps, with lr as max_lr; momentum does not change */
+    VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR with total_steps = total and max_lr = lr; momentum does not change */
     VKT_SCHEDULE_FUNCTION,     /* LambdaLR: lr * function(user, t) */
     VKT_SCHEDULE_PLATEAU,      /* ReduceLROnPlateau: see vkt_plateau */
     /* Warm-up, then cosine. While t < warmup, the rate is lr (warmup_from + (1 - warmup_from) t / warmup). While

@@ -99,7 +99,7 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
 /* Write a vocabulary as an ASCII text, and read the text back. Lines end with \n. In words and filters, the byte % and
  * all bytes outside of 33..126 are written as %XX, with two hexadecimal digits in capitals.
  *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
- *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
+ *     filters=%09%0A!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~
  *     62304 the                                                   count and word, by falling count
  * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form; the message has `name` and the number of the
  * line. */
@@ -142,11 +142,12 @@ typedef struct vkt_sequence_params {
                            * filled up */
 } vkt_sequence_params;
 
-/* Cuts or fills up a sequence of n ids. `out` gets p->maxlen ids (at least 1). Keras calls this pad_sequences. */
+/* Cuts or fills up a sequence of n ids. `out` gets p->maxlen ids. p->maxlen must not be 0. Keras calls this
+ * pad_sequences. */
 VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
-/* Makes the row of one text as vkt_dataset_from_texts does. The row has params->maxlen ids (at least 1). *words gets
- * the number of words of the text, and *unknown the number of words that the vocabulary does not have. `words` and
- * `unknown` may be NULL. VKT_E_ARG, VKT_E_NOMEM. */
+/* Makes the row of one text as vkt_dataset_from_texts does. The row has params->maxlen ids. *words gets the number
+ * of words of the text, and *unknown the number of words that the vocabulary does not have. `words` and `unknown` may
+ * be NULL. VKT_E_ARG: another pointer is NULL, or maxlen is 0. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_vocab_row(const vkt_vocab *v, const vkt_sequence_params *params, const char *text, uint32_t *row,
                                  uint32_t *words, uint32_t *unknown);
 /* Makes a data set with a row of `maxlen` ids for each text, and with the table's labels and class names. Ids are u16

@@ -45,7 +45,7 @@ typedef struct vkt_model {
 
 /* The number that decides about early stopping and the best weights. AUTO is the validation accuracy. If no accuracy is
  * measured, AUTO is the validation loss. Without a validation set, AUTO is the training loss. ORDER: checkpoints
- * contain these numbers, so a new monitor must be added at the end. */
+ * contain the values of this enum, so a new monitor must be added at the end. */
 typedef enum vkt_monitor {
     VKT_MONITOR_AUTO = 0,   /* VAL_ACC, VAL_LOSS or TRAIN_LOSS: see above */
     VKT_MONITOR_VAL_ACC,    /* larger is better */
@@ -57,7 +57,8 @@ typedef enum vkt_monitor {
 
 /* ---- metrics of your own: a number over the validation set, after each epoch of a fit ---- */
 
-/* One batch of the validation set, with the model's outputs. The pointers are valid only during the call. */
+/* One batch of the validation set, with the model's outputs. The pointers are valid only during the call of
+ * vkt_metric.add. */
 typedef struct vkt_metric_batch {
     uint32_t rows;          /* number of samples of the batch */
     uint64_t width;         /* elements of the output for one row */
@@ -148,8 +149,8 @@ typedef struct vkt_trainer_params {
     bool no_shuffle;               /* use the order of the data set in every epoch */
     uint32_t workers;              /* number of threads that read the samples. 0 means 2 if the features are in memory,
                                     * else one per core, between 2 and 16. Results do not depend on this number */
-    bool recompute;          /* compute cheap activations again (vkt_program_params). For whole blocks, model.forward
-                              * may call vkt_recompute_begin */
+    bool recompute;          /* compute cheap activations again if this saves memory (vkt_program_params). For whole
+                              * blocks, model.forward may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss for labels. They apply to training only: the losses of validation and
@@ -200,11 +201,11 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch. In this case there is no best epoch, and the trainer has the weights of
- * the last step. VKT_E_STATE also if the ranks differ in params, data, state, arrays, attached texts, or in the name
- * or driver of their devices. After VKT_E_IO, VKT_E_FORMAT or another error of a data source, and after VKT_E_NOMEM,
- * the trainer has the weights of the last step, and another fit continues where this fit failed. With several ranks
- * such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context can only be destroyed. In all
- * these cases the last checkpoint file stays whole.
+ * the last step. VKT_E_STATE also if the ranks differ in params, data, state, arrays of the model (vkt_external_array),
+ * attached texts, or in the name or driver of their devices. After VKT_E_IO, VKT_E_FORMAT or another error of a data
+ * source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit continues where this fit
+ * failed. With several ranks such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context
+ * can only be destroyed. In all these cases the last checkpoint file stays whole.
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
@@ -244,7 +245,7 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
- * VKT_E_ARG: `data` has no labels, targets or terms, although the training set has them, or has more classes than the
+ * VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or `data` has more classes than the
  * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies `data`
  * to the device and records a program. Exception: for the validation set, the call uses the trainer's copy and program.
  * With several ranks and without metrics, this exception does not apply, because each rank has only a part of the
@@ -398,8 +399,9 @@ typedef struct vkt_lr_test {
  * to VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of the trainer's
  * lr to a thousand times this lr. The test ends early if a loss is not finite. It also ends early if the mean loss of
  * the last six steps is above 0 and more than four times the lowest mean so far. (Before the sixth step, the mean is
- * over all steps so far.) `suggested` is the rate of the step at which the smoothed loss falls fastest over the
- * logarithm of the rate. Only steps before the step with the lowest smoothed loss count.
+ * over all steps so far, and does not end the test.) `suggested` is the rate of the step at which the smoothed loss
+ * falls fastest over the logarithm of the rate. Only steps before the step with the lowest smoothed loss are
+ * considered.
  *
  * After the test, weights, moments, history and position are the same as before it. The test needs host memory for
  * copies of the weights and moments. `callbacks` may be NULL. The test does not call on_epoch. VKT_E_DIVERGED if fewer

@@ -66,7 +66,7 @@ typedef struct vkt_adopt_params {
     void (*unlock_queue)(void *user);        /* called after vkQueueSubmit2; NULL if and only if lock_queue is NULL */
     void *lock_user;                         /* passed to both functions */
     const VkAllocationCallbacks *allocation; /* for every Vulkan object of the library; must stay valid as long as the
-                                              * context. NULL: Vulkan's allocator */
+                                              * context exists. NULL: Vulkan's allocator */
     bool debug_utils;                        /* VK_EXT_debug_utils is enabled on the instance, so the library may name
                                               * objects */
 } vkt_adopt_params;
@@ -128,11 +128,12 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
  * accesses of the recording's first commands. The application fills in the src members: with the stages and accesses of
- * its own commands, or with the src members of *after if another recording of the library comes first. In *after, the
- * src members have the stages and accesses that write results. The application fills in the dst members. */
+ * its own commands. If another recording of the library comes first, the application calls this function for the
+ * program of that recording, too, and copies the src members of that *after. In *after, the src members have the stages
+ * and accesses that write results. The application fills in the dst members. */
 VKT_API void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
-/* Returns the metrics of the last recorded run that was executed, as vkt_program_metrics does. The application must
- * have waited for that run. VKT_E_STATE if nothing was recorded. */
+/* Returns the metrics of the recorded run that was executed last, as vkt_program_metrics does. The application must
+ * have waited for that run. VKT_E_STATE if nothing was recorded, or if the graph has no vkt_report. */
 VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out);
 
 /* ---- stepping, 3: a frame's budget ------------------------------------------------------------------------------- */
@@ -213,7 +214,8 @@ VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt
  * range is valid until the array is destroyed. */
 VKT_API vkt_vk_buffer vkt_array_buffer(const vkt_array *a);
 /* Returns the range of `part` of the parameter or state with number i. The elements are in row-major order. The range
- * is valid until the store is destroyed. All zero: the store has no such part, or no number i. */
+ * is valid until the store is destroyed. If the store has no such part, or no parameter or state with number i, all
+ * members of the result are 0. */
 VKT_API vkt_vk_buffer vkt_store_buffer(const vkt_store *s, uint32_t i, vkt_store_part part);
 /* Returns in *out the range of a value that vkt_program_read can read, for instance of an input or a kept value
  * (vkt_keep). The elements of the range have the value's type. *layout (may be NULL) gets the value's layout. The range
@@ -244,8 +246,8 @@ typedef struct vkt_texture_params {
 } vkt_texture_params;
 /* Ties an image of the application to an array. Pixel (i, j) of the rectangle, with j downwards, is row j * width + i
  * of the array, seen as (height * width, C). Other pixels of the image do not change. Reading copies the first C
- * channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for another channel. Writing sets all
- * channels of the format. If the array lacks one of them, the image gets 1 for alpha, and 0 for another channel. The
+ * channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for red, green or blue. Writing sets all
+ * channels of the format. If the array lacks one of them, the image gets 1 for alpha, and 0 for red, green or blue. The
  * call makes a view of the image; destroying the vkt_texture does not touch the image. Owner: the caller.
  *
  * These formats can be read as SAMPLED or STORAGE, and written as STORAGE, on every device: R8G8B8A8_UNORM,
@@ -277,11 +279,13 @@ VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
- * *budget_ns by their measured times, and subtracts their expected time. The next call continues with the next slice;
- * after `completed`, a call begins the next copy. A copy has at most 64 slices, and at most one for each 4096 pixels,
- * rounded up. The calls never wait. The first call submits one slice and uses up the budget. Until the time of this
- * slice is known, later calls submit only the semaphores of `sync`. A call also submits only the semaphores if earlier
- * slices of the copy still have more work than the budget. The rest of a budget is for other calls of the same frame:
+ * *budget_ns by their expected times, and subtracts these times. The next call continues with the next slice; after
+ * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
+ * at most one for each 4096 pixels, rounded up. The calls never wait. The first call submits one slice and uses up the
+ * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits
+ * only the semaphores if earlier slices of the copy still have more work than the budget. A slice that is longer than
+ * the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for other calls of
+ * the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -173,8 +173,8 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* Measures a kernel that copies 32 MiB. Copies of the program run in rotation, each with its own data. bench_copies
- * chooses their number, so that all data together exceed the caches. */
+/* Measures a kernel that copies 32 MiB. Several programs of this kernel run in rotation, each with its own data.
+ * bench_copies returns the number of programs. If there is enough memory, all data together exceed the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };

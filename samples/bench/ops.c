@@ -196,7 +196,7 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     find_timed(x->s, x->phase, x->timed);
     const uint64_t only = x->b->o->variant;
     vkt_result status = VKT_OK;
-    /* A phase without timed nodes is not measured. */
+    /* A phase without timed nodes, for instance of reshape, has no time to measure. */
     if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others);
     for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only && !x->b->o->preferred; v++)
         if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);

@@ -11,8 +11,8 @@ typedef enum bench_kind { BENCH_OP = 0, BENCH_STEP, BENCH_MICRO } bench_kind;
 /* The result of the check of the computed numbers. */
 typedef enum bench_check {
     BENCH_UNCHECKED = 0,   /* a micro-measurement: it has no numbers to check */
-    BENCH_CHECKED,         /* equal to the double reference within the op's tolerance */
-    BENCH_CHECKED_REDUCED, /* a smaller case was checked; the reference of this case would take too long */
+    BENCH_CHECKED,         /* equal to the reference in double precision, within the op's tolerance */
+    BENCH_CHECKED_REDUCED, /* a smaller case was checked, because the reference of the whole case would take too long */
     BENCH_CHECKED_STEP,    /* a step: the loss falls, and a second training from the same start has the same losses */
     BENCH_WRONG            /* the check failed, so the result has no time */
 } bench_check;

@@ -15,7 +15,8 @@ typedef struct bench_stat {
 bench_stat bench_stat_of(double *samples, size_t n);
 
 /* How a result changed. `ratio` is the median now / the median before. `real` is not 0 if the change is more than
- * noise: the medians differ by more than 5 %, and each median is outside of the quartiles of the other measurement. */
+ * noise: the medians differ by more than 5 %, and each median is outside the range q1 to q3 of the other
+ * measurement. */
 typedef struct bench_change {
     double ratio;
     int real; /* -1 faster, 1 slower, 0 within the noise */

@@ -88,7 +88,7 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
 }
 
 /* Returns the choice that has the key of *p and can use the variant of *p. NULL: there is no such choice. p->usable may
- * differ from the choice's set, because a forced tile may change which variants a node can use. */
+ * differ from choice.usable, because a forced tile may change which variants a node can use. */
 static choice *find_measured(tuning *t, const vkt_picked *p)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -96,9 +96,9 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves each time. Otherwise moves a time
- * only if the nodes used this tile. If the variant already has a time, the new time must also be below WORTH times the
- * old time. */
+/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves the times of all choices.
+ * Otherwise moves the time of a choice only if its nodes used this tile. If the variant already has a time, the new
+ * time must also be below WORTH times the old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -16,8 +16,8 @@
 #include "common/terminal.h"
 #include "common/version.h"
 
-/* The keys of options that the code below names. An option that has no key in `table` gets the key OPT_ROW + i, where
- * i is its row. The keys of a sample's own options begin at 512. */
+/* The keys to which the code below refers. An option that has no key in `table` gets the key OPT_ROW + i, where i is
+ * its row. The keys of a sample's own options begin at 512. */
 enum {
     OPT_EPOCHS = 256,
     OPT_BATCH,
@@ -339,7 +339,8 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
-/* With --find-lr, refuses --resume, --predict and the options for output files. The test writes only its figure. */
+/* With --find-lr, refuses --resume, --predict and the options for output files. The learning rate test writes only its
+ * figure. */
 static void check_find_lr(const train_options *o, struct argp_state *state)
 {
     const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,

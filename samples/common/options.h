@@ -28,7 +28,7 @@ typedef struct train_options {
                             * ranks_device) */
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
-    uint64_t bucket_bytes; /* bytes of gradients in one exchange; 0: the library's default */
+    uint64_t bucket_bytes; /* smallest size of a bucket of gradients; 0: the library's default */
     vkt_wire messages;     /* the number format of gradients that ranks exchange */
     const char *run;       /* a folder for the output files for which no path is given (session_begin) */
     const char *checkpoint, *resume, *load, *save;

@@ -14,7 +14,7 @@ typedef struct predict_list predict_list;
 
 typedef struct predict_kind {
     const char *program;    /* name of the sample program, for instance "vkt-mnist" */
-    vkt_row_type type;      /* type of the samples; the card has their shape */
+    vkt_row_type type;      /* type of the samples; the card (vktrain/card.h) has their shape */
     vkt_forward_fn forward; /* the network */
     void *model;            /* the user pointer of `forward` */
     /* Adds the samples of `path` to the list. Reports an error by predict_fail, or passes predict_host to a function of

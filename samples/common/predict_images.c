@@ -36,7 +36,7 @@ double image_ground(const vkt_dataset *d)
     return sum / n;
 }
 
-/* What read_images needs. `card` has the shape of a sample. `images` describes how an image becomes a sample. */
+/* The inputs of read_images. `card` has the shape of a sample. `images` describes how an image becomes a sample. */
 typedef struct image_reader {
     const vkt_card *card;
     vkt_image_params images;

@@ -16,13 +16,12 @@ typedef struct ranks {
     vkt_transport transport;
 } ranks;
 
-/* Connects to the other processes of --mpi. From now on, a rank above 0 prints only errors of its own. On such a rank,
- * the function removes the options that print or write results from *o. Returns false after a message. Without --mpi,
- * does nothing and returns true. */
+/* Connects to the other processes of --mpi. After this call, a rank above 0 prints only errors of its own. On a rank
+ * above 0, also changes *o so that the rank prints and writes no results. If it fails, prints a message and returns
+ * false. Without --mpi, does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
 /* Returns the device for the context of this process: the value of --device, or the first device of --devices. With
- * --mpi and n devices in --devices, each rank gets the device with the index rank % n. `room` is memory for the result.
- */
+ * --mpi and n devices in --devices, each rank gets item rank % n of this list. `room` is memory for the result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
 /* Without --mpi, creates the contexts of --devices from the second device on. VKT_E_ARG: there are too many devices.
  * Other errors are those of vkt_ctx_create_wide. Call ranks_close also after an error. */

@@ -115,7 +115,7 @@ static vkt_result open_folder(session *s, int argc, char **argv)
         at += snprintf(title + at, sizeof title - (size_t)at, "%s%s", i ? " " : "", argv[i]);
     const vkt_result r = vkt_run_dir_open(&host, o->run, title, &s->folder);
     if (r != VKT_OK) return r;
-    vkt_run_dir_omit(s->folder, VKT_RUN_RESULTS); /* write_report writes this file, with more members */
+    vkt_run_dir_omit(s->folder, VKT_RUN_RESULTS); /* write_report writes a file with more members instead */
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (*files[i].option)
             vkt_run_dir_omit(s->folder, files[i].file);
@@ -309,7 +309,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 }
 
 /* Returns true if a signal or an error ended the run, and the fit wrote the weights of the best epoch to the folder of
- * --run. In this case, write_files keeps the file, and does not write the weights of the last step. */
+ * --run. In this case, write_files keeps the file, and does not write the weights of the last step. s->o.save must not
+ * be NULL. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&

@@ -62,8 +62,8 @@ void session_set_data(session *s, const session_data *data);
 /* Creates a trainer with the parameters *p. The options replace batch, optimizer, lr, seed, stream, recompute,
  * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices. --schedule and --warmup change
  * the schedule. --find-lr removes validation and metrics. All other members stay as the sample set them. Loads the
- * weights of --load. After this call, the sample attaches its texts to *t (vkt_trainer_attach). *t must be NULL before
- * the call. The caller destroys *t, also after an error. */
+ * weights of --load. Before session_fit, the sample may attach texts to *t (vkt_trainer_attach), for instance an
+ * alphabet. *t must be NULL before the call. The caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
  * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so

@@ -38,8 +38,8 @@ typedef struct device {
 } device;
 
 /* Opens *d. Never copy *d: the chain of d->features points to members of *d. Close *d also after an error.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE and VKT_E_DRIVER have a message on stderr, VKT_E_NOMEM has none. Other errors are
- * those of vkt_vk_examine and vkt_vk_add_features. */
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER and VKT_E_DEVICE_LOST have a message on stderr, VKT_E_NOMEM has none.
+ * Other errors are those of vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */
@@ -50,7 +50,8 @@ typedef struct buffer {
     VkDeviceMemory memory;
     void *map; /* the buffer's memory, mapped for the host */
 } buffer;
-/* Creates a host-visible and coherent buffer, and maps it. Destroy it also after an error. */
+/* Creates a host-visible and coherent buffer, and maps it. *out must be zeroed before the call. Destroy *out also after
+ * an error. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
@@ -60,7 +61,8 @@ typedef struct gpu_image {
     VkImageView view;
     VkExtent2D extent;
 } gpu_image;
-/* Creates a 2D colour image in the device's memory, and its view. Destroy it also after an error. */
+/* Creates a 2D colour image in the device's memory, and its view. *out must be zeroed before the call. Destroy *out
+ * also after an error. */
 vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
 void image_destroy(const device *d, gpu_image *i);

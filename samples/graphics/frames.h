@@ -7,7 +7,7 @@
 enum { FRAMES_IN_FLIGHT = 2 };
 
 typedef struct frame {
-    uint32_t slot; /* below FRAMES_IN_FLIGHT */
+    uint32_t slot; /* index of this frame in frames.slots */
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence done;

@@ -9,7 +9,7 @@ typedef struct shader_code {
     const uint32_t *words;
     size_t bytes;
 } shader_code;
-/* Returns the code of the array vkt_spv_<name> of a program's shaders.h. */
+/* Makes a shader_code from the array vkt_spv_<name> of a program's shaders.h. */
 #define SHADER_CODE(name) ((shader_code){ vkt_spv_##name, sizeof vkt_spv_##name })
 
 enum { DRAWING_CONSTANTS = 4 };

@@ -130,7 +130,8 @@ static vkt_result finish(session *s, vkt_trainer *t)
     return s->more ? VKT_OK : VKT_E_NOMEM;
 }
 
-/* Prints an answer of the model to --prompt, or to the last question of the data. */
+/* Prints an answer of the model to --prompt. Without --prompt, the question comes from the file of --validation. If
+ * that file is not given or has no question, the question comes from the file of --data (rows.prompt). */
 static vkt_result sample(const work *w, vkt_store *store, const char *title)
 {
     const lora_options *o = w->o;
@@ -219,7 +220,8 @@ static vkt_result take_averages(vkt_store *store)
 }
 
 /* Returns whether the trainer has trained weights that can be saved. A signal or an error may have ended the training.
- * Returns false if no epoch had a finite loss, or if the weights were lost with the device. */
+ * Returns false with --find-lr, if no step was made, if the device was lost, or if the training diverged before there
+ * was a best epoch. */
 static bool has_trained(const session *s, const vkt_trainer *t)
 {
     uint32_t epochs;

@@ -27,7 +27,7 @@ const char *find_file(const char *path, char room[1024]);
  * devices. Prints a line, unless --quiet. */
 vkt_result model_open(const session *s, const lora_options *o, model *m);
 void model_close(model *m); /* call it after programs and trainers are destroyed */
-/* Writes a text that identifies the base model and the context: name, a hash of the weights, context length. */
+/* Writes a text that identifies the base model and the context: name, hash of parts of the weights, context length. */
 void model_identity(const model *m, char out[160]);
 
 /* The functions of a vkt_model. `user` points to the model. A sample has 2 * context numbers: see rows.h. */

@@ -1,4 +1,4 @@
-/* lora/options.h - the options of vkt-lora beside the common ones. */
+/* lora/options.h - the options of vkt-lora, in addition to the common ones. */
 #ifndef LORA_OPTIONS_H
 #define LORA_OPTIONS_H
 

@@ -25,7 +25,7 @@ typedef struct rows_params {
     const vkt_tokenizer *tokenizer;
     vkt_chat_template form; /* the form of the model's chats; 0: not known */
     uint32_t context;       /* T */
-    bool assistant_only;    /* only the answers of an assistant, and completions, count */
+    bool assistant_only;    /* JSON lines: labels count only in answers of an assistant and in completions */
 } rows_params;
 
 /* The rows of a file. */
@@ -39,7 +39,7 @@ typedef struct rows {
     uint32_t cut;          /* examples that were longer than the context, and lost their end */
     uint32_t left_out;     /* examples without a label that counts, for instance because the prompt fills the context */
     uint32_t chats, texts; /* chats: JSON lines with a chat; texts: the other JSON lines; both are 0 for plain text */
-    char *prompt;          /* the last question or prompt of the file, for a sample answer; NULL: none */
+    char *prompt;          /* for a sample answer: prompt or first question of the last line that has one; NULL: none */
     bool prompt_is_text;   /* `prompt` is a text to continue, not a message of a chat */
 } rows;
 

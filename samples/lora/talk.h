@@ -23,8 +23,9 @@ vkt_result talk_without(const char *what, vkt_result r);
  * answers without adapters). */
 vkt_result talk_answer(const session *s, const model *m, const lora_options *o, vkt_store *store, const question *q);
 /* Reads questions from standard input, one a line, and prints the answers, until an empty line, the end of the input or
- * a signal. If the chat no longer fits into the context, its oldest messages are forgotten. A message that is too long
- * for the context even alone is refused, and the chat goes on without it. `store` is as for talk_answer. */
+ * a signal. If the chat no longer fits into the context, its oldest messages are forgotten. If the system message
+ * and a new message fill the whole context, the new message is refused, and the chat goes on without it. `store` is as
+ * for talk_answer. */
 vkt_result talk_chat(const session *s, const model *m, const lora_options *o, vkt_store *store);
 
 #endif

@@ -207,7 +207,8 @@ static vkt_result report(app *a, const result *r)
     return write_results(a->s, o) ? VKT_OK : VKT_E_IO;
 }
 
-/* Compares the views. The screenshot shows one path a pixel, the network, and the reference. */
+/* Compares the views RENDER_INFERRED and RENDER_NETWORK (render.h). Then compares RENDER_LIGHT and RENDER_NETWORK with
+ * RENDER_REFERENCE. The screenshot shows RENDER_LIGHT, RENDER_NETWORK and RENDER_REFERENCE. */
 static vkt_result compare(app *a, buffer *copy)
 {
     static const render_view both[VIEWS] = { RENDER_INFERRED, RENDER_NETWORK, RENDER_REFERENCE },
@@ -269,7 +270,7 @@ static vkt_result train(app *a)
     return a->inferred ? learn_infer(&a->l) : VKT_OK;
 }
 
-/* Trains on the images of the previous frame. After that, traces and draws one frame. `copy` gets a copy of the new
+/* Trains on the images of an earlier frame. After that, traces and draws one frame. `copy` gets a copy of the new
  * frame (NULL: no copy). If the swapchain does not fit the window any more, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {

@@ -97,7 +97,8 @@ static int bound_of(uint32_t units)
 /* Finds a block with a small error. The first search is for blocks with six values between the bounds. It starts with
  * the largest and the smallest number as bounds. The second search is for blocks with four values between the bounds.
  * Its start ignores numbers that are 0 or 1 after rounding to 8 bits. The third candidate has two equal bounds, in the
- * middle. It is always allowed. It is needed if the numbers are so similar that no other block is allowed. */
+ * middle between the largest and the smallest number. It is always allowed. It is needed if the numbers are so similar
+ * that no other block is allowed. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

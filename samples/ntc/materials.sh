@@ -1,6 +1,6 @@
 #!/bin/sh
 # Unpacks material sets of Debian's package nexuiz-textures into a folder, as PNG files of one size. Needs apt-get, dpkg-deb,
-# unzip and ImageMagick's convert; no root. The textures are under the licence of the package (GPL 2 or later).
+# unzip and ImageMagick's convert. Does not need root. The textures are under the licence of the package (GPL 2 or later).
 #   sh samples/ntc/materials.sh FOLDER [PIXELS]     PIXELS: side of the part that is cut out of each image (512)
 set -eu
 folder=${1:?want a folder}

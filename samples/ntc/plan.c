@@ -17,8 +17,9 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
-/* The search begins with the first profile with bppc <= most, so never with the profile with most = 0. If the file is
- * too large even with u = 1/4, the previous profile is tried. This happens if images have few channels. */
+/* The search begins with the first profile whose `most` is at least bppc. If the file is too large even with u = 1/4,
+ * the previous profile is tried. This happens if images have few channels. The profile with most = 0 is never the
+ * first one of a search. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
     { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },

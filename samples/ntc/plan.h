@@ -4,9 +4,9 @@
 
 #include "ntc/set.h"
 
-/* Sets the grids of a set whose sizes, textures and hidden width are known, so that the file has at most `bppc` bits
- * for each pixel and channel. With `bc4`, all latents are stored as BC4 blocks. VKT_E_ARG, with a message: the network
- * and one feature in each grid need more bits. */
+/* Sets the grids of a set so that its file has at most `bppc` bits for each pixel and channel. The set must already
+ * have width, height, textures, channels and hidden. With `bc4`, all latents are stored as BC4 blocks. VKT_E_ARG, with
+ * a message: the network and one feature in each grid need more bits. */
 vkt_result plan_grids(ntc_set *s, double bppc, bool bc4);
 /* Reads grids from a text: SCALE:FEATURES:BITS, with ":corners" for ntc_grid.corners, and commas between grids. With
  * `bc4`, all latents are stored as BC4 blocks, and BITS has no effect. VKT_E_ARG, with a message: the text is wrong. */

@@ -32,7 +32,7 @@ typedef struct ntc_graph {
 
 typedef struct ntc_trainer {
     ntc_params p;
-    const ntc_set *set; /* only the sizes are read */
+    const ntc_set *set; /* its latents and weights are not read */
     vkt_ctx *ctx;
     vkt_array *texels, *position, *origin;
     ntc_graph graphs[NTC_PHASES];

@@ -15,7 +15,7 @@ static uint32_t messages(scaling_algorithm algorithm, uint32_t ranks)
 double scaling_exchange_ms(const scaling_network *net, double bytes, uint32_t ranks)
 {
     if (ranks < 2) return 0;
-    const double sent = 2 * bytes * (ranks - 1) / ranks; /* bytes that each rank sends; it receives as many */
+    const double sent = 2 * bytes * (ranks - 1) / ranks; /* bytes that each rank sends, and also receives */
     double ms = messages(net->algorithm, ranks) * net->latency_us * 1e-3;
     if (net->gb_per_s > 0) ms += sent * (net->contention > 0 ? net->contention : 1) / (net->gb_per_s * 1e6);
     if (net->copy_gb_per_s > 0) ms += 2 * bytes / (net->copy_gb_per_s * 1e6);

@@ -4,7 +4,7 @@
 
 #include "graphics/rgba_image.h"
 
-/* Generates the sample's own image: gradients, a shaded ball, edges at odd angles, stripes that become finer, small
+/* Generates the sample's own image: gradients, a shaded ball, a rotated rectangle, stripes that become finer, small
  * text. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
 vkt_result rgba_image_draw(uint32_t side, rgba_image *out);
 

@@ -57,7 +57,7 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS]
 vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 
-/* Submits a whole step. If too many losses are unknown, waits for the oldest of them. */
+/* Submits a whole step. If more than AHEAD (learn.c) losses are unknown, waits for the oldest of them. */
 vkt_result learn_step(learner *l);
 /* Submits as many slices of steps as fit into the budget. *used_ns is the expected time of these slices. *measured_ns
  * is the measured time of the slices of an earlier frame, or 0 if no new measurement has arrived. If `finish`, begins

@@ -2,9 +2,9 @@
  * is a hash grid and a small MLP. It computes the colour at a position of an image. A fragment shader draws the image,
  * and reads the published parameters directly in the library's buffers.
  *
- *   graphics/   the parts that any application with Vulkan has. Only two files call the library. device.c creates a
- *               device that fulfils the library's needs, and makes the library's context. rgba_image.c reads and writes
- *               image files
+ *   graphics/   the parts that any application with Vulkan has. Only two files of graphics/ call the library. device.c
+ *               creates a device that fulfils the library's needs, and makes the library's context. rgba_image.c reads
+ *               and writes image files
  *   learn       the training with the library. A step is submitted whole, submitted in slices, or recorded
  *   draw, panel the drawing of a frame
  *   app         the loop over frames, which calls the other parts */

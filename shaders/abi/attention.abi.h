@@ -1,9 +1,9 @@
 /* attention.abi.h - softmax(scale * q k^T) v for each head. A token of a head has d4 vec4s. The heads of a token are
- * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s in q, k
- * and v, and heads * d4 vec4s in y and dy. Heads are numbered over all samples of the dispatch. In q, token t of head
- * number h starts at vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries of a head. In k and
- * v, kv_heads replaces `heads`, and n is the number of keys. Head h of q reads head h / group of k and v. In the comments
- * below, "dkv" stands for the kernels that compute dk and dv. */
+ * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s in q,
+ * k, v, dq, dk and dv, and heads * d4 vec4s in y and dy. Heads are numbered over all samples of the dispatch. In q,
+ * token t of head number h starts at vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries
+ * of a head. In k and v, kv_heads replaces `heads`, and n is the number of keys. Head h of q reads head h / group of
+ * k and v. In the comments below, "dkv" stands for the kernels that compute dk and dv. */
 VKT_PUSH(vkt_attention_push,
          VKT_U32(units) /* tiles of this dispatch, over all heads of q; dkv: over all heads of k and v */
          VKT_U32(rows)   /* queries of a head; dkv: keys */
@@ -39,7 +39,7 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the number of vec4s of sums in a lane */
 /* Kernels for GPUs (lib/attention_shared.glsl). A work group has ROWS / OWN * ATTENTION_SHARED_LANES_N(D4) lanes. */
 #define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
-#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4. It may be 2 if d4 is above 16 */
+#define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4, or (only if d4 is above 16) 2 */
 #define ATTENTION_SHARED_SPEC_D4     3 /* d4 */
 #define ATTENTION_SHARED_SPEC_OWN    4 /* rows of a lane: 4 or 2 */
 #define ATTENTION_SHARED_SPECS       5

@@ -1,9 +1,9 @@
 /* blocks.abi.h - specialisation ids of all kernels that compute a tile of a matrix product in shared memory by
  * lib/blocks.glsl. */
-#define BLOCKS_K 16u /* length of a tile along k. A slice of a sum over k starts at a multiple of this length */
+#define BLOCKS_K 16u /* length of a tile along k without COOP. A slice of a sum starts at a multiple of this length */
 #define BLOCKS_COOP_K 32u /* length of a tile along k with COOP */
 #define BLOCKS_COOP2_K 16u /* with COOP2: length of a cooperative matrix along k. A tile has the length BLOCKS_COOP_K */
-#define BLOCKS_SPLIT_K 16u /* length of a tile along k with COOP and SPLIT, where each element has two parts */
+#define BLOCKS_SPLIT_K 16u /* length of a tile along k with COOP and SPLIT. SPLIT stores an element as two f16 */
 #define BLOCKS_SPEC_LANES 0 /* lanes of a work group: (BM / TM) * (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 16 or more */
 #define BLOCKS_SPEC_BN    2

@@ -2,7 +2,7 @@
  * all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes `rows`
  * channels. The specialization constants are in direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
-         VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * n4), or those of one phase */
+         VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * N4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
          VKT_U32(rows)                          /* output channels of a group that are computed */

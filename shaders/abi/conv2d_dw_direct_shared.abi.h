@@ -1,11 +1,11 @@
 /* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. One vec4 has four neighbouring samples. A dispatch
- * processes all channels of one or more groups. UNPOOL: ..._DY has the gradient of a max pooling's output, and the kernel
- * computes dy from this gradient. */
+ * processes all channels of one or more groups. UNPOOL: the binding DW_DIRECT_SHARED_DY has the gradient of a max
+ * pooling's output, and the kernel computes dy from this gradient. */
 VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
-         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
+         VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * N4 */
          VKT_U32(slice)                         /* vec4s of a plane per work group */
          VKT_U32(rows)                          /* O / groups */
-         VKT_U32(col_tiles)                     /* tiles of COLS weights of an output channel */
+         VKT_U32(col_tiles)                     /* tiles along the K weights: K / COLS, rounded up */
          VKT_U32(K)                             /* weights of an output channel: C / groups * taps */
          VKT_U32(taps) VKT_U32(kernel_w)        /* taps of a channel, and of a row of the kernel */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

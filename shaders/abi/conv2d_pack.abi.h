@@ -5,7 +5,7 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* number of m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* number of s: 1 if r is the number of a tap; else r and s are a tap's row and column */
+         VKT_U32(inner)      /* number of s. 1: r counts all taps. Above 1: r is a tap's row, and s is its column */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, s to s, modulo 2^32 if negative */
          VKT_U32(w_base))    /* index of the first group's first float in the binding */

@@ -2,7 +2,7 @@
  * pooling window of z. One vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If
  * one group has too many channels for a dispatch, the dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_pool_shared_push,
-         VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
+         VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * N4 */
          VKT_U32(z_width)                       /* pixels of an image row of z */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */

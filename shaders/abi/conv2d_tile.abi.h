@@ -1,4 +1,4 @@
-/* conv2d_tile.abi.h - see conv/tile.comp. One vec4 has four neighbouring samples of an image, or four weights of A. A
+/* conv2d_tile.abi.h - see conv/tile.comp. One vec4 has one pixel of four neighbouring samples, or four weights of A. A
  * dispatch computes all channels of one or more groups. If one group is too large for a dispatch, the dispatch computes
  * `rows` destination channels of the group from `depth` source channels. */
 VKT_PUSH(vkt_conv2d_tile_push,

@@ -17,7 +17,7 @@ VKT_PUSH(vkt_hash_grid_push,
 #define HASH_GRID_X     0 /* f32 (dims, 4 * n4) */
 #define HASH_GRID_TABLE 1 /* f32 (entries, features); dw, fixed: the gradient of the table, written */
 #define HASH_GRID_Y     2 /* (levels * features, 4 * n4); in the gradient kernels: the gradient of y */
-#define HASH_GRID_LEVEL 3 /* uvec4, for each level of the grid: vkt_hash_grid_level */
+#define HASH_GRID_LEVEL 3 /* uvec4 (levels of the grid): the members of vkt_hash_grid_level */
 #define HASH_GRID_DX    4 /* f32 (dims, 4 * n4) */
 #define HASH_GRID_SUMS  5 /* fixed: words; hash_grid_fixed.comp has the layout */
 #define HASH_GRID_BINDINGS 6

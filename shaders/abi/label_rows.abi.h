@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_label_rows_push, VKT_U32(n) /* number of labels */
          VKT_U32(group)                  /* labels of a sample of the batch */
          VKT_U32(classes) VKT_U32(ignore))
-#define LABEL_ROWS_MOST_LANES 256 /* limit for the lanes of the work group: a power of two */
+#define LABEL_ROWS_MOST_LANES 256 /* upper limit of the number of lanes of the work group */
 #define LABEL_ROWS_T     0 /* u32 (n) */
 #define LABEL_ROWS_STEP  1
 #define LABEL_ROWS_OUT   2 /* u32 (n): the numbers of the rows whose labels count, in ascending order */

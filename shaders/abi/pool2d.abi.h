@@ -5,24 +5,24 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */
          VKT_U32(first_row)    /* index of the first of these rows */
-         /* Bases: index in the binding of the first vec4 of the dispatch's first channel, modulo 2^32 (the channel may start
+         /* Bases: vec4 of the binding at which the dispatch's first channel starts, modulo 2^32 (the channel may start
           * before the binding) */
          VKT_U32(hw_base)      /* base of x or dx */
          VKT_U32(pq_base)      /* base of y or dy */
          VKT_U32(index_base)   /* base of POOL_INDEX */
-         VKT_U32(part)         /* PART: index in a window of the first part that the dispatch computes */
+         VKT_U32(part)         /* PART: number of the dispatch's first part in each window */
          VKT_U32(part_h) VKT_U32(part_w) /* PART: rows and columns of a part */
-         VKT_U32(parts_across) /* PART: parts side by side in a window */
+         VKT_U32(parts_across) /* PART: number of parts of a window along the width */
          VKT_U32(parts)        /* JOIN: number of parts of a window */
          VKT_U32(part_pitch)   /* PART, JOIN: vec4s from the results of one part to the results of the next part */
          VKT_U32(samples)      /* with dilation: samples of the batch, without the padding up to 4 * N4 samples */
          VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt) /* DROPOUT: as in dropout.abi.h */
-         VKT_U32(first_channel)) /* DROPOUT: index in the tensor of the dispatch's first channel */
+         VKT_U32(first_channel)) /* DROPOUT: index of the dispatch's first channel in the tensor */
 #define POOL_SPEC_R      1 /* rows (R) and columns (S) of the kernel; both 0: adaptive windows */
 #define POOL_SPEC_S      2
 #define POOL_SPEC_N4     3 /* vec4s of one pixel: batch / 4, rounded up */
 #define POOL_SPEC_INSIDE 4 /* 1: no window reaches outside the image. With DISJOINT, the windows also cover the image */
-#define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0) instead of x */
+#define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0); 0: of x */
 #define POOL_SPEC_DILATION_H 6 /* max pooling: rows from one element of a window to the next */
 #define POOL_SPEC_DILATION_W 7 /* max pooling: columns from one element of a window to the next */
 #define POOL_SPEC_PLANES 8 /* DROPOUT: one random number for each plane (n,c) */

@@ -1,5 +1,5 @@
-/* rope.abi.h - see rope.comp. An element is a float, or a vec4 in a kernel of WIDTH 4. A unit of a head is two elements that
- * are rotated, or one element that is copied. */
+/* rope.abi.h - see rope.comp. An element is a float, or a vec4 in a kernel of WIDTH 4. A unit of a head is a pair of
+ * elements, or one element that is always copied. */
 VKT_PUSH(vkt_rope_push,
          VKT_U32(n)       /* samples * tokens * units */
          VKT_U32(tokens)
@@ -7,7 +7,7 @@ VKT_PUSH(vkt_rope_push,
          VKT_U32(pairs)
          VKT_U32(heads)
          VKT_U32(rotated) /* the first `rotated` heads are rotated, the other heads are copied */
-         VKT_U32(position) /* position of token 0, without the number in ROPE_FIRST */
+         VKT_U32(position) /* position of token 0. ROPE_SPEC_FIRST not 0: the kernel adds a number of ROPE_FIRST */
          VKT_U32(sample0) /* index in ROPE_FIRST of the dispatch's first sample */
          /* x, y: index of the dispatch's first element in each binding. The other members are strides of x and y */
          VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head)
@@ -15,7 +15,7 @@ VKT_PUSH(vkt_rope_push,
          VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) /* a lane's step: gl_WorkGroupSize.x units as (samples, tokens, units) */
          VKT_F32(sign))   /* 1, or -1 for the inverse rotation */
 #define ROPE_X     0
-#define ROPE_TURNS 1 /* u32 (2, pairs of floats): turns per position, in units of 2^-64: [0] high words; [1] low words */
+#define ROPE_TURNS 1 /* u32 (2, number of pairs of floats): turns per position * 2^64; [0] high words, [1] low words */
 #define ROPE_FIRST 2 /* u32: number to be added to the position */
 #define ROPE_Y     3
 #define ROPE_SPEC_HALVES 1 /* 1: a pair is floats i and i + p (p: number of pairs); 0: a pair is floats 2i and 2i + 1 */

@@ -1,5 +1,5 @@
-// bench/copy.comp - copies x to y. vkt-bench measures the highest memory traffic of a device with this kernel, and compares
-// other kernels with the result.
+// bench/copy.comp - copies x to y. vkt-bench measures the memory bandwidth of a device with this kernel, and compares other
+// kernels with the result.
 // grid: x over vec4s in contiguous shares; any group count is right
 // in: x (n) vec4    out: y (n) vec4
 // Deterministic: a copy.

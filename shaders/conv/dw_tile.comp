@@ -46,7 +46,7 @@ const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane
 float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
-int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
+int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; can be < 0 in padding
 int x_row[SHARES], x_col[SHARES]; // this lane's columns: row and column in x for pixel (0,0); negative in the padding
 // push constants, read before the loops: see conv/tile.comp
 uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;

@@ -30,7 +30,7 @@ void main()
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
-        const bool pair = u == 0; // true: re + i im = A + i B, with A for u = 0 and B for u = T/2 (odd T: only A)
+        const bool pair = u == 0; // true: the input is A + i B. A: frequencies (v, 0); B: (v, T/2), only for even T
         const uint from = channel * pitch + column + (pair ? 0 : (FFT_REALS + (u - 1) * T) * plane);
         const uint MOST = T + 2 - 2 * FFT_ODD;
         vec4 in_re[MOST], in_im[MOST];

@@ -34,7 +34,7 @@ VKT_IN4(CONV2D_SHARED_SRC, src);
 layout(binding = CONV2D_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 VKT_OUT4(CONV2D_SHARED_DST, dst);
 
-const uint DEPTH4 = (DEPTH + 3) / 4 * 4; // rows of B from tap to tap
+const uint DEPTH4 = (DEPTH + 3) / 4 * 4; // rows of B for one tap: DEPTH, padded to a multiple of four
 const bool A_BY_K = !ALONG_M, B_BY_K = false;
 const bool ROUNDS_A = STORED_AS(CONV2D_SHARED_W) != MATRIX_STORAGE, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != MATRIX_STORAGE;
 #include "lib/blocks.glsl"

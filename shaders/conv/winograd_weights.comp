@@ -2,9 +2,9 @@
 // They are the operands A of gemm_tile.comp or (on GPUs) gemm_shared.comp:
 //   for y    rows o, summation over c:  dst[i][o / MB][c / 4][o % MB]
 //   for dx   rows c, summation over o:  dst[i][c / MB][o][c % MB / 4]; w is rotated by 180 degrees
-// Matrix i < 16 has element (i / 4, i % 4) of every U. A vec4 is always four c. The 36 weights of four c are contiguous in w,
-// so a lane loads nine vec4s. The rotation of w only swaps rows 0 and 3 of U, and columns 0 and 3. Rows of a matrix past the
-// last one repeat the last one.
+// Matrix i < 16 has element (i / 4, i % 4) of every U. A vec4 always has four c. The 36 weights of four c are contiguous in w,
+// so a lane loads nine vec4s. The rotation of w only swaps rows 0 and 3 of U, and columns 0 and 3. The rows that
+// pad the last tile repeat the last row (for dx: the last four rows).
 // grid: x over the vec4s of one of the 16 operands, in contiguous shares.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.

@@ -7,8 +7,9 @@
 // For the scores, the first matrix is loaded. For the sums, it has the weights, which are computed from the scores.
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
-// If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes. Each
-// group adds up different score columns. The partial sums of the groups are added at the end.
+// If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes.
+// Then one lane of each group has the same vec4 of a row. These lanes add up different score columns, and their partial
+// sums are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #define D4 pc.d4
@@ -92,7 +93,8 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
 }
 
 // Adds to row m of `sum`: the sum over the tile's columns c of p[m][c] * b[column + c]. sum[m * PARTS + n] is vec4
-// n * spread + lane % spread of row m. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
+// n * spread + lane % spread of row m. If several lanes have this vec4, each lane adds a part of the columns, and whole()
+// adds up the parts. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
 // After each iteration, a lane gets the weights of lane (lane + 4) % SG. So the compiler knows the pattern of each shuffle.
 // llvmpipe compiles a shuffle with an unknown pattern to a loop over 16 lanes.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)

@@ -1,8 +1,8 @@
 // batch_place.glsl - finds the rows of this run's batch: see abi/step.abi.h
-// EARLY: the kernel runs beside step_advance, which computes the step state. So the kernel reads the host's words itself. The
-// word STEP_RUN has the number of this run, which gives the slot of these words. Runs in an application's command buffer use
-// slot RING_SLOTS instead. report.comp sets STEP_RUN to the number of the next run, so a gather that runs after the report must
-// not be EARLY.
+// EARLY: the kernel runs beside step_advance, which computes the step state. So the kernel reads the host's words itself.
+// These words are in slot r % RING_SLOTS, where r is the number of this run. The word STEP_RUN has r. Runs in an
+// application's command buffer use slot RING_SLOTS instead. report.comp sets STEP_RUN to the number of the next run, so a
+// gather that runs after the report must not be EARLY.
 // The including file defines BATCH_STEP, BATCH_WORDS and BATCH_RUN, the numbers of the bindings.
 layout(constant_id = BATCH_SPEC_EARLY) const uint EARLY = 0;
 layout(binding = BATCH_STEP, std430) readonly buffer Step { uint step[]; };

@@ -10,7 +10,7 @@
 // float16_t, and cmake/bfloat.c changes this type in the SPIR-V module to bf16. So nothing else in the kernel may be float16.
 // Shared memory has one tile. While the subgroups multiply this tile, the lanes load the next tile into registers.
 //
-// A tile of C has as many parts as a lane has groups of 4 x 4 sums. Part (i, j) holds one group of every lane. In every part a
+// A tile of C has PARTS_M x PARTS_N parts. Each lane has one group of 4 x 4 sums in every part. In every part a
 // subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices. So one read of a matrix of
 // A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,

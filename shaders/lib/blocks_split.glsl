@@ -3,8 +3,8 @@
 //   high = f16(x), low = f16(x - high),   a b = high_a high_b + low_a high_b + high_a low_b     (low_a low_b is left out)
 // The range of f16 is small. So both operands are scaled by powers of two, anew for every BLOCKS_SPLIT_K values of k. After
 // scaling, the largest finite magnitude in the tile's rows of A is in [2^14, 2^15). The same holds for the tile's columns of B.
-// (If all magnitudes of an operand are below 2^-112, its scale is 2^126, and the largest stays below 2^14.) The sums over these
-// values of k are scaled back before they are added to the f32 sums of the tile.
+// (If all magnitudes of an operand are below 2^-112, its scale is 2^126, and the largest stays below 2^14.) The sums
+// of the scaled products are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
 // operands in the tile, for the same BLOCKS_SPLIT_K values of k.

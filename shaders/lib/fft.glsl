@@ -13,7 +13,8 @@ const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
 // Slots fft_slot(u) and fft_slot(u) + 1 are the real and imaginary part of X[u], 0 < u <= FFT_LAST.
 const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
 uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
-// Number of frequencies that fft_columns.comp stores for its real inputs: u = 0 and, for even T, u = T/2.
+// Number of frequencies (v, u) that fft_columns.comp stores for u = 0 and, for even T, u = T/2. For these u the input of
+// fft_columns.comp is real, so it stores only v = 0 .. T/2. T = 16: 2 * 9 frequencies.
 const uint FFT_REALS = (2 - FFT_ODD) * (FFT_HALF + 1);
 const float FFT_COS[10] = { 1, 0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0,
                             -0.38268343236508977, -0.70710678118654752, -0.92387953251128674, -1, -0.92387953251128674 };

@@ -1,7 +1,7 @@
 // upsample.glsl - the source pixels of a resized image: for upsample2d.comp and its gradient.
 
-// Returns the nearest pixel, by torch's formula. The order and the precision of its operations are the same as in
-// torch, because the last bit of the product may decide between two pixels.
+// Returns the source pixel of pixel p in the mode "nearest": floor(p * scale), at most the last pixel. The product is
+// rounded to float32 as in torch, because its last bit may decide between two pixels.
 uint nearest(uint p, float scale, uint size)
 {
     return min(uint(float(p) * scale), size - 1);

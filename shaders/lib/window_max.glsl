@@ -1,7 +1,8 @@
-// window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for pool2d.comp,
-// conv/fused_max_pool.comp and conv/pool_shared.comp. The first maximum wins. NaN wins over any number, and the last
-// NaN wins, as in PyTorch. The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN.
-// With RELU, a maximum of 0 is stored with index 0 (no winner), because the gradient of relu at 0 is 0.
+// window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for conv/pool2d.comp,
+// conv/fused_max_pool.comp and conv/pool_shared.comp. Of equal maxima, the first one wins. NaN wins over any
+// number. Of several NaNs, the last one wins. PyTorch does the same.
+// The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN. With RELU, a maximum
+// of 0 is stored with index 0 (no winner), because the gradient of relu at 0 is 0.
 #include "abi/pool_index.abi.h"
 #define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts as the first element, which wins if all are -inf
 

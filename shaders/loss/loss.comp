@@ -1,7 +1,7 @@
 // loss.comp - computes partial sums of a loss: part[j] is the sum of term(y, target) over the elements of block j, divided
 // by `elements`. If `by_rows` is 1, part[j] is also divided by the number of real rows. Elements past the real rows do not
 // count.
-//   A dispatch processes a range of n elements, from vec4 begin4 of y and target on. The two tensors have one layout.
+//   A dispatch processes a range of n elements, from vec4 begin4 of y and target on. The two tensors have the same layout.
 // grid: x over blocks with a stride, one work group per block.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460

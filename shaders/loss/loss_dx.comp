@@ -2,7 +2,7 @@
 // with respect to y. The divisor is `elements`, times the number of real rows if `by_rows` is 1.
 //   EACH: dloss is a tensor like y, and there is no divisor.
 //   TERM: the kernel writes term(y, target) instead, for a loss without reduction.
-//   A dispatch processes a range of n elements, from vec4 begin4 of each tensor on. The tensors have one layout.
+//   A dispatch processes a range of n elements, from vec4 begin4 of each tensor on. The tensors have the same layout.
 // grid: x over vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.

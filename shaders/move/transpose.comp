@@ -31,7 +31,7 @@ VKT_OUT4(TRANSPOSE_Y, y4);
 layout(binding = TRANSPOSE_Y, std430) writeonly buffer Y { WORD y[]; };
 #endif
 
-// Returns words at .. at + count - 1 of x, at most four.
+// Returns the words `at` .. `at` + count - 1 of x, but at most four words.
 WORDS words_of_x(uint at, uint count)
 {
 #if LOAD == 4

@@ -1,6 +1,6 @@
 // running_stats.comp - mean += momentum * (new_mean - mean) and var += momentum * (new_var - var). If `unbiased`, new_var
 // is first multiplied by n / max(n - 1, 1).
-//   n = real rows * positions. A batch without real rows changes nothing.
+//   n = real rows * positions: the number of real elements of a channel. A batch without real rows changes nothing.
 // grid: x over channels with a stride.
 // Deterministic: elementwise.
 #version 460

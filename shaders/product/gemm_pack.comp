@@ -1,7 +1,8 @@
 // gemm_pack.comp - packs an operand of gemm_tile into tiles, as gemm_tile.abi.h describes. x is m in A and n in B. A block of
 // the source is packed: xn elements along x and kn along k. Elements of the tiles outside this block are zero. A vec4 of the
 // tiles has four x if a vec4 of the source has four x, else four k. So nothing is transposed.
-// A lane copies four vec4s that are consecutive in k. With X_OUTER, they are consecutive in a row of the source.
+// A lane copies four vec4s that are consecutive in k. With X_OUTER, a row of the source has all k of one x, so these
+// vec4s are neighbours in the row.
 // grid: x over the vec4s of a tile with a stride, y over tiles, z over the matrices of the batch.
 // Deterministic: a copy.
 #version 460
@@ -20,7 +21,7 @@ VKT_F32_OUT4(PACK_DST, dst);
 
 const uint ACROSS = X_OUTER ? WIDTH : WIDTH / 4u; // vec4s of a tile per k; X_OUTER: per four k
 
-// Returns elements inner .. inner + 3 of source row `outer`. Elements outside the block are zero.
+// Returns the elements `inner` .. `inner` + 3 of source row `outer`. Elements outside the block are zero.
 vec4 load(uint base, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uvec4 at = uvec4(inner) + uvec4(0u, 1u, 2u, 3u);

@@ -49,8 +49,8 @@ bool is_row(uint m) { return WHOLE_M || m < pc.M; }
 bool is_column(uint n) { return WHOLE_N || n < pc.N; }
 bool is_k(uint k) { return WHOLE_K || k < pc.K; }
 
-// Returns the elements a[at] .. a[at + 3] of a row or column of A that has n elements left. Elements past the end of the row or
-// column are zero.
+// Returns four elements of a row or column of A. `at`: index of the first one in this work group's matrix. n: number of
+// elements from `at` to the end of the row or column. Elements past this end are zero.
 LINE run_a(uint at, uint n)
 {
     at += pc.a_base + gl_WorkGroupID.z * pc.a_batch;

@@ -13,8 +13,9 @@
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration of such a
 // tile is 30 KB of code, and uses 30 KB of stack. If other programs use the first-level caches, such tiles take up to three
 // times as long.
-// Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms, not 42 ms).
-// llvmpipe also spills if C is stored by 64-bit words (lib/load.glsl) and not by vec4s (28 ms, not 20 ms).
+// Sums start with the bias. If the bias is added after the loop, llvmpipe spills registers in each iteration (a product
+// took 100 ms instead of 42 ms). llvmpipe also spills if C is stored by 64-bit words (lib/load.glsl) and not by vec4s
+// (28 ms instead of 20 ms).
 // Push constants are read before the loop, and the loop is do .. while: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

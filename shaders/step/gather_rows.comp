@@ -56,7 +56,7 @@ void main()
             base[b] = here[b] ? (row - pc.row_begin) * pc.words : 0u;
         }
         for (uint word = begin / PER_WORD + part; word * PER_WORD < end; word += pc.parts) {
-            vec4 pixels[4]; // pixels[b]: the elements of this word of sample b
+            vec4 pixels[4]; // pixels[b]: the elements in word `word` of sample b
             [[unroll]] for (uint b = 0; b < 4; b++) pixels[b] = unpack(base[b] + word);
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;

@@ -1,8 +1,8 @@
 // shard_state.comp - for a step that is split into shards: averages the states of the graph (running statistics) over
 // the runs of the step.
 //   BEGIN, before a run: a rank's first run of a step saves the states. The later runs of the step restore them.
-//   GIVE, after the forward pass of a run: copies the states to their range of the gradients, which is otherwise not used. So
-//   shard_sum.comp adds up STEP_WEIGHT * states.
+//   GIVE, after the forward pass of a run: copies the states to the gradient arena, at the states' own offset. This
+//   range is free, because states have no gradients. So shard_sum.comp adds up STEP_WEIGHT * states.
 //   TAKE, with the update: sets the states to the sum divided by the weight of the step.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.

@@ -5,7 +5,7 @@
 //   once. NAdam: r = 0.96^momentum_decay, r^t = r^(t-1) * r in 0.64 fixed point, u_t = beta1 * (1 - r^t / 2). The product of
 //   u_1 to u_t replaces beta1^t.
 //   With a scaled loss, a step counts only if the gradients are finite. So this kernel does not store the new t and powers in
-//   the clock. loss_scale.comp stores them, after the gradients.
+//   the clock. loss_scale.comp stores them, after overflow.comp has checked the gradients.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460

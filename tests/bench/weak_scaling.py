@@ -4,7 +4,7 @@ core of its own with one thread.
 
   python3 tests/bench/weak_scaling.py [--rounds 5] [--build build] [--mpirun mpirun.openmpi] [--network mnist] [--json FILE]
 
-A rank has the same work in all columns: --batch images, in --shards shards of vktrain. With one shard, a single
+A process has the same work in all measurements: --batch images, in --shards shards of vktrain. With one shard, a single
 process makes plain steps, without sums of shards, as on one device. A round measures three cases, each with vktrain
 and then with PyTorch: one process (alone), two processes that train together (over MPI, or with
 DistributedDataParallel over Gloo), and two independent processes. The efficiency of a round is the step time of one

@@ -66,7 +66,7 @@ static void two_inputs_and_a_broadcast_parameter(void **state)
     for (size_t i = 0; i < VKT_COUNT(shapes); i++) run_wave(r, shapes[i][0], shapes[i][1]);
 }
 
-/* The struct of the shader's push constants. */
+/* The push constants of robust.comp and robust_dx.comp. */
 typedef struct robust_push {
     uint32_t batch, width;
     float eps;

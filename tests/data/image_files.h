@@ -21,7 +21,7 @@ typedef struct png_params {
     bool interlaced;
     const uint8_t *palette; /* colour 3: 256 RGB triples; the first 2^depth are used */
     bool transparent;       /* whether the file has a tRNS chunk */
-    const uint8_t *exif;    /* NULL, or an eXIf chunk of exif_bytes */
+    const uint8_t *exif;    /* NULL, or the data of an eXIf chunk: exif_bytes bytes */
     size_t exif_bytes;
 } png_params;
 /* Encodes p->height rows of pixels, which are packed as in PNG. Each row has a whole number of bytes. */

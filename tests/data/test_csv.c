@@ -13,7 +13,8 @@
 
 static const vkt_csv_format tsv = { .separator = '\t', .no_quotes = true };
 
-/* Reads all of `text`. Prints each record to `out` as "line:[field][field]...", with ";" between records. */
+/* Reads all of `text`. Prints each record to `out` as "N:[field][field]...", with ";" between records. N is the number
+ * of the line in which the record begins. */
 static vkt_result read_all(const char *text, size_t n, const vkt_csv_format *format, char *out, size_t room)
 {
     const vkt_host h = vkt_test_host();

@@ -102,7 +102,7 @@ static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **sta
     assert_in_range(g.n, 20, 100);
     image truncated = g;
     for (truncated.n = 0; truncated.n < g.n; truncated.n++) expect(t, &truncated, false, VKT_E_FORMAT, "");
-    for (size_t i = g.n - 8; i < g.n; i++) { /* the checksum and the length */
+    for (size_t i = g.n - 8; i < g.n; i++) { /* damages each byte of the checksum and of the length */
         image bad = g;
         bad.b[i] ^= 0x10;
         expect(t, &bad, false, VKT_E_FORMAT, "");

@@ -274,8 +274,8 @@ static void the_first_failing_row_in_order_is_reported(void **state)
     vkt_shuffle(t->order, ROWS, 8, 0);
     for (uint32_t workers = 1; workers <= 5; workers += 2)
         for (int swap = 0; swap < 2; swap++) {
-            /* Both bad samples are in the third batch of 50. A worker claims at most 16 samples at once, so two workers
-             * may fetch the bad samples. */
+            /* Both bad samples are in the third batch of 50. A worker claims at most 16 samples at once, so two
+             * different workers may fetch the two bad samples. */
             t->src.bad[swap] = t->order[130];
             t->src.bad[!swap] = t->order[104];
             start(t, 50, 4, workers);

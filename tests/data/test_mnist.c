@@ -172,8 +172,8 @@ static void write_folder(vkt_temp_dir *t, const char *classes, bool gzip)
     temp_write(t, gzip ? "classes.txt.gz" : "classes.txt", classes, strlen(classes), gzip);
 }
 
-/* A file of the folder has the names of the classes. Fashion-MNIST needs such a file, because its classes are not
- * digits. */
+/* The file classes.txt or classes.txt.gz in the folder has the names of the classes. Fashion-MNIST needs this file,
+ * because its classes are not digits. */
 static void a_folder_may_name_its_classes(void **state)
 {
     vkt_temp_dir *t = *state;

@@ -13,7 +13,7 @@ static void orders_are_pinned(void **state)
 {
     (void)state;
     /* An independent program in Python computed these orders, with Philox4x32-10, Lemire's reduction and Durstenfeld's
-     * shuffle. If an order changes, a run cannot be resumed from an old checkpoint. */
+     * shuffle. If an order changed, a run that resumes from an old checkpoint would get other batches. */
     static const struct pin {
         uint64_t seed;
         uint32_t epoch, want[10];

@@ -35,7 +35,7 @@ static vkt_result exchange_with_all(const vkt_transport *t, void *user)
         VKT_TRY(t->exchange(t->user, peer, send, receive, bytes));
         for (size_t i = 0; i < bytes; i++)
             if (receive[i] != byte_of(peer, t->rank, round, i)) return VKT_E_WRONG;
-        memset(send, 0xee, bytes); /* the peer has copied the data already */
+        memset(send, 0xee, bytes); /* exchange has returned, so the peer must have copied the data */
         if (round % 50 == 0) VKT_TRY(t->barrier(t->user));
     }
     return t->exchange(t->user, t->rank ^ 1, NULL, NULL, 0);

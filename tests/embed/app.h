@@ -146,7 +146,7 @@ typedef struct net {
     vkt_array *x_array, *t_array; /* the net owns them, unless `lends` */
     bool lends;                   /* the arrays belong to the caller */
 } net;
-/* Makes a network. If x and t are NULL, it makes and fills its own arrays. All networks start with the same weights. */
+/* Makes a network. If x and t are NULL, also makes and fills the arrays. All networks start with the same weights. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);

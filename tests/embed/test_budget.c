@@ -72,7 +72,7 @@ static void make_up_times(const rig *r, vkt_slice_set *set)
     const double period = (double)r->ctx->timestamp_period_ns;
     uint64_t *times = set->times->mapped;
     for (uint32_t k = 0; k < n; k++) {
-        const uint32_t i = (set->last + 1 + k) % n; /* in the order of their last submissions */
+        const uint32_t i = (set->last + 1 + k) % n; /* the slices, in the order of their last submissions */
         const double wait = i && i == r->late ? HOST_NS : WAKE_NS;
         const double start = k ? (double)times[2 * ((i + n - 1) % n) + 1] + wait / period : 1e6;
         times[2 * i] = (uint64_t)start;

@@ -266,7 +266,9 @@ static void *handle(int i, void *right)
 }
 #define HANDLE(i, type) handle(i, the_##type)
 
-/* The outputs of a function, destroyed after the call. */
+/* slot[i] receives the object that a call returns through argument i. Before the call, slot[i] is `untouched`, so the
+ * test sees whether the call has written slot[i]. For a function that destroys objects, slot[i] is NULL before the
+ * call. drop[i] destroys the object after the call. */
 static void *slot[16];
 static char untouched[1];
 static void (*drop[16])(void **p);

@@ -1,5 +1,5 @@
-/* Tests edges of the API: outputs that no node computes, forked children, seeds of vkt_gradients, limits of a device,
- * messages that name the fault, and a GPT without dropout. */
+/* Tests edge cases of the API: outputs that no node computes, forked children, seeds of vkt_gradients, limits of a
+ * device, messages that name the fault, and a GPT without dropout. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* Copies images of every format to arrays, and arrays to images. Compares the copies with a reference in double
  * precision that shares no code with the library. The images contain every value of a channel of at most 16 bits.
- * Channels of 32 bits contain NaN, infinities and subnormal numbers. A copy to an image also clamps and rounds. */
+ * Colour channels of 32 bits contain NaN, infinities and subnormal numbers. A copy to an image also clamps and
+ * rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ typedef struct channel {
 typedef struct format {
     VkFormat format;
     uint32_t bytes;
-    bool writable, everywhere; /* everywhere: every device has storage images of this format */
+    bool writable, everywhere; /* writable: some devices have storage images of this format; everywhere: all do */
     channel rgba[4];
     const char *name;
 } format;
@@ -233,7 +234,7 @@ static void read_format(app *a, vkt_ctx *ctx, const format *f, VkImageUsageFlags
     app_buffer_free(a, &bytes);
 }
 
-/* Returns whether the library can use storage images of the format here. */
+/* Returns whether the library can use storage images of the format on this device. */
 static bool has_storage(app *a, const format *f)
 {
     VkFormatProperties3 p3 = { .sType = VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3 };

@@ -6,7 +6,7 @@
 #include "fuzz/fuzz.h"
 
 #define MAX_COST 3e5            /* largest number of operations of the reference */
-#define MAX_BYTES 1e9           /* largest total size of the values of a case that is lowered */
+#define MAX_BYTES 1e9           /* a case whose values have more bytes in total is not lowered */
 #define SMALL_BINDING_BYTES 1e8 /* MAX_BYTES for devices[1], whose bindings are small */
 
 static const vkt_limits devices[] = {

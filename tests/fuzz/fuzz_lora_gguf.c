@@ -1,4 +1,4 @@
-/* Reads the options of GGUF files of adapters. Accepted options must have a rank, alpha and names of layers. */
+/* Reads the options of a LoRA adapter from GGUF files. Accepted options must have a rank, alpha and names of layers. */
 #include <math.h>
 
 #include "fuzz/fuzz.h"

@@ -165,7 +165,7 @@ static void tensors(void)
     need(vkt_checkpoint_write(fuzz_host(), path_of("checkpoint", "state"), blobs, 2, state, 2) == VKT_OK, "checkpoint");
 }
 
-/* Inputs of fuzz_tokenizer.c, for each pre-tokenizer with and without special tokens. */
+/* Writes inputs of fuzz_tokenizer.c: for each pre-tokenizer, one with VKT_TOKENS_SPECIAL and one without. */
 static void tokenizer(void)
 {
     static const char merges[] = "\6th\300e in\300g  \302 ", /* th, the, " i", "n\300", "g ", " \302" */

@@ -12,8 +12,8 @@ enum { MAX_FILE = 1 << 20, TRUNCATIONS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
-/* Copies the input to a block of memory of exactly its size and runs it from there. So a read behind the input is a
- * read behind the block. */
+/* Runs the target on a copy of the input, in a block of memory of exactly the input's size. So a sanitizer reports each
+ * read behind the input. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);

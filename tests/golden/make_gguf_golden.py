@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records gguf/: small GGUF files that the PyPI package gguf writes, and the numbers that the package reads from these files. If
-the argument is the path of SmolLM2-135M-Instruct.Q4_1.gguf, the script also records gguf/smollm2.txt: checksums of the tensors of
-SmolLM2.
+"""Records gguf/: small GGUF files that the PyPI package gguf writes, and values of their tensors, as the package dequantizes
+them. If the argument is the path of SmolLM2-135M-Instruct.Q4_1.gguf, the script also records gguf/smollm2.txt: checksums of
+the tensors of SmolLM2.
 
   types.gguf       a tensor of each type that the library reads, and of two that it does not read; metadata of each kind
   values.safetensors   the tensors of types.gguf that the library reads, as float32, by gguf.quants.dequantize

@@ -102,7 +102,7 @@ def draw(model):
 
 
 def optimizer_of(model):
-    """Returns optimizer and schedule. Matrices decay; biases and norms do not. The rate warms up, then falls along a cosine."""
+    """Returns optimizer and schedule. Only matrices have weight decay. The rate warms up, then falls along a cosine."""
     groups = [dict(params=[p for p in model.parameters() if p.dim() >= 2], weight_decay=0.1),
               dict(params=[p for p in model.parameters() if p.dim() < 2], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=LR, betas=(0.9, 0.95))
@@ -117,9 +117,9 @@ def snapshot(named):
 
 
 def without_key_bias(params):
-    """Returns params with only the first third of each c_attn.bias, that of the queries. A bias of the keys adds the same
-    number to all scores of a query, so its gradient is 0 except for rounding. Adam divides this rounding by itself, so the
-    result is random."""
+    """Returns params, but of each c_attn.bias only the first third: the bias of the queries. The second third is the bias of the
+    keys. It adds the same number to all scores of a query, so its gradient is 0 except for rounding. Adam divides this rounding by
+    itself, so the result is random. The last third, the bias of the values, is left out, too."""
     return {name: p[:WIDTH] if name.endswith("c_attn.bias") else p for name, p in params.items()}
 
 

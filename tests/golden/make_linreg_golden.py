@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records linreg.safetensors: 20 steps of the linear regression of vkt-linreg by PyTorch, on fewer points than
-vkt-linreg has. The runs in float32 have the points in several orders, the run in float64 has one order. Format:
-README.md."""
+vkt-linreg has. The five float32 runs have the points in different orders. The float64 run has them in the
+original order. Format: README.md."""
 import os
 
 import numpy as np

@@ -289,7 +289,7 @@ def snapshot(named):
 
 
 def run(shape, weights, words, dtype, variant=None):
-    """Returns logits of the first row, losses, gradients of the first step."""
+    """Returns the logits of the first sample before the training, the losses of all steps, and the gradients of the first step."""
     net = Network(shape, weights, dtype)
     net.variant = variant
     ids, labels = samples(words)

@@ -34,7 +34,7 @@ DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
 
 
 def mix(v):
-    """Scatters the bits of a u32 by two products with odd numbers, which wrap, and by two shifts."""
+    """Hashes a u32 in two rounds: h = h * (an odd number) modulo 2^32, then h ^= h >> (15 or 13)."""
     h = v * np.uint32(2654435761)
     h ^= h >> np.uint32(15)
     h = h * np.uint32(2246822519)

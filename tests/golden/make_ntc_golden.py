@@ -108,7 +108,7 @@ def order_of(variant, step):
 
 
 def train(dtype, variant=None, seed=SEED):
-    """Returns (losses, final parameters, gradients of the first step, smallest distance from zero and from ties)."""
+    """Returns (losses, final parameters, gradients of the first step, the smallest number of model.nearest)."""
     model, target = Network(), image().to(dtype)
     draw(model, seed)
     model.to(dtype)

@@ -78,8 +78,8 @@ def grids(a, dims):
 
 
 def hash_grid(x, table, a):
-    """Computes the hash grid of Mueller et al. 2022, section 3. x is clamped to [0,1]. The cell is a constant, so the gradient
-    is that of the interpolation."""
+    """Computes the hash grid of Mueller et al. 2022, section 3. x is clamped to [0,1]. For the gradient, the index of
+    the cell is a constant."""
     dims, first, features = x.shape[1], 0, []
     for cells, entries, hashed in grids(a, dims):
         p = x.clamp(0, 1) * cells
@@ -160,14 +160,14 @@ def philox(counter, key):
 
 
 def noise(shape, seed, draw, salt):
-    """Returns the random numbers in [0,1) of vkt_quantize, for elements in their order."""
+    """Returns the random numbers in [0,1) that vkt_quantize uses: number i is for element i."""
     n = int(np.prod(shape))
     words = [w >> 8 for i in range(-(-n // 4)) for w in philox((i, draw, salt, 8), seed)]
     return torch.tensor(words[:n], dtype=torch.float64).reshape(shape) / 2 ** 24
 
 
 class Inside(torch.autograd.Function):
-    """Clamps to [0,1]. A gradient passes, but not one whose step would move a number further outside."""
+    """Clamps to [0,1]. If a step of gradient descent would move a number further outside, its gradient is 0."""
 
     @staticmethod
     def forward(ctx, x):

@@ -93,8 +93,9 @@ def gradients(rng):
 
 
 def learning_rates(case):
-    """Returns the learning rates, as the step state of a float32 engine stores them. They are constant or, with a
-    schedule, multiplied by 0.1 from run 4 on and by 0.3 from run 8 on (counted from 0)."""
+    """Returns the learning rate of each run, rounded to float32 as in the engine's step state. Without a schedule, the
+    rate is constant. With a schedule, runs 4 to 7 have 0.1 times the first rate, and runs 8 to 19 have 0.3 times the
+    first rate. Runs are counted from 0."""
     lr = np.full(RUNS, case["lr"])
     if case.get("schedule"):
         lr[4:] /= 10
@@ -103,7 +104,7 @@ def learning_rates(case):
 
 
 class KerasLike:
-    """The optimizers that PyTorch 1.13 does not have, with the part of torch.optim's interface that this script needs."""
+    """Keras' optimizers, and NAdam by PyTorch's formula, with the part of torch.optim's interface that this script needs."""
 
     def __init__(self, groups, case):
         self.param_groups, self.case, self.t, self.state, self.product = groups, case, 0, {}, 1.0

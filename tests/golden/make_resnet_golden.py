@@ -25,8 +25,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def samples(first, count):
-    """Returns images (count, 3, SIDE, SIDE) u8 and labels: the stripes of make_mnist_golden.py, shifted from channel to
-    channel."""
+    """Returns images (count, 3, SIDE, SIDE) u8 and labels. An image is a triangle wave plus noise, as in
+    make_mnist_golden.py. The wave of channel c is shifted by 21 c / 64 of its period."""
     u = np.uint32
     i, c, y, x = np.ogrid[first:first + count, 0:3, 0:SIDE, 0:SIDE]
     i, c, y, x = i.astype(u), c.astype(u), y.astype(u), x.astype(u)
@@ -82,7 +82,8 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets convolutions and the last layer by a hash of tensor number and element. Norms keep their initial values."""
+    """Sets convolutions and the last layer by a hash of the seed, the tensor's number and the element's index.
+    Norms keep their initial values."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:
             continue

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records schedules.txt: learning rates of PyTorch's schedulers, step by step, and of Keras' ReduceLROnPlateau as its
-documentation defines it. A line has a name, then the rates. test_schedule.c has the same settings under the same name.
-At each step a plateau gets the next number of VALUES."""
+documentation defines it. The first line has VALUES. Each other line has a name, then the rates. test_schedule.c has the same
+settings under the same name. At each step, ReduceLROnPlateau gets the next number of VALUES."""
 import math
 import os
 

@@ -74,7 +74,7 @@ adreno=$(find "${drivers:-/nonexistent}/newer/usr/lib" -name libvulkan_freedreno
 if [ -n "$arc" ] && [ -n "$adreno" ] && sh "$here/shims.sh" "$drivers"; then
     shims=$(cd "$drivers/shims" && pwd)
     compile dg2 "$(realpath "$arc")" f32 env INTEL_STUB_GPU_PLATFORM=dg2 LD_PRELOAD="$shims/libintel_noop.so" "$program"
-    newer=$(dirname "$(realpath "$adreno")") # Turnip needs Debian 13's C library
+    newer=$(dirname "$(realpath "$adreno")") # the folder of Turnip and NVK, and of Debian 13's C library, which both need
     compile a740 "$newer/libvulkan_freedreno.so" f32 env FD_GPU_ID=740 "$newer/ld-linux-x86-64.so.2" \
         --preload "$shims/libfreedreno_noop.so" --library-path "$newer:/usr/lib/x86_64-linux-gnu" "$program"
     for precision in f32 f16; do

@@ -189,8 +189,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter_at_zero(VkDevice d, VkSemaphore s,
     return VK_SUCCESS;
 }
 
-/* Checks that functions with a vkt_result report the lost device and submit no work. Then frees everything: the
- * teardown of the test finds memory that is left. */
+/* Checks that functions that return a vkt_result report the lost device and submit no work. Then frees everything. The
+ * teardown of the test fails if memory is left. */
 static void everything_is_lost(vkt_ctx *ctx, vkt_buffer *b, vkt_commands *c)
 {
     uint32_t word = 0;

@@ -14,7 +14,7 @@ void gguf_put(gguf_bytes *b, const void *bytes, size_t n);
 void gguf_put_u32(gguf_bytes *b, uint32_t x);
 void gguf_put_u64(gguf_bytes *b, uint64_t x);
 void gguf_put_text(gguf_bytes *b, const char *text);
-/* Puts magic, version and counts. */
+/* Starts a new file: removes all bytes, and puts magic, version and counts. */
 void gguf_put_start(gguf_bytes *b, uint32_t version, uint64_t n_tensors, uint64_t n_meta);
 /* Puts an entry of metadata with a U32. */
 void gguf_put_meta_u32(gguf_bytes *b, const char *key, uint32_t x);

@@ -42,8 +42,8 @@ rule_headers() {
     done
 }
 
-# A .c file has up to 600 lines, a .comp file up to 200, a function up to 70 ("{" to "}" at the start of a line). Tables (*.def)
-# have no limit.
+# A .c file has at most 600 lines, a .comp file 200. A function has at most 70 lines between "{" and "}" at the start of a line.
+# Tables (*.def) have no limit.
 rule_sizes() {
     # shellcheck disable=SC2046
     awk 'function end() { if (lines > max) print file ":1: " lines " lines, split it at " max }
@@ -102,8 +102,8 @@ rule_paths() {
         -exec grep -HnIE '(^|[^A-Za-z0-9_.~})-])/(work|farm|home|root|mnt|Users)/' {} +
 }
 
-# The library never ends its host's process, never prints to stdout and never changes the environment. (Only kernel/wide.c sets
-# a variable by vkt_env_set, if the host asks for that.)
+# The library never ends its host's process, and never prints to stdout. Only kernel/wide.c changes the environment: it sets a
+# variable by vkt_env_set, if the host asks for that.
 rule_calls() {
     # shellcheck disable=SC2046
     code_of $(engine_code) |

@@ -15,7 +15,7 @@ typedef struct lora_layer {
 extern const lora_layer layers[N];
 extern const vkt_lora_params lora; /* RANK, alpha 1.5 */
 
-/* The objects of a test. */
+/* A GGUF file, the model that it describes, and a store of adapters for this model. */
 typedef struct files {
     vkt_gguf *g;
     vkt_gguf_model m;
@@ -29,7 +29,7 @@ void close_files(files *f);
  * the file. */
 const char *partly_rotated(const rig *r);
 
-/* Returns dims[dim] of the weight of a layer. */
+/* Returns a size of the weight of layers[layer]: its inputs (dim = 0) or its outputs (dim = 1). */
 uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim);
 /* Returns element i of A (which = 0) or B (which = 1) of a layer. */
 float number(uint32_t layer, uint32_t which, uint32_t i);
@@ -38,8 +38,8 @@ float number(uint32_t layer, uint32_t which, uint32_t i);
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
 /* Returns the index that row `row` of a Hugging Face weight has in the GGUF file. The weight has `out` rows. The rows
  * of most layers keep their order. For query and key of a llama model, convert_hf_to_gguf.py reorders the rows of each
- * head. In a head, row i becomes row 2 i, and row i + n / 2 becomes row 2 i + 1, for i < n / 2. RoPE rotates the first
- * n rows of a head (vkt_gguf_model.rope_width). The other rows of a head keep their order. */
+ * head. RoPE rotates the first n rows of a head (n is vkt_gguf_model.rope_width). In a head, row i becomes row 2 i, and
+ * row i + n / 2 becomes row 2 i + 1, for i < n / 2. The other rows of a head keep their order. */
 uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row);
 
 #endif

@@ -37,7 +37,7 @@ static void the_same_bits_come_twice_and_after_a_resume(void **state)
         const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
         uint64_t n, m, k;
         float *once = train(r, architectures[i], a, false, 4, &n);
-        test_free(train(r, architectures[i], b, false, 2, &m)); /* destroys the model: only file b is left */
+        test_free(train(r, architectures[i], b, false, 2, &m)); /* train destroys its model: only file b is left */
         float *resumed = train(r, architectures[i], b, true, 4, &m),
               *again = train(r, architectures[i], a, false, 4, &k);
         assert_true(n == m && n == k);

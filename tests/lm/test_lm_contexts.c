@@ -30,7 +30,7 @@ static void the_number_of_contexts_changes_no_bit(void **state)
     assert_true(rig_open(&r->h, &second));
     vkt_trainer *one = train(r, &t, data, NULL);
     assert_int_equal(vkt_lm_add_context(t.lm, second), VKT_OK);
-    assert_int_equal(vkt_lm_bytes(t.lm), bytes); /* the bytes in each context */
+    assert_int_equal(vkt_lm_bytes(t.lm), bytes); /* vkt_lm_bytes counts the bytes in one context */
     vkt_trainer *two = train(r, &t, data, second);
     rig_same(one, two, VKT_PART_VALUE);
     rig_same(one, two, VKT_PART_MOMENT1);

@@ -6,7 +6,7 @@
 
 enum { ROWS = 12, STEPS = 4 };
 
-/* Makes a data set of the first ROWS samples of tiny_data. In its first half, only the last two labels of a sample
+/* Makes a data set of the first ROWS samples of tiny_data. In the first ROWS / 2 samples, only the last two labels
  * count. */
 static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
 {

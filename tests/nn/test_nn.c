@@ -167,7 +167,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* A store is refused if its parameter w has another shape, or if it has no parameter w. */
+/* vkt_nn_init refuses a store if its parameter w has another shape, or if it has no parameter w. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
     rig *r = rig_of(state);

@@ -15,7 +15,7 @@ typedef struct golden_op {
     bool several;      /* the function may make several nodes, so the harness has no reference for it */
 } golden_op;
 
-/* Returns the entry that the attribute "op" of a case names. Fails the test if there is none. */
+/* Returns the golden_op that the attribute "op" of a case names. Fails the test if there is none. */
 const golden_op *golden_op_of(const json_t *attr);
 
 #endif

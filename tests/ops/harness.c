@@ -150,7 +150,7 @@ typedef struct rig {
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
     uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
-    uint64_t not_taken; /* set of variants that ops could choose but did not; `first` has that of the latest view */
+    uint64_t not_taken; /* set of variants that ops could choose but did not; `first` has the set of the latest view */
 } result;
 
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
@@ -205,7 +205,7 @@ static void put_element(vkt_precision storage, void *at, float f)
         memcpy(at, &h, sizeof h);
 }
 
-/* Calls fn for each physical element of `raw` that is padding of the batch. Does nothing if v is not f32. */
+/* Calls fn for each physical element of `raw` that is padding of the batch. Does nothing if v->dtype is not VKT_F32. */
 static void each_padding(const vkt_value *v, void (*fn)(vkt_precision storage, void *at, void *user), void *raw,
                          void *user)
 {

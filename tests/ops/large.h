@@ -21,8 +21,8 @@ void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
 /* Begins a job with two f32 inputs of random numbers: a in `layout`, and b in VKT_ROWS. */
 void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
-/* Runs the graph and reads y to `out`. Returns false if the program needs more memory than the device has, or than the
- * context's memory cap. */
+/* Runs the graph and reads y to `out`. Returns false if the program needs more memory than the device has, or more than
+ * the context's memory cap allows. */
 bool job_run(job *j, vkt_tensor y);
 void job_end(job *j);
 

@@ -15,7 +15,7 @@
 #include "ops/harness.h"
 
 enum { PAIR_MANY = UINT16_MAX };
-/* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: as SOME, but also NaN, infinities and zeros. */
+/* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: numbers in [-1, 1), NaN, infinities and zeros. */
 typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values;
 /* APART: vkt_program_create_in_place. Values share no memory, but an output may have the memory of an input. There are
  * guards. PACKED: vkt_program_create, as users call it. AGAIN: vkt_program_create with `recompute`. */

@@ -310,7 +310,7 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));
     assert_int_equal(plan_bytes(8192, 4, VKT_PRECISION_F32), 2 * bytes);
     assert_int_equal(plan_bytes(4096, 1, VKT_PRECISION_F32),
-                     4ull * 4096 * (32 + 4 + 4 + 48)); /* k, v are not repeated */
+                     4ull * 4096 * (32 + 4 + 4 + 48)); /* the one head of k and v is not repeated */
 }
 
 /* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs do not end loops. The variant SHUFFLED has the

@@ -157,7 +157,7 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         harness_check_in(harness_ctx, &s, &view, &report);
         assert_int_equal(report.halves, 1);
         /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases that set this trait would
-         * check no further tile. They are skipped, because Mesa takes seconds to compile a kernel. */
+         * check tiles that other cases check. They are skipped, because Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         const bool small = vkt_env_int("VKT_TEST_SMALL", 0) && i % 3;
         if (!again && !small && harness_has_matrices()) {

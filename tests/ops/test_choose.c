@@ -110,7 +110,7 @@ static void convolutions_use_the_cheapest_variant(void **state)
         { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
         { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
-        /* If x or y has few channels, `gpu` uses DIRECT_SHARED or SHARED (a tile may have only 16 rows). */
+        /* If x or y has few channels, `gpu` uses DIRECT_SHARED or SHARED: the one that costs less (traits.def). */
         { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED, VKT_V_SHARED },
         { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_DIRECT_SHARED, VKT_V_DIRECT_SHARED,
           VKT_V_DIRECT_SHARED },
@@ -434,8 +434,8 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
 }
 
 /* The product for dx has the weights, (64, columns), as its second operand. On a CPU, the product itself unpacks the
- * weights (BLOCKS) if their rows are whole pages of 4 KiB: with 1024 columns, but not with 576. If a variant of the
- * product is forced that cannot unpack weights, an earlier dispatch unpacks them (UNPACKED). */
+ * weights (BLOCKS) if their rows are whole pages of 4 KiB: with 1024 columns, but not with 576. If the forced
+ * variant of the product cannot unpack weights, an earlier dispatch unpacks them (UNPACKED). */
 static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
 {
     (void)state;

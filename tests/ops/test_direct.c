@@ -74,8 +74,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Sets groups_shared to 1, so one work group is enough for the device. With this trait, lanes have as many channels and
- * sums as possible. */
+/* Sets groups_shared to 1, so one work group keeps the device busy. Then lanes have as many channels and sums as
+ * possible. */
 static void wide_lanes(vkt_limits *lim)
 {
     static vkt_traits traits;

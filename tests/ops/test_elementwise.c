@@ -137,7 +137,7 @@ static const one ones[] = {
     { "hardswish", vkt_hardswish, NAN, NAN, 1 },
     { "hardswish", vkt_hardswish, -INF, NAN, 0 },
     { "hardswish", vkt_hardswish, INF, INF, 1 },
-    { "hardswish", vkt_hardswish, -3, 0, 0 },
+    { "hardswish", vkt_hardswish, -3, 0, 0 }, /* at the bounds, the gradient is that of PyTorch 2.15 */
     { "hardswish", vkt_hardswish, 3, 3, 1 },
     { "exp", vkt_exp, NAN, NAN, NAN },
     { "exp", vkt_exp, -INF, 0, 0 },

@@ -1,5 +1,5 @@
 /* Tests encodings of points beyond the random cases (test_ops.c): NaN, points at the edges and far outside, large
- * numbers in a sine, and gradients that fixed-point sums add up. */
+ * numbers in a sine, and gradients that fixed-point sums add up. Also tests vkt_quantize and vkt_latent_grid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,8 +104,8 @@ static void quantized_numbers_at_the_bounds_and_outside(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* vkt_upsample2d resizes the grid to an image. A tile must have the same numbers as its part of this image.
- * test_op_goldens.c compares vkt_upsample2d with PyTorch. */
+/* vkt_upsample2d resizes the grid to an image. A tile that vkt_latent_grid computes must have the numbers of the part
+ * of this image from row TOP and column LEFT on. test_op_goldens.c compares vkt_upsample2d with PyTorch. */
 static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_tile_of_a_latent_grid_is_a_part_of_the_resized_image(void **state)
 
 /* ---- the gradient of a hash grid's table by sums of fixed-point numbers ---- */
 
-/* The grid, the points and the gradient of a node. */
+/* A node of vkt_hash_grid: its grid, its points x and the gradient dy of its output. */
 typedef struct sums {
     vkt_hash_grid_params grid;
     uint32_t n, dims;
@@ -286,7 +286,7 @@ static void fixed_point_sums_agree_in_all_views(void **state)
             harness_view view = i < harness_n_views ? harness_views[i] : harness_half_views[i - harness_n_views];
             subject s;
             view.force = VKT_V(ATOMIC);
-            view.same_bits = false; /* there is no first result to compare with */
+            view.same_bits = false; /* harness_check_in has no results of view 0 to compare with */
             subject_make(&s, &vkt_op_hash_grid, seed);
             harness_check_in(ctx, &s, &view, &report);
             subject_free(&s);

@@ -18,8 +18,9 @@ static const vkt_limits gpu = { .cores = 64,
                                 .shared_bytes = 49152,
                                 .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
 
-/* Checks `count` products c = op(a) op(b) and both gradients. With `view`, COOP2 computes all of them. trans & 1: a is
- * transposed. trans & 2: b is transposed. If `half`, at least one value must be stored as f16, else no value. */
+/* Checks `count` products c = op(a) op(b) and both gradients in `view`, which forces COOP2. trans & 1: a is transposed.
+ * trans & 2: b is transposed. If `half` is true, at least one value must be stored as f16. If `half` is false, no value
+ * may be stored as f16. */
 static void check(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, const harness_view *view,
                   bool half)
 {

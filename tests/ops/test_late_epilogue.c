@@ -311,7 +311,8 @@ static void in_other_views(void **state)
         harness_view view = harness_views[v];
         view.force = VKT_V(DIRECT_SHARED);
         view.may_refuse = false;
-        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view)); /* 3, 4: see slopes_in_small_bindings */
+        /* Views 3 and 4 have small bindings, which slopes_in_small_bindings tests. */
+        if (v != 3 && v != 4) assert_true(pair_agree_in(&conv, &view));
     }
 }
 

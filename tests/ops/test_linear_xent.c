@@ -100,7 +100,8 @@ typedef struct model {
     vkt_tensor x, w, t, loss, count, px;
 } model;
 
-/* Builds the graph. x is a parameter, so that both gradients are in the arena: x is parameter 0, and w parameter 1. */
+/* Builds the graph. x is parameter 0, so that the arena has its gradient. w is parameter 1. Quantized weights are an
+ * input, without a gradient. */
 static model build(const way *o)
 {
     model m = { .g = harness_graph() };
@@ -379,9 +380,9 @@ static void no_value_holds_all_logits(void **state)
         }
 }
 
-/* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows,
- * and on CPUs a range of unpacked weights. If the size of an unpacked row is a multiple of a page (4 KiB), there are
- * also panels of this range. The test only makes the memory plan. */
+/* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows
+ * of x and dx, and on CPUs a range of unpacked weights. If the size of an unpacked row is a multiple of a page (4 KiB),
+ * there are also panels of this range. The test only makes the memory plan. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;

@@ -154,7 +154,8 @@ static void networks_multiply_matrices(void **state)
 }
 
 /* Bounds of the magnitudes of the inputs of mlp_mse. weight, bias: the parameters of hidden layers. last_weight,
- * last_bias: the parameters of the last layer. dloss: the gradient of the loss, for instance a loss scale. */
+ * last_bias: the parameters of the last layer. dloss is no bound: it is the gradient of the loss, for instance a loss
+ * scale. */
 typedef struct sizes {
     float x, weight, bias, last_weight, last_bias, target, dloss;
 } sizes;

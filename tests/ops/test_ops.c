@@ -6,7 +6,7 @@
  *   VKT_TEST_SEEDS=200         number of cases for each op (default: 24, or 3 with VKT_TEST_SMALL=1)
  *   VKT_TEST_FIRST=5           number of the first case; with it, the phases of run.sh test different cases
  *   VKT_TEST_SEED=17           only this case
- *   VKT_REQUIRE_COOP=1         each op must have multiplied cooperative matrices */
+ *   VKT_REQUIRE_COOP=1         in some case of each op, a product must use cooperative matrices */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

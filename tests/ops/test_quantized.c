@@ -185,13 +185,13 @@ typedef struct way {
     vkt_precision precision;
     double rounding; /* the largest relative rounding error of an operand and of a result */
     bool slices;     /* slices may be so short that a sum has several slices */
-    uint32_t fit;    /* rows of unpacked weights that a binding holds; 0: all */
+    uint32_t fit;    /* a binding holds at least this number of rows of unpacked weights; 0: all rows */
 } way;
 
 /* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So each sum for y is
  * computed in parts, and a part can begin in the middle of a row of the weights. SMALL: the sums for dx are computed in
- * parts. The product for y unpacks the weights to memory, unless their rows are short. Even with SMALL, a binding holds
- * the rows of a panel. */
+ * parts, and the product for y unpacks the weights to memory. Neither happens if the rows of the weights are short.
+ * Even with SMALL, a binding holds the rows of a panel. */
 enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },

@@ -65,7 +65,8 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
 /* Divides the error of each finite element of y by the bound of this element, and returns the largest quotient. An
- * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT, else F32. */
+ * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT plus the second
+ * term of blocks_split.glsl (2^-38). Otherwise the bound is F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;
@@ -193,7 +194,7 @@ static void errors_stay_below_the_bound(void **state)
 }
 
 /* In a program of f16, an operand is one f16 without a low part. The error of this program is more than 10 times the
- * bound SPLIT. So errors_stay_below_the_bound would find that low parts are lost. */
+ * bound SPLIT. So errors_stay_below_the_bound would fail if low parts were lost. */
 static void the_bound_needs_the_low_parts(void **state)
 {
     (void)state;

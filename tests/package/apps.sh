@@ -1,8 +1,8 @@
 #!/bin/sh
 # apps.sh SOURCE BUILD GLSLANG - installs the library of BUILD, and builds the applications of tests/package/apps against it
 # with pkg-config and the system's compilers. Runs the applications under the validation layer with synchronization validation.
-# A message of the layer is a failure. Only the application `fault` must cause a message. GLSLANG compiles the renderer's
-# shader.
+# The application `fault` must cause a message of the layer. A message from another application is a failure. GLSLANG compiles
+# the renderer's shader.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -25,14 +25,15 @@ fail() {
     exit 1
 }
 
-step() { # step WHAT COMMAND...
+step() { # step WHAT COMMAND...: prints WHAT and runs COMMAND; if COMMAND fails, prints its output and ends the script
     what=$1
     shift
     echo "$what"
     "$@" >"$work/log" 2>&1 || fail "$what"
 }
 
-# Older layers need VK_LAYER_ENABLES. Newer layers warn that VK_LAYER_ENABLES is deprecated.
+# Returns whether the log has a message of the layer. Older layers need VK_LAYER_ENABLES. Newer layers warn that it is deprecated:
+# this warning (VALIDATION-SETTINGS) does not count.
 messages() { grep -E 'Validation (Error|Warning)|VUID-|SYNC-HAZARD' "$work/log" | grep -qv VALIDATION-SETTINGS; }
 
 run() { # run NAME ARGUMENT...: runs an application, fails if the layer prints a message, and prints the last lines

@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-step() { # step WHAT COMMAND...
+step() { # step WHAT COMMAND...: prints WHAT and runs COMMAND; if COMMAND fails, prints its output and ends the script
     what=$1
     shift
     echo "$what"
@@ -54,8 +54,8 @@ for wrong in VKT_KERNELS=liner VKT_KERNELS=GEMM_TIEL VKT_EXPORTS=vkt_liner; do
     rm -rf "$work/wrong"
 done
 
-# The options VKT_WITH_* exclude libraries. The options CMAKE_DISABLE_FIND_PACKAGE_* hide them, so the configuration fails if it
-# still requires one of them.
+# The options VKT_WITH_* exclude libraries. The options CMAKE_DISABLE_FIND_PACKAGE_* hide the same libraries from CMake. So the
+# configuration fails if it still requires one of these libraries.
 configure without 'linear;relu;mse;adam;write' -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_LIBDIR=lib -DVKT_BUILD_SAMPLES=ON -DVKT_WITH_JPEG=OFF -DVKT_WITH_PNG=OFF \
     -DVKT_WITH_CAIRO=OFF -DVKT_WITH_ZLIB=OFF -DVKT_WITH_JANSSON=OFF -DVKT_WITH_PCRE2=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DCMAKE_DISABLE_FIND_PACKAGE_PNG=ON

@@ -102,7 +102,7 @@ def encode(tokenizer, example, context):
 
 
 def batches(tokenizer, lines, steps, batch, context):
-    """Returns the first examples that have an answer within the context."""
+    """Returns ids and labels (steps, batch, context) of the first examples that have an answer within the context."""
     rows = []
     for e in lines:
         if len(rows) == steps * batch:
@@ -116,7 +116,7 @@ def batches(tokenizer, lines, steps, batch, context):
 
 
 def set_b(model, seed):
-    """Makes each B normal with deviation 0.02, so that the gradients of A are not 0."""
+    """Fills each B with normal random numbers of deviation 0.02, so that the gradients of A are not 0."""
     g = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in adapters(model).items():

@@ -84,9 +84,9 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
 }
 
 /* tanh and sigmoid in front of dropouts and sums. The gradients of tanh and sigmoid read the results of these
- * functions, so a dropout or a sum must not be fused if the fused node would not store these results. Block i + 1 reads
- * s, the dropout of the sigmoid in block i. t, the tanh of block 1, is kept. v, the input of the last gelu, is also
- * read outside of the blocks, by a softmax. The softmax needs v in 32 bits. */
+ * functions. So a dropout or a sum may be fused only if the fused node stores these results. Block i + 1 reads s, the
+ * dropout of the sigmoid in block i. t, the tanh of block 1, is kept. v, the input of the last gelu, is also read
+ * outside of the blocks, by a softmax. The softmax needs v in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);

@@ -14,7 +14,7 @@
 
 enum { BLOCKS = 3 };
 
-/* The settings of one training: those of the network, and those of the program. */
+/* The settings of a network and of the program that trains this network. */
 typedef struct job {
     bool blocks; /* each block is marked */
     uint32_t n;  /* number of blocks */

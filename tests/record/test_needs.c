@@ -11,7 +11,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Makes a network of two layers, with an update if `trains`. With a width of 4000, an activation has 1.5 MB. */
+/* Makes a network of two layers, with an update if `trains`. With a width of 4000, an activation has
+ * 1.5 MB, which is more than block_bytes. */
 static vkt_graph *make_graph(uint32_t width, bool trains, vkt_tensor *x, vkt_tensor *y)
 {
     const vkt_host h = vkt_test_host();

@@ -40,8 +40,8 @@ static void splits_do_not_change_bits(void **state)
 }
 
 /* The program splits the step by durations that it has measured. The test calls vkt_split_submissions with the same
- * durations and gets the same ends, so other work on the machine does not matter. (unit/test_plan.c tests the rules of
- * vkt_split_submissions.) */
+ * durations and must get the same submissions. So other work on the machine does not matter. (unit/test_plan.c tests
+ * the rules of vkt_split_submissions.) */
 static void parts_are_split_where_the_limit_asks(void **state)
 {
     rig *r = rig_of(state);

@@ -68,12 +68,12 @@ static void draw_size(vkt_rng *r, fixture *f)
     f->width = vkt_rng_range(r, 1, 24);
 }
 
-/* Generates a plane of random size. The numbers depend on `kind`:
+/* Generates a plane of random size. Numbers outside of [0,1] are clamped. The numbers depend on `kind`:
  *   0  independent random numbers
  *   1  a slope
  *   2  only 0 and 1
  *   3  the same number everywhere
- *   4  a slope eight times as steep; numbers outside of [0,1] are clamped
+ *   4  a slope eight times as steep as for kind 1
  *   5  a slope, but a third of the numbers are 0 or 1 */
 static void draw_plane(vkt_rng *r, fixture *f, uint32_t kind)
 {

@@ -46,7 +46,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    /* The text repeats 15 characters. 15 and the context of 16 are coprime, so samples begin at each of the 15. */
+    /* The text repeats 15 characters. 15 and the context of 16 are coprime, so samples begin at each character. */
     write_text(r, "Fünf là, ∀x 🌍!\n", 150);
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",

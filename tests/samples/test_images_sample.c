@@ -109,7 +109,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
 }
 
 /* An epoch counts as better if it lowers the validation loss by more than 1e-4 of the best loss. The rate of 1e-5 is so
- * small that no epoch is better than epoch 1. With a patience of 1 epoch, the rate falls after epoch 3. */
+ * small that no epoch is better than epoch 1. A patience of 1 allows one bad epoch, so the rate falls after epoch 3. */
 static void the_rate_falls_when_the_validation_loss_does_not(void **state)
 {
     rig *r = rig_of(state);

@@ -90,7 +90,7 @@ static void devices_change_no_byte(void **state)
 }
 
 /* The training set has 18 rows, so the program reduces a batch of 64 to 16, a multiple of the 8 shards. The schedule
- * has as many steps as with a batch of 16. */
+ * must then count steps of 16 rows, not of 64, so that both runs write the same adapter. */
 static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
 {
     rig *r = rig_of(state);

@@ -28,7 +28,7 @@ int main(void)
 }
 #else
 
-enum { WIDTH = 39, HEIGHT = 35, FILES = 2 }; /* odd: the last blocks of 2 x 2 texels reach beyond the images */
+enum { WIDTH = 39, HEIGHT = 35, FILES = 2 }; /* odd sides: the last blocks of 2 x 2 texels reach beyond the images */
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_NTC_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 /* The hidden layers of 8 numbers and the small tiles keep the test short. The side of a tile, 32, does not divide the

@@ -206,7 +206,7 @@ static void generated_data_are_reported_also_when_quiet(void **state)
 
 /* ---- signals ---- */
 
-/* Returns the command that the program printed, with --epochs 1. */
+/* Returns the command that the program printed, and adds --epochs 1 to it. The caller frees it with vkt_free. */
 static char *command_of(const rig *r, const run *done)
 {
     const char *begin = strstr(done->err, "continues the run:\n  ");

@@ -201,7 +201,7 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* For each of these latencies (alpha), the fitted model differs from the published efficiencies by less than five
+/* For each latency of `alphas`, the fitted model differs from the published efficiencies by less than five
  * percentage points. A table of docs/scaling.md has the results. */
 static void alpha_decides_little(void **state)
 {

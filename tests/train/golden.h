@@ -33,8 +33,8 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 /* Compares the tensors of a store part with the tensors of a golden file. Fails the test if one deviates too much. The
  * file has all elements of a tensor, or only the first ones. If `fold` is not 0, the file has sums instead: sum k is
  * over all elements whose index is k modulo `fold`. `runs` names the tensors of the file that have the deviations of
- * PyTorch's float32 runs, and ends with NULL. Such a tensor has one or more runs. A run has one deviation for each
- * parameter and, if `part` is VKT_PART_VALUE, for each state. */
+ * PyTorch's float32 runs, and ends with NULL. Each of them has the deviations of one or more runs. A run has one
+ * deviation for each parameter and, if `part` is VKT_PART_VALUE, for each state. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
 /* Compares as golden_check_tensors does, for a store without a trainer and without states. The file has no sums. */

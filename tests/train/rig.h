@@ -62,8 +62,9 @@ vkt_trainer_params rig_params(const rig *r);
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 
-/* Counters after batch 2 (`from`) and after batch 5 (`to`) of the second epoch. In between, nothing may be allocated or
- * recorded. Pass rig_count_steady as the callback on_batch, and a pointer to this struct as `user` of the callbacks. */
+/* Counters after batch 2 (`from`) and after batch 5 (`to`) of the second epoch. In between, no memory may be allocated
+ * and no command buffer recorded. Pass rig_count_steady as the callback on_batch, and a pointer to this struct as
+ * `user` of the callbacks. */
 typedef struct rig_steady {
     vkt_ctx *ctx;
     uint32_t batches; /* batches of the second epoch so far */

@@ -97,7 +97,7 @@ static vkt_trainer *train(rig *r, const ddp_case *c, const vkt_dataset *data, vk
     const vkt_fit_params fit = { .epochs = EPOCHS, .callbacks = { .user = l, .on_batch = add_loss } };
     assert_int_equal(vkt_trainer_fit(t, &fit), VKT_OK);
     assert_int_equal(l->n, STEPS);
-    assert_int_equal(vkt_trainer_best_epoch(t), EPOCHS); /* a fit returns to the weights of the best epoch */
+    assert_int_equal(vkt_trainer_best_epoch(t), EPOCHS); /* else the fit has returned to older weights */
     return t;
 }
 

@@ -169,7 +169,8 @@ static void slots_are_freed_in_the_order_of_the_runs(void **state)
     assert_int_equal(vkt_program_create(r->ctx, s.g, NULL, &params, &s.p), VKT_OK);
     answers.real = r->ctx->vk.GetSemaphoreCounterValue;
     answers.wait_idle = r->ctx->vk.DeviceWaitIdle;
-    /* The program measures its first runs, and the host waits for each of them. So only epoch 1 uses `answer`. */
+    /* The program measures the times of its first runs, and the host waits for each of these runs. So only the second
+     * epoch uses `answer`. */
     for (int epoch = 0; epoch < 2; epoch++) {
         vkt_batch b;
         assert_int_equal(vkt_feed_start(&s.feed, 0, (vkt_pass){ 0 }), VKT_OK);

@@ -39,7 +39,7 @@ static void sweep_begin(sweep *s)
 }
 
 /* Returns whether an allocation of the attempt failed. `status` is the result of the attempt. After a failed allocation
- * the attempt must have logged one error, otherwise none. The last attempt has enough memory. */
+ * the attempt must have logged one error, otherwise none. The sweep ends with the first attempt without a failure. */
 static bool sweep_failed(sweep *s, vkt_result status)
 {
     const bool failed = vkt_test_allocation_failed();
@@ -199,8 +199,8 @@ static vkt_result run_lifetime(const rig *r, vkt_ctx *ctx, bool stream, lifetime
     double accuracy;
     uint32_t classes[5];
     VKT_TRY(make(r, ctx, stream, l));
-    /* vkt_trainer_evaluate creates an evaluator. For streamed data, this creation is tested only in
-     * every_failed_allocation_of_a_creation_is_survived. */
+    /* vkt_trainer_evaluate creates an evaluator. For streamed data,
+     * every_failed_allocation_of_a_creation_is_survived tests this creation. */
     if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy));
     VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
     VKT_TRY(finish(r, l));

@@ -103,8 +103,8 @@ static struct {
 static VKAPI_ATTR VkResult VKAPI_CALL fail_once(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
     if (injected.left == 0 || --injected.left > 0) return injected.submit(queue, n, infos, fence);
-    /* The engine counts the work of a lost device as done. So the gate is opened for all of this work, and the host
-     * waits until the work is done. */
+    /* The device is not really lost, but the engine will count all submitted work as done. So this function opens the
+     * gate for this work, and waits until the device has done it. */
     if (injected.fault == VK_ERROR_DEVICE_LOST) {
         for (uint64_t v = injected.gate->value + 1; v < injected.gate->value + 200; v++) {
             const VkSemaphoreSignalInfo all = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,

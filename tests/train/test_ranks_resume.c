@@ -216,7 +216,7 @@ static void one_rank_goes_on_after_a_part_of_a_step(void **state)
         assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_OK);
         rig_same_file(path, wanted);
         group_same(whole.t, g.t);
-        g.t->shards.broken = true; /* as if the driver had lost a part of an update */
+        g.t->shards.broken = true; /* as if a fit had failed in the middle of a step */
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_trainer_fit(g.t, &fit), VKT_E_STATE);
         vkt_test_error_contains("resume its checkpoint");

@@ -41,8 +41,8 @@ static void a_step_allocates_and_records_nothing(void **state)
 /* ---- the sections of a step ---- */
 
 /* Returns the index of the last dispatch that writes a gradient to the bucket. If `of_states`, returns the index of the
- * last dispatch that copies a state to the bucket. Returns 0 if there is no such dispatch. The bucket has the bytes
- * [first, end) of the arena of gradients. */
+ * last dispatch that copies a state (running statistics) to the bucket. Returns 0 if there is no such dispatch. The
+ * bucket has the bytes [first, end) of the arena of gradients. */
 static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, bool of_states)
 {
     const vkt_program *p = t->program;
@@ -64,8 +64,8 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
 
 /* Checks each bucket that has gradients. A program runs in sections (record/marks.h). The section of a bucket ends with
  * the dispatch that adds the bucket to the sum over the shards. This dispatch waits for the last gradient of the bucket
- * and for the sum of the previous bucket. It may be at most one stage (plan/plan.h) after both are complete. A later
- * stage would delay the exchange. */
+ * and for the sum of the previous bucket. The stage (plan/plan.h) of the dispatch may be at most 1 above the larger of
+ * these two stages. A later stage would delay the exchange. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;

@@ -39,8 +39,7 @@ static vkt_trainer_params params_of(const rig *r, net *n)
     return p;
 }
 
-/* Makes a trainer of p, fails the test unless the trainer refuses the checkpoint with this message, and destroys the
- * trainer. */
+/* Makes a trainer of p. Checks that the trainer refuses the checkpoint with this message. Destroys the trainer. */
 static void refused(rig *r, const vkt_trainer_params *p, const char *path, const char *says)
 {
     vkt_trainer *t;

@@ -81,7 +81,7 @@ static void the_best_weights_are_averaged_ones(void **state)
     const vkt_epoch_record *h = vkt_trainer_history(t, &n);
     assert_true(loss_of(t, r->check) == h[t->at.best_epoch - 1].val_loss);
     float *values = rig_weights(t, VKT_PART_VALUE, &count), *published = rig_weights(t, VKT_PART_PUBLISHED, &count);
-    /* The fit has written the best weights to both parts. */
+    /* The fit has written the best weights to VKT_PART_VALUE and to VKT_PART_PUBLISHED. */
     assert_memory_equal(values, published, count * sizeof *values);
     test_free(values);
     test_free(published);

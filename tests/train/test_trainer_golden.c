@@ -118,10 +118,10 @@ static void partial_batches_follow_the_float64_run(void **state)
     check_partial_batches(r, VKT_PRECISION_F32);
 }
 
-/* In VKT_PRECISION_F32_SPLIT, three f16 products on cooperative matrices compute one f32 product. The tolerance is that
- * of VKT_PRECISION_F32. The test forces cooperative matrices for all products that can use them. On a device without
- * cooperative matrices there is nothing to test. The test runs four steps instead of fifty, because on a CPU the steps
- * take seconds. */
+/* In VKT_PRECISION_F32_SPLIT, three f16 products on cooperative matrices compute one f32 product. The tolerance is as
+ * small as for VKT_PRECISION_F32. The test forces cooperative matrices for all products that can use them. On a device
+ * without cooperative matrices there is nothing to test. The test runs four steps instead of fifty, because on a CPU
+ * the steps take seconds. */
 static void steps_of_split_operands_follow_it_too(void **state)
 {
     rig *r = rig_of(state);

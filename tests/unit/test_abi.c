@@ -270,7 +270,7 @@ static void every_module_fits_its_entry_and_abi_header(void **state)
     reason why;
     for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT + VKT_TOOL_COUNT; id++) {
         const vkt_kernel_entry *kernel = vkt_kernel_get((vkt_kernel_id)id);
-        assert_int_equal(kernel->texels & ~kernel->reads, 0); /* texel buffers are read-only */
+        assert_int_equal(kernel->texels & ~kernel->reads, 0); /* only bindings that are read can be texel buffers */
         for (int texel = 0; texel <= (kernel->texels != 0); texel++) {
             check(kernel, texel, abi, why);
             if (why[0]) print_error("%s%s: %s\n", kernel->name, texel ? " (texel)" : "", why);

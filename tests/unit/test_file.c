@@ -113,8 +113,8 @@ static void an_aborted_write_leaves_the_old_file_alone(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Writes more than RLIMIT_FSIZE allows. The operating system first writes fewer bytes and then fails, as on a full
- * disk. The function runs in a child, because the limit is for the whole process. */
+/* Writes 4096 bytes, but RLIMIT_FSIZE allows 1000. As on a full disk, the first write() writes only a part, and the
+ * second one fails. The function runs in a child, because the limit is for the whole process. */
 static int write_beyond_the_limit(const char *path)
 {
     const vkt_host h = vkt_test_host();

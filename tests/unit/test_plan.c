@@ -48,8 +48,8 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Returns the accesses of the fake op: it reads bindings 0 and 1, writes 2, and reads and writes 3, which is scratch.
- * The cheap op has the same accesses, without binding 3. */
+/* Returns the accesses of the ops `fake` and `cheap`: both read bindings 0 and 1, and write binding 2. Only `fake` has
+ * binding 3, which is scratch, and reads and writes it. */
 static vkt_access fake_access(const vkt_dispatch *d)
 {
     (void)d;

@@ -59,7 +59,7 @@ static void a_cpu_and_gpus_differ_where_it_matters(void **state)
     (void)state;
     const vkt_traits *cpu = &vkt_class_traits[VKT_CLASS_CPU];
     assert_int_equal(cpu->lanes_elementwise, 0);
-    assert_in_range(cpu->largest_loop, 50000, 65535); /* Mesa 22.3 allows 65535 iterations */
+    assert_in_range(cpu->largest_loop, 50000, 65535); /* Mesa 22.3 leaves a loop after 65535 iterations */
     assert_true(cpu->texel_loads && !cpu->shared_pays && cpu->transforms_pay && !cpu->watchdog);
     for (int c = VKT_CLASS_CPU + 1; c < VKT_CLASS_COUNT; c++) {
         const vkt_traits *gpu = &vkt_class_traits[c];

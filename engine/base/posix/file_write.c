@@ -285,7 +285,7 @@ vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_w
 
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n)
 {
-    if (!w->path) return VKT_E_STATE; /* an earlier call failed and logged its error */
+    if (!w->path) return VKT_E_STATE; /* the writer is closed; if an earlier call failed, that call logged its error */
     const char *p = bytes;
     while (n > 0) {
         const ssize_t put = write(w->fd, p, VKT_MIN(n, VKT_FILE_STEP));

@@ -161,7 +161,7 @@ static vkt_result drop_left_temporaries(vkt_file_writer *w)
     return VKT_OK;
 }
 
-/* Makes a new file. Returns 0 or an errno. */
+/* Makes the temporary file. Writes its path to w->temp, which has `room` bytes. Sets *file. Returns 0 or an errno. */
 static int make_temp(vkt_file_writer *w, size_t room, HANDLE *file)
 {
     wchar_t wide[VKT_WIDE_PATH];

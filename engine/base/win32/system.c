@@ -132,8 +132,8 @@ void *vkt_library_open(const char *name)
     if (strpbrk(name, "/\\"))
         return vkt_wide_path(name, wide) == 0 ? LoadLibraryExW(wide, NULL, LOAD_WITH_ALTERED_SEARCH_PATH) : NULL;
     if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, name, -1, wide, VKT_WIDE_PATH) == 0) return NULL;
-    /* This flag selects the program's folder and the system's folder. The current folder is not searched, because any
-     * user may have put a file into that folder. */
+    /* This flag selects the program's folder, the system's folder, and folders that the program has added with
+     * AddDllDirectory. The current folder is not searched, because any user may have put a file into that folder. */
     return LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
 }
 

@@ -1,6 +1,6 @@
 /* ops/conv/direct.c - y and dx by the variants DIRECT and DIRECT_SHARED. shaders/conv/direct.comp unrolls all products
- * of an element, so DIRECT needs few products per element. shaders/conv/direct_shared.comp has a loop over the
- * products, and keeps the weights in shared memory. */
+ * of an element, so DIRECT can run only if an element has few products. shaders/conv/direct_shared.comp has a loop over
+ * the products, and keeps the weights in shared memory. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -84,12 +84,13 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 /* The most channels that a lane of direct_shared.comp computes. A lane has four sums for each channel. With 8 channels,
  * the compilers of AMD's GPUs need at most 96 registers. */
 #define SHARED_ROWS 8u
-/* SHARED_CHANNELS: the most channels of a work group. SHARED_CHUNK: the most taps of each channel whose weights are in
- * shared memory at a time. The weights in shared memory need less than 8 KiB. */
+/* Here a tap is one weight (c,r,s) of an output channel. SHARED_CHANNELS: the most output channels of a work group.
+ * SHARED_CHUNK: the most taps of each channel that are in shared memory at a time. The weights in shared memory need
+ * less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
-/* At least this many lanes compute the same channels, unless there are 16 columns or fewer. An NVIDIA subgroup has 32
- * lanes, so all its lanes read the same weights. */
+/* At least this many lanes compute the same channels, unless there are 16 columns or fewer. (A column is a vec4 of a
+ * channel.) An NVIDIA subgroup has 32 lanes, so all its lanes read the same weights. */
 #define SHARED_ACROSS 32u
 
 /* Returns how many taps an iteration loads. The number is chosen so that the last iteration has few unused taps. */

@@ -91,7 +91,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
     const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
     const bool bias = j->db.id && p->channel == 0;
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
-    const uint64_t dy_pitch = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
+    const uint64_t dy_pitch = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel of dy (see j->index) */
     uint32_t index_base = 0;
     vkt_conv2d_dw_push push = { .plane = (uint32_t)j->dy_plane,
                                 .slice = j->slice,

@@ -44,7 +44,7 @@ typedef struct fft_job {
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
 } fft_job;
 
-/* The points of each variant's transform, along an axis. */
+/* The number of points of each variant's transform, along an axis. */
 static const struct {
     vkt_variant v;
     uint32_t points;
@@ -52,7 +52,7 @@ static const struct {
     { VKT_V_FFT8, 8 }, { VKT_V_FFT13, 13 }, { VKT_V_FFT14, 14 }, { VKT_V_FFT15, 15 }, { VKT_V_FFT16, 16 }
 };
 
-/* Returns the points of v's transform; 0: v uses no transform. */
+/* Returns the number of points of v's transform, along an axis; 0: v uses no Fourier transform. */
 static uint32_t points_of(vkt_variant v)
 {
     uint32_t points = 0;

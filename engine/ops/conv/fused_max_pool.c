@@ -16,12 +16,12 @@
 #include "abi/direct_tiles.abi.h"
 
 /* Every device can bind this many bytes (Vulkan 1.3, maxStorageBufferRange). If x or y is larger, the nodes are not
- * fused, because a separate convolution can bind fewer channels of x in a dispatch. */
+ * fused: the fused kernel must bind all channels of x in a group, and a separate convolution can split them. */
 #define MAX_BYTES (1ull << 27)
 /* The most elements of a pooling window. One lane computes a window. With windows as large as images, too few lanes
  * would be busy. */
 #define MAX_ELEMENTS 64u
-/* The most products of vec4s that an iteration may unroll. */
+/* The most products of a weight and a vec4 that an iteration may unroll. */
 #define MAX_PRODUCTS 512u
 /* The most channels that a lane of pool_shared.comp computes. For each channel, a lane needs twelve registers: the
  * sums, maxima and winners of four samples. */

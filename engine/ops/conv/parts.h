@@ -1,5 +1,5 @@
-/* ops/conv/parts.h - a convolution as a job for a variant, the parts of it that fit into the bindings of one dispatch,
- * and the functions that the variants share. */
+/* ops/conv/parts.h - the job of a variant (one convolution or its gradient), the part of a job that one dispatch
+ * computes, and the functions that the variants share. */
 #ifndef VKT_CONV_PARTS_H
 #define VKT_CONV_PARTS_H
 
@@ -40,9 +40,9 @@ typedef struct vkt_conv2d_tilings {
 
 /* ---- y and dx ---- */
 
-/* The part of a product that one dispatch computes: in each of the groups group .. group + groups - 1, channels
- * row .. row + rows - 1 of the destination from channels k .. k + depth - 1 of the source. The part is the whole
- * product unless a tensor is larger than a binding, or a loop would be too long. */
+/* The part of a product that one dispatch computes. In each of the groups group .. group + groups - 1, the dispatch
+ * computes channels row .. row + rows - 1 of the destination. It reads channels k .. k + depth - 1 of the source. The
+ * part is the whole product unless a tensor is larger than a binding, or a loop would be too long. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;
@@ -109,8 +109,8 @@ static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tens
     return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
 }
 
-/* The part that one dispatch computes: dw[row .. row + rows)[channel .. channel + channels) of each of the groups
- * group .. group + groups - 1. */
+/* The part of dw that one dispatch computes. In each of the groups group .. group + groups - 1, the part has output
+ * channels row .. row + rows - 1 and input channels channel .. channel + channels - 1. */
 typedef struct vkt_conv_dw_part {
     uint32_t group, groups, row, rows, channel, channels;
 } vkt_conv_dw_part;
@@ -118,10 +118,10 @@ typedef struct vkt_conv_dw_part {
 /* A vkt_conv2d_dw_product, with the numbers that the variants derive from it. */
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* of a group. rows: channels of dy. channels: channels of x */
+    uint32_t rows, channels;    /* rows: channels of dy in a group. channels: channels of x in a group */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output: see above */
+    vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output (vkt_conv2d_dw_product) */
     uint32_t cell[2];
     uint32_t slice; /* vec4s of a plane of dy in one slice */
     vkt_conv2d_slices slices;

@@ -226,7 +226,7 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    /* the iterations of a lane for one vec4 in each of its rows */
+    /* the iterations of a lane that computes one vec4 in each of its rows */
     const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2);
     if (iterations > most) return 0;
     const uint64_t least = vkt_groups(all, (uint32_t)(most / iterations), 1);

@@ -183,7 +183,8 @@ bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j)
     return split(e, j);
 }
 
-/* Packs weights into panels that are k-major or m-major, tap by tap. */
+/* Copies the weights into panels, and sets the strides of the panels in *to. A panel has the weights of one tap after
+ * the other. The weights of a tap have the order [m][k] if `m_major`, else [k][m]. */
 static vkt_bind pack_weights(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                              vkt_conv2d_tile_push *to)
 {

@@ -185,8 +185,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     return true;
 }
 
-/* Splits the work into slices of the slowest dimension. This is needed if the number of y's elements, times
- * longest_element, is more bytes than one binding can hold. */
+/* Splits the work into slices of the slowest dimension. This is needed if a binding cannot hold longest_element bytes
+ * for each element of y. */
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];

@@ -286,8 +286,8 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
     if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
-    /* Another reduction combines the results of the steps. It must be smaller than this one, or the recursion would not
-     * end. */
+    /* Another reduction combines the results of the steps, unless the steps write to y. The other reduction must be
+     * smaller than this one, or the recursion would not end. */
     const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
                                : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
     if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {

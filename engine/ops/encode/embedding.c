@@ -26,7 +26,7 @@ static uint32_t row_elements(vkt_shape table)
 
 /* Returns how many of `all` rows fit into one range of range_bytes bytes. A row has `elements` numbers of `size` bytes.
  * If not all rows fit, the result is a multiple of `step`, and the next range starts at a multiple of VKT_ALIGN_BYTES.
- * The result is 0 if not even the smallest such number of rows fits. */
+ * The result is 0 if too few rows fit for these two conditions. */
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
@@ -309,9 +309,10 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* If `blocks`, emits the sum of each block: EMBEDDING_DW_BLOCK consecutive positions in the sorted order, with equal
- * ids. Else emits the sum of each row in a range of the table, from the sums of the row's blocks and the positions that
- * are in no block. */
+/* Emits the dispatch that adds up gradients. A block is EMBEDDING_DW_BLOCK consecutive positions in the sorted order,
+ * with equal ids. If `blocks`, the dispatch computes the sum of each block. Else it computes the gradient of each row
+ * in a range of the table. For each row, it adds up the sums of the row's blocks, and the gradients at the positions
+ * that are in no block. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },

@@ -123,7 +123,7 @@ static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t 
     groups[0] = VKT_MIN(full, wanted);
     groups[1] = VKT_MIN(VKT_MAX(wanted / groups[0], 1u), VKT_MIN(heads, e->lim->max_groups));
     groups[2] = 1;
-    const uint64_t passes = vkt_div_up(heads, (uint32_t)groups[1]) + 2; /* iterations of a unit */
+    const uint64_t passes = vkt_div_up(heads, (uint32_t)groups[1]) + 2; /* iterations of a lane for one unit */
     groups[0] = VKT_MAX(groups[0], vkt_groups(n, lanes, (uint32_t)VKT_MAX(vkt_rough_loop(e->lim) / passes, 1u)));
 }
 

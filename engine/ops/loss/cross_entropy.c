@@ -132,7 +132,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                   [XENT_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [XENT_STAT] = VKT_WHOLE(stat),
                                   [XENT_PART] = VKT_WHOLE(part),
-                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* unread if absent */
+                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* unread without w */
                                   [XENT_NORM] = VKT_WHOLE(weights) };
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = nll       ? VKT_K_NLL
                                                      : columns ? VKT_K_CROSS_ENTROPY
@@ -298,7 +298,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes },
                                   [XENT_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
                                   [XENT_DX_WEIGHT] =
-                                      VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* unread if absent */ };
+                                      VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* unread without w */ };
         vkt_dispatch_add(
             e, &(vkt_launch){ .kernel = s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS,
                               VKT_LAUNCH_BIND(bind),
@@ -326,7 +326,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [NLL_DX_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [NLL_DX_DLOSS] = VKT_WHOLE(n->in[DX_DLOSS]),
                                   [NLL_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
-                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* unread if absent */
+                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* unread without w */
                                   [NLL_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
         vkt_dispatch_add(e,
                          &(vkt_launch){ .kernel = columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS,

@@ -4,8 +4,8 @@
  *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
  *   norm = count, or 1 for a sum;  count = the number of rows that count
  *
- * A row counts if it is real, and its label is a class and not ignored. linear_cross_entropy_dx also reads dloss, and
- * computes dx, dw or both. */
+ * A row counts if it is real (its sample is one of the step's `rows`), and its label is a class and not ignored.
+ * linear_cross_entropy_dx also reads dloss, and computes dx, dw or both. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/quantized.h"
 

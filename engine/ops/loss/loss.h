@@ -1,4 +1,5 @@
-/* ops/loss/loss.h - the code that losses and scores over (B,K) share: how samples are distributed over work groups. */
+/* ops/loss/loss.h - the code that losses and scores share: checks, partial sums, and how the samples of (B,K) are
+ * distributed over work groups. */
 #ifndef VKT_LOSS_H
 #define VKT_LOSS_H
 

@@ -123,7 +123,7 @@ static void dispatch_positions(vkt_emit *e, const vkt_move *m, const side *x, co
 
 /* Returns the dimension that is contiguous in x, if the box can be copied through blocks of 4 x 4. This dimension must
  * have 4 elements or more, and must not be the last one. The last one must be contiguous in y and have a positive
- * stride in x. Else returns -1. */
+ * stride in x. Returns -1 if no dimension meets these conditions. */
 static int transposed_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];

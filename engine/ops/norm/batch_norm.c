@@ -1,6 +1,6 @@
 /* ops/norm/batch_norm.c - normalisation of channels over the batch: batch_norm, its gradient, and running statistics.
  *
- *   x (N,C,...), BATCH_LAST: a channel is contiguous in memory; only its elements of real rows count
+ *   x (N,C,...), BATCH_LAST: a channel is contiguous; only its elements of real rows (the step's `rows`) count
  *   y = gamma xhat + beta in the real rows, else 0;  xhat = (x - mean) / sqrt(var + eps)
  *   mean, var: mean and biased variance of the n elements of a channel in the real rows
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)

@@ -9,8 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* A line is the elements of x along the axis. If a line has more classes than this, its axis is made the fastest one,
- * on any device, so that all lanes of a work group can share a line. */
+/* A line: the elements of x along the axis, at one position of the other axes. If a line has more classes than this,
+ * the axis is made the fastest one, on any device, so that all lanes of a work group can share a line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -67,7 +67,8 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     return w;
 }
 
-/* Returns the number of work groups. The trait iterations_group is the approximate number of iterations of a group. */
+/* Returns the number of work groups for `units` units. A unit is a line, or four lines that a lane computes at once.
+ * The trait iterations_group is the approximate number of iterations of a group. */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;

@@ -8,8 +8,8 @@
 #include <math.h>
 
 #define MAX_WIDTH 128u /* largest width of a head: the sums of a row must stay in registers */
-/* Smallest number of lanes of a work group. A row has up to 32 vec4s, and a lane sums up to 8 of them (MAX_PARTS in
- * attention_cached.comp). */
+/* Smallest number of lanes of a work group. A row has at most 32 vec4s, and a lane can add at most 8 vec4s of a row
+ * (MAX_PARTS in attention_cached.comp). */
 #define FEWEST_LANES 4u
 
 enum { Q = 0, K, V, PAST };

@@ -42,9 +42,9 @@ static uint64_t heads_of_rows(const struct pass *p, const vkt_attention_push *pc
     return p->by_keys ? heads / pc->group : heads;
 }
 
-/* Returns the number of iterations of the loop over columns for one tile of rows, with all loops inside. `each`: the
- * iterations of the inner loops for one tile of columns. A tile of keys repeats the loop for each of the pc->group
- * heads of q that read these keys. */
+/* Returns how many iterations one tile of rows needs: the iterations of the loop over columns, plus those of its inner
+ * loops. `each`: the iterations of the inner loops for one tile of columns. If the rows are keys, the loop over columns
+ * runs once for each of the pc->group heads of q that read these keys. */
 static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, uint32_t columns, uint64_t each)
 {
     const uint64_t n = vkt_div_up(pc->others, columns) * (1 + each);
@@ -54,9 +54,10 @@ static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, 
 /* ---- by shuffles ---- */
 
 /* Returns the number of rows of a tile. With more rows, a tile needs fewer loads for each product, but more registers:
- * for each row, a lane has `parts` vec4s of each of the pass's `sums` results. A lane of a GPU has about 200 registers.
- * On a CPU these vec4s are in the first-level cache. A head with few rows gets small tiles, because small tiles compute
- * fewer of the scores that a causal mask hides. */
+ * for each row, a lane has `parts` vec4s of each of the pass's `sums` results. The trait attention_sums limits the
+ * product of rows and `sums`: a lane of a GPU has only about 200 registers, but on a CPU these vec4s are in the
+ * first-level cache. A head with few rows gets small tiles, because small tiles compute fewer of the scores that a
+ * causal mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = VKT_MIN(rows <= 64 ? 8u : ATTENTION_MAX_ROWS, lim->traits->attention_sums / sums);
@@ -83,8 +84,8 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 
 /* ---- in shared memory ---- */
 
-/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. `chunks` vec4s of each row are in
- * shared memory at a time. Heads with d4 <= 16 use the first table, and longer heads use the second one. Each table
+/* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. A slice in shared memory has
+ * `chunks` vec4s of each row. Heads with d4 <= 16 use the first table, and longer heads use the second one. Each table
  * begins with the largest tile. The comments in the tables are for 4 rows per lane, without cooperative matrices. In
  * this case the last tile of each table runs on every device, because Vulkan guarantees 128 lanes and 16 KiB. */
 typedef struct shape {

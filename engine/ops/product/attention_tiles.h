@@ -10,12 +10,12 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 
-/* The passes. FORWARD computes y and lse by tiles of queries. DQ computes dq and delta by tiles of queries. DKV
- * computes dk and dv by tiles of keys. */
+/* The passes. FORWARD computes y and lse by tiles of queries. DQ computes dq by tiles of queries, and delta: the sum of
+ * dy * y over each row of y. DKV computes dk and dv by tiles of keys. */
 typedef enum vkt_attention_pass { VKT_ATTENTION_FORWARD, VKT_ATTENTION_DQ, VKT_ATTENTION_DKV } vkt_attention_pass;
 
-/* Chooses one variant for all passes from `first` to `last`. `heads`: the number of heads of q, of all samples
- * together. pc->rows is the number of queries, and pc->others is the number of keys, also for VKT_ATTENTION_DKV. */
+/* Chooses one variant for all passes from `first` to `last`. `heads`: the number of heads of q in all samples of
+ * a dispatch. pc->rows is the number of queries, and pc->others is the number of keys, also for VKT_ATTENTION_DKV. */
 vkt_variant vkt_attention_pick(vkt_emit *e, vkt_attention_pass first, vkt_attention_pass last,
                                const vkt_attention_push *pc, uint64_t heads);
 /* Emits a pass. `pc` is as for vkt_attention_pick. The function sets the push constants that depend on the tiles.

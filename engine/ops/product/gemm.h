@@ -70,7 +70,7 @@ typedef struct vkt_gemm_sum {
 } vkt_gemm_sum;
 
 /* Computes c[c_base + i] (+)= sum_s part[s][i] + bias[i % columns] (shaders/product/gemm_sum.comp). If c is stored in
- * 16 bits, n and c_base must be multiples of 4. With a bias, `columns` must be a multiple of 4, too. */
+ * 16 bits, n, c_base and (if there is a bias) `columns` must be multiples of 4. */
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
 
 #endif

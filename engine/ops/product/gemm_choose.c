@@ -88,7 +88,7 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 /* ---- the choice of a variant ---- */
 
 /* Returns true if rows run along x and their distance is a multiple of a page (4 KiB). In this case all rows of a tile
- * begin in the same lines of a CPU's first-level cache, and evict each other. */
+ * begin in the same set of a CPU's first-level cache, and evict each other. */
 static bool has_page_rows(const vkt_gemm_matrix *m)
 {
     return !m->x_outer && m->ld % 1024 == 0;
@@ -132,8 +132,8 @@ static void add(candidates *c, vkt_variant v, bool can, double cost)
     c->set |= (uint64_t)1 << v;
 }
 
-/* Adds the variants that can compute the product. Only the first block is checked for packing. If a later block cannot
- * be read where it is stored, vkt_gemm_operand packs it. */
+/* Adds the variants that can compute the product. The function checks only for the first block whether operands need
+ * packing. If a later block cannot be read where it is stored, vkt_gemm_operand packs it. */
 static void candidates_of(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const shared_tilings *shared,
                           candidates *c)
 {

@@ -193,9 +193,9 @@ static vkt_shape matrix_of(vkt_shape s, const vkt_shape *lead)
     return to;
 }
 
-/* Returns x in the shape that a product with these leading dimensions needs. If x is one matrix, the result has rank 2,
- * and the kernel uses it for every batch. If x has all leading dimensions, the result is x, reshaped. Otherwise the
- * result is a copy with repeats. */
+/* Returns x in the shape that a product with the leading dimensions *lead needs. If x is one matrix, the result has
+ * rank 2, and the kernel uses it for every batch. If x has one matrix for each batch of the product, the result is x,
+ * reshaped. Otherwise the result is a copy with repeats. */
 static vkt_tensor broadcast(vkt_graph *g, vkt_tensor x, const vkt_shape *lead)
 {
     const vkt_shape s = vkt_tensor_shape(g, x), whole = matrix_of(s, lead);

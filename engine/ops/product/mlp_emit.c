@@ -1,6 +1,7 @@
-/* ops/product/mlp_emit.c - distributes the samples of a network over work groups. A dispatch before the kernel packs
- * the parameters. A dispatch after the kernel adds up the gradients of all work groups: see the first lines of
- * shaders/product/mlp*.comp. */
+/* ops/product/mlp_emit.c - emits a fully connected network. One kernel computes the whole network; the samples of the
+ * batch are distributed over its work groups. A dispatch before this kernel packs the parameters (mlp_line.comp needs
+ * no packing). If the kernel computes gradients, a dispatch after it adds up the gradients and losses of all work
+ * groups. See the first lines of shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -61,10 +62,10 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Distributes work over `groups` work groups. The work has `units` parts of `rounds` iterations each. There are fewer
- * groups if a binding has no space for `group_bytes` bytes of each group. There are more groups if a group would have
- * more iterations than vkt_largest_loop. If the device cannot run so many groups, sets the emission's error and returns
- * false. */
+/* Distributes work over about `groups` work groups. The work has `units` parts of `rounds` iterations each. There are
+ * fewer groups if there are fewer parts, or if a binding has no space for `group_bytes` bytes of each group. There are
+ * more groups if a group would have more iterations than vkt_largest_loop. If the device cannot run so many groups,
+ * sets the emission's error and returns false. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
@@ -155,7 +156,7 @@ static void emit_network(job *j)
                                            [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
-    /* tile: the samples of a tile. units: the samples of a VEC. */
+    /* tile: number of samples in a tile. units: number of samples in a VEC. */
     const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4;
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);

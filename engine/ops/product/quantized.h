@@ -28,8 +28,8 @@ vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a);
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
 /* Returns the number of whole rows in `words` words, for vkt_op.settle of the ops. */
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
-/* The function vkt_op.amend of the ops with quantized weights. Makes the scales and offsets of blocks in random words
- * finite and small. If the weights are f16 or bf16, makes the weights finite and small. */
+/* The function vkt_op.amend of the ops with quantized weights. The words are random. Makes the f16 numbers of each
+ * block (scale and offset) finite and small. If the weights are f16 or bf16, makes each weight finite and small. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
 /* The fields of vkt_quantized_attr, as text. */

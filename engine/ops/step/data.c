@@ -70,7 +70,7 @@ static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;
     const bool early = e->lim->traits->early_batch && g->run.id && g->words.id && !is_behind_report(n);
-    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* early: not read, but a binding needs a tensor */
+    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* early: kernels do not read the binding Step */
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 

@@ -10,8 +10,8 @@
  * of gradients. The update then uses the sum as the gradient. If the loss is scaled, one kernel searches for gradients
  * that are not finite, and a second kernel sets the optimizer's clock and the next scale. With clip_norm, one kernel
  * adds up squares, and a second kernel computes the norm from these sums. A kernel that reads an arena has one dispatch
- * for each range that a binding holds. In the step state, STEP_FACTOR is the product of all factors of the gradients,
- * and STEP_HOLD says whether this run updates the parameters. */
+ * for each range that a binding holds. In the step state, STEP_FACTOR is the number by which the update multiplies the
+ * gradients, and STEP_HOLD says whether this run updates the parameters. */
 #include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
@@ -129,7 +129,7 @@ typedef struct sweep {
     vkt_bind bind[MAX_BINDINGS];
     uint32_t ranged; /* mask of the bindings that move with the range */
     uint32_t extra;  /* specialisation constant 4 */
-    void *push;      /* starts with n4 and block */
+    void *push;      /* push constants; the first two are n4 and block */
     size_t push_bytes;
 } sweep;
 
@@ -317,7 +317,7 @@ static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*rang
     vkt_case_attr(c, o, sizeof *o);
 }
 
-/* Counts, per element, the operations that all optimizers apply to a gradient before they use it. */
+/* Counts the operations per element that all optimizers have in common: weight decay and clipping. */
 static double common_flops(const vkt_optimizer *o)
 {
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);

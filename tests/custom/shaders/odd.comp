@@ -5,7 +5,7 @@
 #endif
 #if CASE == 2 // work groups that no device runs
 layout(local_size_x = 1024, local_size_y = 1024, local_size_z = 64) in;
-#elif CASE == 3 // a size by specialization constants
+#elif CASE == 3 // specialization constants set the size of a work group
 layout(local_size_x_id = 5, local_size_y_id = 6) in;
 layout(local_size_x = 4, local_size_y = 2) in;
 #else

@@ -203,7 +203,7 @@ static vkt_result step(const vkt_transport *t)
 }
 
 /* Makes steps until a failure. At step 20, some ranks do what `mode` says:
- *   kill, stop, late, fault   the last rank but one
+ *   kill, stop, late, fault   the second-last rank
  *   barrier, bytes            the last two ranks
  *   ring                      all ranks */
 static vkt_result work(const vkt_transport *t, const char *mode)

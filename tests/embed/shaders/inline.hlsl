@@ -1,5 +1,6 @@
 // inline.hlsl - the program of inline.comp, in HLSL.
-[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; }; // glslang accepts this form
+// The build compiles this file with glslang, which accepts a cbuffer of push constants.
+[[vk::push_constant]] cbuffer Push { uint points, table, w1, b1, w2, b2, w3, unused; };
 StructuredBuffer<float> store : register(t0);
 StructuredBuffer<uint4> grid : register(t1);
 StructuredBuffer<float> x : register(t2);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""table.py BENCH.json AUDIT.json - prints the table of tests/gpu/first_run.sh as Markdown: the device, the steps, and each op by
-the variant that the engine chooses."""
+"""table.py BENCH.json AUDIT.json - prints first-run.md of tests/gpu/first_run.sh: the device, the result of the audit, and a
+table. The table has the training steps of networks, and each op in the variant that the engine chooses."""
 import json
 import sys
 

@@ -1,8 +1,8 @@
 /* readiness/compile_only.h - a Vulkan loader whose devices compile pipelines and execute nothing.
  *
  * Some drivers can compile for a GPU that the machine does not have: RADV with RADV_FORCE_FAMILY, for instance. Such a
- * driver has no memory and no queue that works. So this loader answers the calls that need the hardware itself: memory
- * is the host's, a submission ends at once, and command buffers are empty. It forwards all other calls to the installed
+ * driver has no memory and no queue that works. So this loader answers the calls that need the hardware: memory is
+ * the host's, a submission ends at once, and command buffers are empty. It forwards all other calls to the installed
  * loader. */
 #ifndef VKT_READINESS_COMPILE_ONLY_H
 #define VKT_READINESS_COMPILE_ONLY_H

@@ -14,7 +14,7 @@ DEVICES = {
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},
     "Arc A770": {"f32": "dg2", "tera": 19.7, "matrix": 0, "gb": 560, "cores": 32, "barrier": 5},
 }
-PRODUCT_LANES, LANES = 128, 512  # number of lanes that use a core fully: in a product, and in any other kernel
+PRODUCT_LANES, LANES = 128, 512  # number of lanes that use a core fully: for the arithmetic of products, and for memory traffic
 LATENCY = 0.75  # part of the time in which a product's loop is not waiting for memory
 BANDWIDTH = 0.8  # part of the bandwidth that a kernel reaches
 PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if the table has no number for the kernel
@@ -32,7 +32,7 @@ def share_of(document, kernel):
 
 
 def seconds_of(device, document, program, pipelines):
-    """Returns the estimated time of a step, and the part of it that barriers take."""
+    """Returns the estimated time of a step and the time of its barriers, in seconds."""
     nodes = {}
     for d in program["dispatches"]:
         nodes.setdefault(str(d["node"]), []).append(d)

@@ -25,7 +25,8 @@ typedef struct report {
     json_t *pipelines; /* name -> description */
 } report;
 
-/* Writes the name of a dispatch's pipeline: its kernel and constants. */
+/* Writes the name of a dispatch's pipeline: its kernel (with ".texel" for the texel variant), its constants,
+ * and `storage` (abi/storage.abi.h). */
 static void name_pipeline(const vkt_dispatch *d, const vkt_pipeline *p, char *name, size_t size)
 {
     size_t n =

@@ -134,7 +134,8 @@ def nak_blocks_of(text):
 
 
 def dominators(after):
-    """Returns for each block the set of its dominators, as bits: the blocks on every path to it."""
+    """Returns two lists. For each block, one list has its dominators (the blocks on every path to this block), as bits. The
+    other list has the indices of its predecessors (the blocks that may come directly before this block)."""
     n = len(after)
     before = [[i for i in range(n) if k in after[i]] for k in range(n)]
     dom = [1] + [(1 << n) - 1] * (n - 1)
@@ -327,7 +328,8 @@ def is_worse(rule, value, limit):
 
 
 def faults(found, accepted):
-    """Returns a line for each limit that is broken and not accepted, and for each exception that is not the measured value."""
+    """Returns a line for each limit that is broken and not accepted, and for each exception that is not needed or
+    whose value is not the measured value."""
     for (rule, name), value in sorted(found.items()):
         limit = accepted.get((rule, name))
         if limit is None:

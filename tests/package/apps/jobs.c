@@ -51,7 +51,7 @@ typedef struct submission {
 typedef struct jobs {
     gpu gpu;
     pthread_mutex_t queue_lock; /* locked around every submission to gpu.queue */
-    pthread_mutex_t lock;       /* for `waiting` to `submitted`, model.busy, model.asking and job.done */
+    pthread_mutex_t lock;       /* locked around use of `waiting` .. `submitted`, model.busy, model.asking, job.done */
     pthread_cond_t changed;
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
     int n_waiting;
