@@ -6,8 +6,8 @@
 #   sh tests/gpu/first_run.sh build 1          # device 1 of vkt-info
 #   sh tests/gpu/first_run.sh --small build    # a minute, to test this script
 #
-# Writes first-run.tar.gz with all results, and first-run.md with a table for docs/performance.md, to the current folder. A part
-# that fails does not keep later parts from running. The last line, "N passed, N failed, N skipped", counts the parts.
+# Writes first-run.tar.gz with all results, and first-run.md with a table for docs/performance.md, to the current folder. After
+# a part that fails, the script goes on. The last line, "N passed, N failed, N skipped", counts the parts.
 set -u
 small=
 if [ "${1-}" = --small ]; then
@@ -52,7 +52,7 @@ tests='ops|record|gpu' sizes=large only='.' ops='.' seeds=8 ms=100
     vulkaninfo --summary 2>/dev/null
 } >"$all/system.txt"
 part info "$build/samples/vkt-info"
-part tests ctest --test-dir "$build" --output-on-failure -L "$tests" -LE 'lint|full_only'
+part tests ctest --test-dir "$build" --output-on-failure -L "$tests"
 part audit "$build/samples/vkt-audit" --all --filter "$ops" --seeds "$seeds" --json "$all/audit.json"
 part bench "$build/samples/vkt-bench" --sizes "$sizes" --filter "$only" --min-time "$ms" --json "$all/bench.json"
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then # true with ROCm, too

@@ -55,6 +55,14 @@ void run_forget(const rig *r, run *done)
     vkt_free(&r->h, done->err);
 }
 
+run program_output(const rig *r, const char *program, const char *const *args)
+{
+    run done = program_finish(r, program_start(r, program, NULL, args));
+    if (done.status != 0) print_error("%s", done.err);
+    assert_int_equal(done.status, 0);
+    return done;
+}
+
 void program_expect(const rig *r, const char *program, int status, const char *says, const char *const *args)
 {
     run done = program_finish(r, program_start(r, program, NULL, args));

@@ -19,6 +19,8 @@ pid_t program_start(const rig *r, const char *program, const char *const *env, c
 /* Waits for the program. A message of the validation layer fails the test. run_forget frees the output. */
 run program_finish(const rig *r, pid_t child);
 void run_forget(const rig *r, run *done);
+/* Runs the program, whose status must be 0. Returns its output, which the caller frees with run_forget. */
+run program_output(const rig *r, const char *program, const char *const *args);
 /* Runs the program. Fails the test unless it ends with `status` and its stderr contains `says`. */
 void program_expect(const rig *r, const char *program, int status, const char *says, const char *const *args);
 
