@@ -47,9 +47,7 @@ extern "C" {
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-#define VKT_STEP_DRAW                                                                           \
-    18 /* counter for random numbers. In a graph with an update: the number of the micro-batch, \
-        * counted over all steps */
+#define VKT_STEP_DRAW 18 /* counter of random numbers. With an update: number of the micro-batch over all steps */
 #define VKT_STEP_WORDS 68
 
 /* An input. */
