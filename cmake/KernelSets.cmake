@@ -18,7 +18,7 @@ vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)
 vkt_set(broadcast3 BINARY TERNARY BROADCAST_BINARY* BROADCAST_TERNARY* reduce relayout)
 vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
-vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 and bfloat16 need these in addition
+vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 also need these; programs of bfloat16 also need GEMM_SUM*
 
 # Sets of ops. The set of an op also has the kernels of its gradient. In the layout batch last, vkt_linear uses kernels of
 # convolutions. The set `linear` has none of these, because in a library without them vkt_linear converts its input to rows.

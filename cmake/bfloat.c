@@ -19,7 +19,7 @@ enum {
     OP_TYPE_STRUCT = 30,
     OP_TYPE_OPAQUE = 31,
     OP_TYPE_POINTER = 32,
-    OP_TYPE_FUNCTION = 33, /* the types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE, may contain other types */
+    OP_TYPE_FUNCTION = 33, /* `misuses` searches the types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE */
     OP_TYPE_COOPERATIVE_MATRIX = 4456
 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 }; /* capabilities */

@@ -9,7 +9,7 @@
 # script then asks which hosts answer, and goes on from the checkpoint. The number of ranks stays, if these hosts have
 # room for it; otherwise it becomes the largest power of two for which they have room. If a try fails before it writes a
 # checkpoint, the number of ranks is halved. The result does not depend on the number of ranks, so the run ends with the
-# same bits as one without a failure. After a wrong option or a signal there is no further try.
+# same bits as one without a failure. After a wrong option, or after SIGHUP, SIGINT or SIGTERM, there is no further try.
 #
 #   -n RANKS   number of ranks of the first try, a power of two
 #              (default: the largest one for which the hosts have slots)
@@ -110,7 +110,7 @@ while :; do
     "$launcher" -n "$ranks" $(on_hosts) "$@" --mpi ${again:+--resume "$checkpoint"}
     status=$?
     [ "$status" -ne 0 ] || exit 0
-    case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or a signal ended the run
+    case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or SIGHUP, SIGINT or SIGTERM
     [ "$try" -lt "$tries" ] || { complain "the last of $tries tries failed" && exit $status; }
     try=$((try + 1))
     if [ "$(state_of "$checkpoint")" = "$before" ] && [ "$ranks" -gt 1 ]; then ranks=$((ranks / 2)); fi

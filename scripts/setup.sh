@@ -90,7 +90,7 @@ show_build() {
     [ ! "$rewrites" ] || [ "$reported" = 0 ] || echo >&2
 }
 
-# build_quietly LOG COMMAND...: runs COMMAND (ninja) as the function `quietly` does, and also prints its progress.
+# build_quietly LOG COMMAND...: runs COMMAND (cmake --build) as the function `quietly` does. Also prints the progress of ninja.
 build_quietly() {
     log=$1
     shift

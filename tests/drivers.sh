@@ -2,7 +2,7 @@
 # drivers.sh DIR - downloads more CPU Vulkan drivers and a current validation layer for Debian 12, and unpacks them under DIR:
 #   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports). It needs the libraries that the system installs
 #                         with its own mesa-vulkan-drivers
-#   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, without fp16, int64 and float atomics
+#   DIR/swiftshader.json  SwiftShader (from chromium-common): subgroups of 4, no fp16, no int64, no float atomics
 #   DIR/layers/           a current VK_LAYER_KHRONOS_validation (from chromium-common), for VK_LAYER_PATH
 #   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It needs Debian 13's C library, so
 #                         start programs with DIR/newer/run PROGRAM ARGUMENT...

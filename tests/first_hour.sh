@@ -293,7 +293,8 @@ from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: runs the sample o
     shift 4
     go 80 "$status_wanted" "$text" env VKT_DATA="$real" "$program" "$@"
 }
-if [ -n "$real" ] && [ -d "$real/mnist" ]; then # trains on the 10,000 test images, because the 60,000 others take longer
+# The folder real-digits has MNIST's 10,000 test images also as training images, because training on 60,000 takes longer.
+if [ -n "$real" ] && [ -d "$real/mnist" ]; then
     mkdir -p real-digits
     for file in "$real"/mnist/t10k-*; do
         name=$(basename "$file")

@@ -247,7 +247,7 @@ run_arm() {
     (
         VK_DRIVER_FILES=$(find "$dir/arm64-root" -name 'lvp_icd*.json' | head -n 1)
         export VK_DRIVER_FILES
-        unset VK_INSTANCE_LAYERS # the layers are libraries of this machine
+        unset VK_INSTANCE_LAYERS # the layers are built for this machine, so an ARM program cannot load them
         step arm64 "$qemu" -L "$dir/arm64-root" "$dir/arm64/tests/ports_step"
     )
 }

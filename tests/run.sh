@@ -195,7 +195,7 @@ if [ "$mode" = full ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
-    if [ -f "$drivers/swiftshader.json" ]; then # SwiftShader takes ten times as long as lavapipe
+    if [ -f "$drivers/swiftshader.json" ]; then # small shapes: SwiftShader takes ten times as long as lavapipe
         on_driver "$drivers/swiftshader.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not|swiftshader_not'
     else
         skipped "ops on SwiftShader: it could not be had"

@@ -23,7 +23,7 @@ enum {
     VKT_STREAM_SHUFFLE = 2,  /* epoch shuffles: counter = (i, epoch, 0, stream) */
     VKT_STREAM_DROPOUT = 3,  /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
     VKT_STREAM_DIGITS = 4,   /* generated digits */
-    VKT_STREAM_TEST = 5,     /* random cases and numbers of tests and audits */
+    VKT_STREAM_TEST = 5,     /* random cases and numbers of tests, audits and benchmarks */
     VKT_STREAM_PLAN = 6,     /* the search of plan/pack.c */
     VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, sample, stream) */
     VKT_STREAM_QUANTIZE = 8, /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */

@@ -20,7 +20,7 @@ typedef enum vkt_device_class {
     VKT_CLASS_AMD,
     VKT_CLASS_INTEL,
     VKT_CLASS_MOBILE, /* Arm, Qualcomm, Apple, Imagination, Broadcom, Samsung */
-    VKT_CLASS_OTHER,  /* no class above */
+    VKT_CLASS_OTHER,  /* any other GPU */
     VKT_CLASS_COUNT
 } vkt_device_class;
 

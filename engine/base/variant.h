@@ -63,9 +63,9 @@ static inline bool vkt_tile_is(vkt_tile a, vkt_tile b)
     return a.m == b.m && a.n == b.n && a.lane_m == b.lane_m && a.lane_n == b.lane_n;
 }
 
-/* The variants that were the fastest in measurements of nodes with this key (vkt_picked, ir/ir.h). An op that makes
- * several choices for a node has one variant for each choice. `tile` is the best tile, if one of these variants has
- * tiles in shared memory; else all 0. */
+/* The variants that were the fastest in measurements of nodes with this key (vkt_picked, ir/ir.h). If an op
+ * makes several choices for a node, `variants` has one variant for each choice. `tile` is the best tile, if one of
+ * these variants has tiles in shared memory; else all 0. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
@@ -95,9 +95,11 @@ typedef struct vkt_variant_cost {
 } vkt_variant_cost;
 /* Returns the entry of the tuning file for nodes with this key; all 0: there is none. */
 vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key);
-/* Returns the tile that the user or the tuning file wants for nodes with this key. */
+/* Returns c->tile. If c->tile is none (m = 0), returns the tile that the tuning file has for nodes with this key. The
+ * result may be none, too. */
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
-/* The cost of a variant that is used only if the user or the tuning file asks for it, or if no other one is usable. */
+/* The cost of a variant that is used only if the user or the tuning file asks for it, or if every other
+ * variant is off or not usable. */
 #define VKT_COST_NEVER HUGE_VAL
 
 /* Returns the variants among which the costs decide, a subset of `usable`. Both are sets of VKT_V. First leaves out the

@@ -234,8 +234,8 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* If the result is an alias of an input, the op itself has no dispatch. In this case, adds a node that reads the
- * result. */
+/* If the result is an alias of an input, an op without side effect has no dispatch. In this case, adds a node that
+ * reads the result. */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;

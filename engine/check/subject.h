@@ -26,7 +26,7 @@ typedef struct vkt_subject {
     uint64_t t;                /* the optimizer's clock before the run */
     uint64_t key;              /* the seed of dropout */
     vkt_graph *g;              /* `in` and `dout` are its inputs; vkt_keep keeps `out` and `din` */
-    uint32_t n_out, n_forward; /* nodes 0 .. n_forward-1 make the outputs, later ones the gradients */
+    uint32_t n_out, n_forward; /* nodes 0 .. n_forward-1 make the outputs; later ones make gradients or read out[0] */
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
     vkt_side din[VKT_MAX_IN];

@@ -34,7 +34,8 @@ vkt_chat_template vkt_chat_template_of(const char *name)
 
 vkt_chat_template vkt_chat_template_guess(const char *jinja)
 {
-    /* The result is the form of the first row whose two texts are both in `jinja`. */
+    /* The result is the form of the first row whose two texts are both in `jinja`. If `jinja` has neither <|im_start|>
+     * nor <|start_header_id|>, the result is 0. */
     static const struct {
         const char *text, *other;
         vkt_chat_template form;

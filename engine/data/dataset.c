@@ -174,7 +174,7 @@ static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_datas
         return vkt_fail_nomem(h, "a data set", sizeof *t);
     }
     atomic_init(&t->handles, 1);
-    pthread_mutex_init(&t->lock, NULL); /* these two cannot fail with default attributes on Linux */
+    pthread_mutex_init(&t->lock, NULL); /* the two init calls cannot fail with default attributes on Linux */
     pthread_cond_init(&t->given, NULL);
     t->host = *h;
     ds->rows = p->rows;

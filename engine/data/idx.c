@@ -54,7 +54,7 @@ static vkt_result check_size(const vkt_gz *r, uint64_t want)
     return vkt_gz_check_size(r, want);
 }
 
-/* Checks that no bytes follow the array. For this it reads the end of the file, where zlib compares the checksum. */
+/* Checks that no bytes follow the array. Reads to the end of the file, where zlib compares the checksum. */
 static vkt_result expect_end(vkt_gz *r, uint64_t want)
 {
     uint8_t surplus[512];

@@ -138,7 +138,8 @@ static void crop(const images *s, const base *b, int64_t top, int64_t left, bool
         }
 }
 
-/* Returns (have - want) / 2, rounded to nearest, ties to even. torchvision's CenterCrop begins at this offset. */
+/* Returns (have - want) / 2, rounded to nearest, ties to even. `have` must not be below `want`. torchvision's
+ * CenterCrop begins at this offset. */
 static int64_t middle(uint32_t have, uint32_t want)
 {
     const int64_t over = (int64_t)have - want, half = over / 2;

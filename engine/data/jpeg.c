@@ -13,7 +13,7 @@
 
 /* Limits for the number of scans of a progressive file. Real files have about ten scans. A scan of few bytes can make
  * libjpeg decode the whole image again. So all scans of a file together may decode at most MAX_SCANNED_PIXELS pixels,
- * which takes some seconds. MIN_SCANS scans are always allowed, and more than MAX_SCANS never. */
+ * which takes some seconds. MIN_SCANS scans are always allowed. More than MAX_SCANS scans are never allowed. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
 #define MAX_SCANNED_PIXELS (UINT64_C(1) << 31)

@@ -1,4 +1,4 @@
-/* data/unicode_tables.h - what Hugging Face's tokenizers knows of Unicode. scripts/unicode/make_tables.py
+/* data/unicode_tables.h - the Unicode data of Hugging Face's tokenizers. scripts/unicode/make_tables.py
  * wrote this file, with tokenizers 0.23.3. */
 /* clang-format off */
 #ifndef VKT_UNICODE_TABLES_H
@@ -23,8 +23,8 @@
     "\\x{16130}-\\x{16139}\\x{16d70}-\\x{16d79}\\x{16ff4}-\\x{16ff6}\\x{1ccf0}-\\x{1ccf9}\\x{1d2c0}-\\x{1d2d3}" \
     "\\x{1e4f0}-\\x{1e4f9}\\x{1e5f1}-\\x{1e5fa}"
 
-/* Canonical decompositions, by rising character: character << 42 | first << 21 | second. `second` is 0 if there
- * is only one. Hangul is left out. */
+/* Canonical decompositions, by rising character: character << 42 | first << 21 | second. `second` is 0 if the
+ * decomposition is one character. Hangul is left out. */
 static const uint64_t vkt_decompositions[] = {
     0x3000008200300ull, 0x3040008200301ull, 0x3080008200302ull, 0x30c0008200303ull, 0x3100008200308ull,
     0x314000820030aull, 0x31c0008600327ull, 0x3200008a00300ull, 0x3240008a00301ull, 0x3280008a00302ull,

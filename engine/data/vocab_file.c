@@ -95,7 +95,8 @@ static bool unescape(char *s)
     return true;
 }
 
-/* Parses a decimal number above 0, up to `end`. Returns false for any other text, also for a sign or a leading zero. */
+/* Parses the text from `s` to `end` as a decimal number from 1 to UINT64_MAX. Returns false for any other text. A sign
+ * or a leading zero is not allowed. */
 static bool parse_count(const char *s, const char *end, uint64_t *out)
 {
     *out = 0;

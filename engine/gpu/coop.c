@@ -79,7 +79,7 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of cooperative matrices", n * sizeof *list);
     for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     const VkResult r = get(ctx->phys, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++) { /* the largest matrix needs the fewest loads of each element */
+    for (uint32_t i = 0; i < n && r >= 0; i++) { /* chooses the largest matrix: it needs the fewest loads per element */
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (is_ours(p, type) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };

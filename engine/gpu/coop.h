@@ -81,8 +81,8 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 } VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 #endif
 
-/* Each of these three functions returns whether the device has all features that our shaders need (features.c) for one
- * kind of matrices. The caller has checked that the device has the extension of this kind. */
+/* Each of these three functions returns whether the device has all features of one list in features.c. Our shaders need
+ * these features for one kind of matrices. The caller has checked that the device has the extension of this kind. */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);   /* for cooperative matrices */
 bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);  /* the further features for flexible matrices */
 bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys); /* the further features for bfloat16 */

@@ -75,8 +75,8 @@ struct vkt_ctx {
     bool has_host_import; /* VK_EXT_external_memory_host is enabled, not switched off, and works for our buffers */
     uint64_t host_import_align; /* alignment of address and size of imported memory, in bytes */
     bool has_coop;              /* VK_KHR_cooperative_matrix is enabled, with all features that our shaders need */
-    bool has_coop2;             /* the same for VK_NV_cooperative_matrix2, which needs VK_KHR_cooperative_matrix */
-    bool has_bfloat;            /* the same for VK_KHR_shader_bfloat16; false if has_coop is false */
+    bool has_coop2;             /* VK_NV_cooperative_matrix2 and its features are enabled; false if has_coop is false */
+    bool has_bfloat;            /* VK_KHR_shader_bfloat16 and its features are enabled; false if has_coop is false */
     bool has_int64;             /* shaderInt64 is enabled */
     uint32_t capabilities; /* what shaders may use with the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;

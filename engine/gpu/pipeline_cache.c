@@ -107,7 +107,7 @@ vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep)
 
 void vkt_cache_make_directories(char *path)
 {
-    vkt_folder_make_above(path, true); /* the XDG Base Directory Specification wants private folders */
+    vkt_folder_make_above(path, true); /* true: private folders, as the XDG Base Directory Specification wants */
 }
 
 /* Makes new content for the file: our header and the driver's data. The caller frees it. Returns NULL if the driver

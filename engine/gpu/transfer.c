@@ -29,7 +29,7 @@ typedef struct slot {
 /* A replaced ring. */
 typedef struct retired {
     vkt_buffer *ring;
-    uint64_t value; /* value of the last submission that uses the ring */
+    uint64_t value; /* once the timeline of the transfers has reached this value, no submission uses the ring */
 } retired;
 
 struct vkt_transfer {
@@ -85,7 +85,7 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
 }
 
 /* Returns whether a buffer of `bytes` is to replace `now`. If there was no memory for a larger buffer before, a larger
- * buffer is tried again only if less memory is in use now. */
+ * buffer is tried again only if the memory in use has shrunk since. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;
@@ -93,7 +93,7 @@ static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t byt
 }
 
 /* Returns the size of a ring for pieces of `bytes` bytes: VKT_RING_FIRST, doubled until the ring has four times the
- * size of a piece, but at most the limit of the ring. */
+ * size of a piece, but at most the largest size of the ring. */
 static uint64_t ring_for(const vkt_ctx *ctx, uint64_t bytes)
 {
     uint64_t size = VKT_RING_FIRST;
@@ -157,7 +157,8 @@ static void free_retired(vkt_ctx *ctx)
     t->n_retired = kept;
 }
 
-/* Returns the value of the last submission that uses the ring. */
+/* Returns the timeline value of the newest submission, an upload or a fill. When this submission is done, no submission
+ * uses the ring. */
 static uint64_t last_use(const vkt_transfer *t)
 {
     uint64_t last = 0;

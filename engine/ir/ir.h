@@ -121,7 +121,8 @@ struct vkt_graph {
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
     bool sums;      /* the update reads a sum of the gradients of all runs of a step, each times the weight of its run
                      * (see vkt_run, and vkt_update_by_sum) */
-    const uint64_t *bucket_ends; /* rising byte offsets in the arena; no dispatch of the update crosses an end; owned */
+    const uint64_t *bucket_ends; /* rising byte offsets in the arena, owned by the graph. No dispatch of the update
+                                  * crosses one of these offsets */
     uint32_t n_buckets;
     vkt_block *blocks; /* the blocks of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
     size_t n_blocks, cap_blocks;
@@ -173,8 +174,8 @@ struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
-    /* Returns the number of samples in the batch of n. If the graph has no gather, record/program.c finds the graph's
-     * batch from these numbers. NULL: nodes of this op do not define a batch. */
+    /* Returns the number of samples in the batch of n. The batch of a graph without a gather is the largest of these
+     * numbers and of the batches of values in VKT_BATCH_LAST. NULL: nodes of this op do not define a batch. */
     uint32_t (*batch)(const vkt_node *n);
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
@@ -332,7 +333,7 @@ const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
  * nodes decide as if t were computed once. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
-                         const vkt_value *proto); /* {0} on an error: no memory, too large, graph finished */
+                         const vkt_value *proto); /* returns {0} on an error: no memory, too large, graph finished */
 /* Makes a constant of the graph; bytes are copied. */
 vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data);
 vkt_tensor vkt_graph_step(vkt_graph *g); /* the step state; the first call adds it */

@@ -101,7 +101,7 @@ static vkt_result list_adapters(source *f)
     return VKT_OK;
 }
 
-/* Opens a file, and checks everything but the values. */
+/* Opens a file. Checks its options, and the names and shapes of its adapters. */
 static vkt_result source_open(const vkt_host *h, const vkt_gguf_model *m, const char *path, source *f)
 {
     *f = (source){ .h = h, .path = path, .m = m };

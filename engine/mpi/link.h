@@ -1,9 +1,9 @@
 /* mpi/link.h - what mpi.c and liveness.c share: the state of one process as a rank, and control messages.
  *
- * A rank that waits for its peer polls. While it polls, it receives control messages: faults and inquiries of other
- * ranks. A rank that has waited for the timeout (the asker) sends an inquiry to all other ranks: for which rank does
- * each of them wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank for
- * which its peer waits, and so on. The chain ends at a rank that has not answered, or it is a circle.
+ * A rank that waits for its peer polls. While it polls, it receives control messages: faults, inquiries, and answers
+ * to inquiries. A rank that has waited for the timeout (the asker) sends an inquiry to all other ranks: for which rank
+ * does each of them wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank
+ * for which its peer waits, and so on. The chain ends at a rank that has not answered, or it is a circle.
  *
  * The last rank L of the chain that has answered decides. If L has waited for less than the timeout, the asker reports
  * nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks, with one
@@ -61,7 +61,7 @@ struct vkt_mpi {
 
     vkt_mpi_phase phase; /* phase of the call in which this rank is now */
     uint32_t peer;       /* the other rank of this call */
-    uint64_t since_ns;   /* time of the last vkt_mpi_begin; a call begins a wait for each phase and each data message */
+    uint64_t since_ns;   /* time of the last vkt_mpi_begin: the start of a phase, or of a further data message */
     vkt_mpi_header out, in;
     MPI_Request request[VKT_MPI_REQUESTS];
 

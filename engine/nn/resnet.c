@@ -10,7 +10,7 @@
 typedef struct form {
     uint32_t blocks[4]; /* blocks of each stage; 0: the network does not have this stage */
     bool bottleneck;    /* the blocks are bottlenecks */
-    uint32_t channels;  /* of the first stage */
+    uint32_t channels;  /* channels of the 3x3 convolutions in the first stage */
 } form;
 
 static bool form_of(const vkt_resnet_params *p, form *out)

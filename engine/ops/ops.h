@@ -53,7 +53,7 @@ typedef struct vkt_shard_params {
     uint32_t parts;       /* number of runs that compute one shard */
     uint32_t draws;       /* number of runs that make one step, on all ranks together. Each run generates its own random
                            * numbers */
-    bool bf16;            /* each summand is rounded to bfloat16 */
+    bool bf16;            /* each summand of the sum over shards is rounded to bfloat16 */
     const uint64_t *ends; /* the end of each bucket of the arena, as an offset in bytes: rising multiples of
                            * VKT_ALIGN_BYTES. The last offset is the arena's size */
     uint32_t n_ends;

@@ -90,8 +90,8 @@ static void fuse(vkt_graph *g, vkt_node *n, bool late)
             put_behind(g, n, i);
 }
 
-/* The second pass fuses late epilogues. By then all other fusions are made, so it is known which nodes are fused and
- * which have epilogues. */
+/* The first pass calls fuse_slope, and fuses nodes of the kinds in vkt_op.epilogues. The second pass fuses nodes of the
+ * kinds in vkt_op.late_epilogues. By then it is known which nodes the first pass has fused. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live)
 {
     if (g->no_fuse) return;

@@ -31,10 +31,11 @@ void vkt_find_live(const vkt_graph *g, bool *live);
  * whole vec4s. Every live node that writes or reads the value must support 16 bits (vkt_op.half, vkt_op.half_rows). */
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
-/* Fuses live nodes as epilogues with the producer of their operand, if the producer's op supports this kind
- * (vkt_op.epilogues). The nodes are relus, dropouts, sums with a tensor that exists already, and gradients of
- * activations whose other operand exists already. Call this function after the graph's gradients have been added. If
- * g->no_fuse is set, it does nothing. */
+/* Fuses live nodes as epilogues with the producer of their operand, if the producer's op supports epilogues of
+ * their kind (vkt_op.epilogues, vkt_op.late_epilogues). The nodes are relus, dropouts, sums, and gradients of
+ * activations. The other operand of a sum or of a gradient must exist before the producer runs. Also fuses the gradient
+ * of a relu with the node that reads this gradient (vkt_op.slope_in). Call this function after the graph's gradients
+ * have been added. If g->no_fuse is set, the function does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
 /* Finds the companions of live nodes. The companion of a node is a later node. Each operand of the companion exists

@@ -60,7 +60,7 @@ static uint32_t memory_of(const scheduler *s, vkt_tensor t)
     const uint32_t owner = s->p->owner[t.id];
     const vkt_role role = s->p->region[owner].role;
     bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT || is_arena(role);
-    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != owner; /* it is not a whole arena */
+    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != owner; /* false for a whole arena */
     return own ? owner : (uint32_t)s->p->n + role;
 }
 
@@ -90,7 +90,8 @@ static bool contains(vkt_region a, vkt_region b)
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
-/* Adds an edge to the dispatch of x from the dispatch of each earlier access to `memory` that conflicts with x. */
+/* Adds the edges that end at the dispatch of x. They start from the dispatches of the earlier accesses to `memory` that
+ * conflict with x. */
 static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
 {
     for (int of = writes ? 0 : 1; of < 2; of++) /* a reader waits for writers only */

@@ -97,8 +97,8 @@ typedef struct vkt_slices {
     uint64_t *least_ns;  /* by slice: lower limit of `ns`. It is the time of the slice's conditional dispatches in the
                           * second run */
     uint64_t *kernel_ns; /* by dispatch: its expected time */
-    uint64_t grain_ns;   /* limit of a slice's expected time when the slices were made. Only a slice of one kernel may
-                          * exceed the limit */
+    uint64_t grain_ns;   /* limit of a slice's expected time when the slices were made. A slice may exceed the limit
+                          * only if it is one kernel */
     double load;         /* time of the slices now, divided by their time when they were made. Other work on the device
                           * makes the load larger than 1 */
     double last_load;    /* the load according to the newest measured frame alone */
@@ -108,7 +108,7 @@ typedef struct vkt_slices {
     uint32_t frames;          /* number of frames since these slices were made */
     uint32_t retry;           /* if there was no memory for other slices: number of the first frame that tries again */
     uint64_t measured_frames; /* number of frames whose times the host has read */
-    uint64_t measured_ns, measured_budget_ns; /* of the newest frame whose times were read */
+    uint64_t measured_ns, measured_budget_ns; /* time and budget of the newest frame whose times were read */
 } vkt_slices;
 
 struct vkt_program {
@@ -118,7 +118,7 @@ struct vkt_program {
     char name[VKT_NAME_MAX];
     vkt_emit lowered;
     vkt_plan plan;
-    bool published;     /* reads parameters from VKT_PART_PUBLISHED of the store */
+    bool published;     /* the program reads parameters from VKT_PART_PUBLISHED of the store */
     uint32_t most_rows; /* largest number of samples of a run; 0: the graph has no known batch */
     uint32_t again;     /* number of dispatches that vkt_recompute has inserted */
     vkt_plan_options options;

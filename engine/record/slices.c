@@ -117,8 +117,8 @@ void vkt_slices_free(vkt_program *p)
 
 /* ---- division ---- */
 
-/* Returns the lower limit of the expected time of dispatch d: for a conditional dispatch, its time in the second run.
- */
+/* Returns the lower limit of the expected time of dispatch d. If d is conditional, this is its time in the second run.
+ * Else it is 0. */
 static uint64_t least_of(const vkt_program *p, uint32_t d)
 {
     return p->lowered.list[d].conditional ? p->ns[d] : 0;

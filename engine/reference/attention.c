@@ -1,6 +1,7 @@
 /* reference/attention.c - softmax(scale * q k^T) v for each head of q. The inputs are either q (..,H,T,D), k (..,K,S,D)
  * and v (..,K,S,D), or one tensor (B,T,(H + 2 K) D). A row of this tensor has H heads of q, then K heads of k, then K
- * heads of v, with D numbers for each head. Head h of q reads head h / (H / K) of k and v. */
+ * heads of v, with D numbers for each head. Head h of q reads head h / (H / K) of k and v. If `causal` is set, query t
+ * uses only the keys 0 to t. */
 #include "reference/families.h"
 
 #include <math.h>

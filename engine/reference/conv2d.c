@@ -9,8 +9,8 @@
  * this product. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
-/* Computes the row (axis 0) or column (axis 1) of x that tap k reads for output position `out`. Returns false if tap k
- * reads padding. */
+/* Computes the row (axis 0) or column (axis 1) of x that is multiplied for output position `out`. k is the index r
+ * (axis 0) or s (axis 1) of the weight. Returns false if this row or column is padding. */
 static bool meets(const vkt_conv2d_attr *a, int axis, uint32_t out, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)out * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];

@@ -3,8 +3,8 @@
  * channels, y has O channels, G = groups, and g = floor(c / (C / G)) is the group of c. */
 #include "reference/families.h"
 
-/* Computes the row (axis 0) or column (axis 1) of y to which tap k adds for input position `in`. Returns false if y
- * does not have this row or column. */
+/* Computes the row (axis 0) or column (axis 1) of y to which input position `in` adds. k is the index r (axis 0) or s
+ * (axis 1) of the weight. Returns false if y does not have this row or column. */
 static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)in * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];

@@ -1,5 +1,5 @@
-/* reference/data.c - gathers a batch from a table: sample b is row order[first + b]. If b >= rows, or if the order has
- * no element first + b, the sample is 0. */
+/* reference/data.c - gathers a batch from a table: sample b is row order[first + b] of the table. Sample b is 0 if it
+ * is not real (b >= vkt_ref_call.rows), or if the order has no element first + b. */
 #include "reference/families.h"
 
 /* Finds the table's row for sample b. Returns false if sample b is not real, or the order has no element first + b. */

@@ -10,7 +10,7 @@ typedef struct fit {
     const vkt_fit_params *p;
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
-    uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result was reported */
+    uint64_t last_cpu_ns; /* CPU time of this thread, without waits, after the last reported step or checkpoint */
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
     bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
@@ -148,8 +148,8 @@ static vkt_result drain(fit *f)
 }
 
 /* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
- * checkpoint of a fit cannot be written, the next fit first writes it. A state that is not finite never replaces a
- * finite one. */
+ * checkpoint of a fit cannot be written, the next fit first writes it. If a loss of the epoch or a weight is not
+ * finite, writes nothing, so the last good checkpoint stays. */
 static vkt_result checkpoint(fit *f)
 {
     if (!f->p->checkpoint || f->nonfinite) return VKT_OK;

@@ -1,4 +1,5 @@
-/* train/own_metrics.c - the caller's own metrics (vkt_metric). A fit calls them with every batch of the validation. */
+/* train/own_metrics.c - the caller's own metrics (vkt_metric). The fit of rank 0 calls them with every batch of
+ * the validation. */
 #include "train/trainer.h"
 
 #include <stdint.h>

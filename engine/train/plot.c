@@ -240,7 +240,7 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* Writes, for instance, "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". If the validation
  * accuracy is NaN, writes the training accuracy instead. If the validation loss is NaN, writes the training loss
- * instead. Writes "" if there is no best epoch. */
+ * instead. Leaves out a training value that is NaN. Writes "" if there is no best epoch. */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

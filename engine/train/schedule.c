@@ -97,7 +97,7 @@ double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double value)
 {
     const double threshold = vkt_or(p->threshold, 1e-4), sign = p->maximise ? 1 : -1;
-    if (isnan(value) || !s->seen) return isfinite(value); /* the first finite value is always better */
+    if (isnan(value) || !s->seen) return isfinite(value); /* the first finite value is the best so far */
     const double by = p->form == VKT_PLATEAU_KERAS || p->absolute ? threshold : threshold * s->best;
     return p->maximise ? value > s->best + sign * by : value < s->best + sign * by;
 }

@@ -49,7 +49,7 @@ vkt_result vkt_shards_resolve(vkt_trainer *t)
         return vkt_fail(&t->host, VKT_E_ARG, "trainer: want a vkt_wire, got %d", (int)q->dist.wire);
     if (!q->dist.shards) q->dist.shards = transport ? VKT_MAX(8u, s->ranks) : 1;
     VKT_TRY(check(t, s->ranks, q->dist.shards, t->batch_wanted));
-    if (q->dist.shards == 1) return VKT_OK; /* a step is one run */
+    if (q->dist.shards == 1) return VKT_OK; /* without shards, s->count stays 0 */
     const uint32_t n = vkt_dataset_rows(q->train);
     q->batch = VKT_MIN(t->batch_wanted, n / q->dist.shards * q->dist.shards);
     if (!q->batch)

@@ -1,7 +1,8 @@
 /* train/steps.h - training steps: submits them, and collects their results some steps later.
  *
- * Without shards, a step is one run of the training program. With shards (vkt_trainer_params.dist), a step consists of
- * several runs of a program of shards, the exchange of gradients with the other ranks, and one run of the update.
+ * Without shards, a step is one run of the training program; a micro-batch counts as a step. With shards
+ * (vkt_trainer_params.dist), a step consists of one or more runs of a program of shards, the exchange of gradients with
+ * the other ranks (if there are any), and one run of the update.
  *
  * Members of vkt_shards give the sizes of a step with shards. The batch of a step has `count` shards. `parts` runs
  * compute one shard, and a run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample

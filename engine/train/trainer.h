@@ -15,7 +15,7 @@
 typedef struct vkt_head {
     vkt_tensor y, loss; /* loss: null if the data set lacks labels, targets or terms that the training set has */
     vkt_tensor correct; /* null if there is no accuracy */
-    bool classifies;    /* y is (B,K), a number for each class */
+    bool classifies;    /* y is (B,K): a number for each class. In a trainer, the training set also has labels */
     vkt_tensor weights; /* weights of the classes (K), external; null: none */
 } vkt_head;
 
@@ -87,7 +87,7 @@ struct vkt_trainer {
     vkt_host host;
     vkt_trainer_params params; /* with defaults filled in; the data sets are borrowed */
     char *name;                /* a copy of params.model.name */
-    uint32_t batch_wanted;     /* the caller's batch, or 128. For a smaller training set, params.batch is smaller */
+    uint32_t batch_wanted;     /* the caller's batch, or 128; params.batch is smaller if there are fewer samples */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;

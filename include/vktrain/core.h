@@ -280,7 +280,7 @@ typedef struct vkt_device_limits {
                                     * as on GPUs */
     uint64_t max_allocation_bytes; /* size of the largest buffer, for instance an array or a block of activations */
     double timestamp_ns;           /* duration of one tick of a timestamp; 0: the device has no timestamps, so programs
-                                    * are neither measured nor split into submissions */
+                                    * are not measured, and not split into submissions by their measured time */
     bool transfer_queue;           /* uploads and readbacks use another queue than the kernels */
     bool memory_budget;            /* the driver reports free memory (VK_EXT_memory_budget) */
     bool host_import;              /* buffers that device and host share are in the host's memory

@@ -47,7 +47,9 @@ extern "C" {
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-#define VKT_STEP_DRAW 18 /* counter of random numbers. With an update: number of the micro-batch over all steps */
+/* Counter of random numbers. In a graph with an update or with shards: number of this run among the runs of all steps
+ * and ranks. A skipped step does not count. In other graphs: the store's number of completed steps. */
+#define VKT_STEP_DRAW 18
 #define VKT_STEP_WORDS 68
 
 /* An input. */
@@ -85,7 +87,7 @@ typedef struct vkt_custom_shader {
                         * VKT_E_UNSUPPORTED */
 } vkt_custom_shader;
 
-/* An op. `name`, `inputs`, `outputs` and the forward shader are needed. */
+/* An op. `name`, `outputs` and the forward shader are needed. `inputs` may be NULL if n_inputs is 0. */
 typedef struct vkt_custom_params {
     const char *name;                 /* for messages, prints and labels; copied, and truncated to 31 bytes */
     const vkt_custom_input *inputs;   /* array of n_inputs */

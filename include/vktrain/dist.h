@@ -108,7 +108,7 @@ typedef struct vkt_dist_params {
     uint32_t check_every;           /* the ranks compare a hash of their weights once in this many steps; 0 means 100 */
 } vkt_dist_params;
 
-#define VKT_DIST_BUCKETS 64 /* largest number of buckets in the arrays of vkt_dist_stats */
+#define VKT_DIST_BUCKETS 64 /* length of the arrays in vkt_dist_stats. Further buckets are not in the arrays */
 /* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. The inputs of this model are
  * bucket_bytes, and ready_ms divided by `steps`. */
 typedef struct vkt_dist_stats {

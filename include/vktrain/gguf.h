@@ -152,9 +152,9 @@ VKT_API const vkt_gguf_tensor *vkt_gguf_find_tensor(const vkt_gguf *g, const cha
  *     f64         F32, F64, and integers up to 2^53 in magnitude
  *     bool        BOOL
  *     text        TEXT
- * VKT_E_NOT_FOUND: there is no such key or index. VKT_E_FORMAT: a value of another kind, an array instead of a value or
- * the reverse, or a number out of range. After an error *out is unchanged, and a message is logged. If a key may be
- * absent, call vkt_gguf_find_meta before. */
+ * VKT_E_NOT_FOUND: there is no such key or index. VKT_E_FORMAT: a value of another kind, an array instead of a value, a
+ * value instead of an array, or a number out of range. After an error *out is unchanged, and a message is logged. If a
+ * key may be absent, call vkt_gguf_find_meta before. */
 VKT_API vkt_result vkt_gguf_get_u64(const vkt_gguf *g, const char *key, size_t at, uint64_t *out);
 VKT_API vkt_result vkt_gguf_get_i64(const vkt_gguf *g, const char *key, size_t at, int64_t *out);
 VKT_API vkt_result vkt_gguf_get_f64(const vkt_gguf *g, const char *key, size_t at, double *out);

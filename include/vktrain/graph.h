@@ -358,9 +358,9 @@ typedef struct vkt_program_params {
 /* The least device memory that a graph needs, as vkt_program_needs computes it before anything is made. The sizes are
  * those of buffers, rounded up to multiples of 256 bytes. A driver may round them up further. */
 typedef struct vkt_memory_needs {
-    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. vkt_step_budget
-                             * (vulkan.h) divides a run into slices, and needs 32 bytes more for each slice, in two
-                             * buffers */
+    uint64_t program_bytes; /* activations, scratch, constants, inputs, step state, metrics. Not counted: two
+                             * buffers that vkt_step_budget (vulkan.h) makes when it divides a run into slices.
+                             * Together these buffers have 32 bytes for each slice */
     uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: the graph has
                              * neither parameters nor states */
     uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
@@ -370,7 +370,7 @@ typedef struct vkt_memory_needs {
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once. An external value without
-                           * an array counts as an array of its size. Memory of an application counts as 0 */
+                           * an array counts as an array of its size. An adopted buffer (vulkan.h) counts as 0 */
     uint64_t cap_bytes;   /* a max_device_bytes that is enough for total_bytes and array_bytes in a new context with
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
@@ -512,7 +512,7 @@ typedef struct vkt_plan_info {
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */
     uint32_t submissions;                    /* per run; 0: not known before the third run (see vkt_program_run) */
 } vkt_plan_info;
-/* Fills *out. All members but `submissions` are known when the program is made. */
+/* Fills *out. `submissions` may be 0 before the third run. All other members are known when the program is made. */
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
 /* Prints graph, memory plan, dispatches and barriers as text; vkt_text_release frees *text. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);

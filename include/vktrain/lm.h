@@ -9,7 +9,7 @@
  *       return vkt_lm_hidden(b, lm, ids, NULL);
  *   }
  *
- * The letters of shapes: B samples, T tokens of each, D = vkt_gguf_model.width, V = vkt_gguf_model.vocabulary.
+ * The letters of shapes: B samples, T tokens of each sample, D = vkt_gguf_model.width, V = vkt_gguf_model.vocabulary.
  *
  * Layers have the names of Hugging Face's transformers, for instance "model.layers.0.self_attn.q_proj" or
  * "model.layers.0.mlp.down_proj". For the architecture llama, llama.cpp's converter permutes the rows of query and key.

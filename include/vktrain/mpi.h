@@ -22,15 +22,17 @@ extern "C" {
 /* This process as a rank of MPI_COMM_WORLD. */
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: a rank that keeps
- * another rank waiting for more than this time counts as failed; 0 means 60 seconds. While a rank waits for another
- * rank, it sleeps between two checks for messages, because the device may compute on the same core.
+ * another rank waiting for more than this time counts as failed; 0 means 60 seconds. While a rank waits until
+ * another rank makes the matching call, it sleeps between two checks for messages, because the device may compute on
+ * the same core.
  *
  * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" The answers form a
- * chain of ranks: each rank waits for the next one. There are two cases of failure. In both cases, the last rank that
- * has answered in this chain must have waited for the timeout, too.
- *   - The rank at the end of the chain does not answer. It has a quarter of the timeout to answer, but at least 2 and
- *     at most 5 seconds. A message on each rank names the rank that did not answer.
- *   - The chain is a circle, and none of its ranks transfers data: the calls of the ranks do not match.
+ * chain of ranks: each rank waits for the next one. There are two cases of failure:
+ *   - The rank at the end of the chain does not answer, and the rank before it has waited for the timeout, too. The
+ *     time for an answer is a quarter of the timeout, but at least 2 and at most 5 seconds. A message on each rank
+ *     names the rank that did not answer.
+ *   - The chain ends in a circle, no rank of the chain transfers data, and a rank of the circle has waited for the
+ *     timeout, too: the calls of the ranks do not match.
  *
  * VKT_E_ARG: `out` is NULL; the timeout is negative or above 1e9 seconds; or the number of ranks is not a power of two,
  * or is above VKT_MAX_SHARDS (the message says which numbers would work). VKT_E_STATE: MPI supports less than

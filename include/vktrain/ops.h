@@ -36,7 +36,8 @@ extern "C" {
  *   a (..,M,K) or (..,K,M) if trans_a;  b (..,K,N) or (..,N,K) if trans_b  ->  (..,M,N)
  *   Leading dimensions broadcast as in NumPy: they are aligned at the right, and dimensions that are 1 or missing
  *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
- *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands and result are ROWS.
+ *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). Operands must be ROWS (else
+ *   VKT_E_SHAPE). The result is ROWS.
  *   dA = dC op(B)^T and dB = op(A)^T dC. A gradient is transposed if its operand is transposed, and is summed over the
  *   dimensions in which its operand repeats. The arithmetic is f32, with the exceptions in vkt_precision (graph.h). */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
@@ -69,9 +70,9 @@ VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t c
  * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is at
  * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the length of a block.
  * dx = dy w. The weights have no gradient. If x has up to 8 rows, and y is not stored in 16 bits (vkt_precision), one
- * kernel reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of two
- * ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks the
- * weights to f32 in memory. All layers of a program share this memory: about 4 * O * I bytes for the largest layer. */
+ * kernel usually reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of
+ * two ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks
+ * them to f32 in memory. All layers of a program share this memory: about 4 * O * I bytes for the largest layer. */
 VKT_API vkt_tensor vkt_linear_quantized(vkt_graph *g, vkt_tensor x, vkt_tensor words, vkt_tensor bias, vkt_quant format,
                                         uint32_t outputs);
 
@@ -172,12 +173,12 @@ typedef struct vkt_pool2d_params {
  * would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment
  * switches fusion off for a graph that is created afterwards.
  *
- * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the rows of x that one window spans.
- * If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold only
- * one row of x for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is at
- * most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation
- * sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the index of a
- * pixel is stored in a word that must have the bits of a normal float. */
+ * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the image rows that one window
+ * spans. If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold
+ * only one image row for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is
+ * at most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one
+ * invocation sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the
+ * index of a pixel is stored in a word that must have the bits of a normal float. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis with `in` pixels and n windows, window i has
@@ -342,8 +343,8 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
  *
  * These ops accept f32 or u32 of any rank. The results are copies in x's layout, unless the comment of an op says
  * otherwise. A slice of all of x, a padding of zero width, and the concatenation of one tensor return x itself. If
- * dimension 0 of a BATCH_LAST tensor is sliced, reversed, padded or joined, the tensor is converted to ROWS and back:
- * two more copies. */
+ * dimension 0 of BATCH_LAST tensors is sliced, reversed, padded or joined, each of these tensors is converted to ROWS,
+ * and the result is converted back. Each conversion is one more copy. */
 
 /* Permutes dimensions (torch.permute). Dimension k of the result is dimension perm[k] of x: y[i_0, i_1, ..] is the
  * element of x that has the index i_k along dimension perm[k], for every k. perm has an entry for each dimension of x.
@@ -426,7 +427,8 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The effect of the mean's rounding error is subtracted. So
  *                       the relative error is about 1e-6 even if the mean is a million times the standard deviation
- * VKT_E_SHAPE: the mask is 0 or has axes that x does not have; n <= correction. */
+ * VKT_E_SHAPE: the mask is 0, or has axes that x does not have (but VKT_ALL_AXES is valid for every x); for vkt_var
+ * also: n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);

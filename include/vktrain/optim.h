@@ -57,10 +57,11 @@ typedef struct vkt_optimizer {
 } vkt_optimizer;
 
 /* Appends the update of all parameters that are not frozen. One dispatch changes all of them. If the parameters do not
- * fit into one binding, they are split into parts that fit, with one dispatch for each part. Call it once in a graph,
- * after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a parameter and g
- * its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor of the group. b1
- * and b2 are beta1 and beta2. The moments m, v, w, a, s and buf are kept from step to step, for each parameter.
+ * fit into one binding, they are split into parts that fit, with one dispatch for each part. Call vkt_update once in a
+ * graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a
+ * parameter and g its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor
+ * of the group. b1 and b2 are beta1 and beta2. The moments m, v, w, a, s and buf are kept from step to step, for each
+ * parameter.
  *   SGD      torch  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf);
  *                   if momentum is 0: p -= lr g
  *            keras  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
@@ -101,16 +102,17 @@ VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
  * micro-batches or in skipped steps. So inference between training runs always sees a whole step.
  *   published = decay published + (1 - decay) p;  after the first step, or if decay is 0: published = p
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
- * (running statistics) are copied, not averaged. This takes one dispatch, or one for each part that fits into a
- * binding. Call vkt_publish after vkt_update, once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay outside [0,1).
+ * (running statistics) are copied, not averaged. The op takes one dispatch, or several if the parameters do not fit
+ * into one binding. Call vkt_publish after vkt_update, once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay
+ * outside [0,1).
  * (PyTorch documentation of torch.optim.swa_utils.AveragedModel, which copies buffers too.) */
 VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
 /* ---- groups and freezing of declared parameters, by name; '*' stands for any text ----------------------------- */
 
 /* Puts all parameters whose names match `pattern` into the group vkt_optimizer.groups[group]. A parameter in no group
- * uses the optimizer's own settings. If two calls match a parameter, the later call counts. Call it before vkt_update
- * (else VKT_E_STATE). For instance, this call removes the decay of biases:
+ * uses the optimizer's own settings. If two calls match a parameter, the later call counts. Call vkt_set_group before
+ * vkt_update (else VKT_E_STATE). For instance, this call removes the decay of biases:
  *   vkt_set_group(g, "*.bias", 0);                          with groups[0] = { .weight_decay = 0 }
  * VKT_E_NOT_FOUND if no name matches. VKT_E_ARG if `group` is not below VKT_PARAM_GROUPS. */
 VKT_API vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group);

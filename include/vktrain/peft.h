@@ -95,10 +95,10 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
 VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_store_part part,
                                       const vkt_gguf_model *model, const vkt_lora_params *lora, const char *path);
 
-/* Reads the options of a GGUF file of adapters for `model`. Call it before the network is built, to build the network
- * with these options. *out gets rank, alpha and targets from the file; the dropout is 0, and the base model is "". If a
- * matrix, for instance q_proj, has an adapter in all blocks of the model, one target "q_proj" stands for all these
- * layers. Otherwise each layer with an adapter is a target with its whole name, for instance
+/* Reads the options of a GGUF file of adapters for `model`. Call vkt_lora_gguf_config first, then build the network
+ * with these options. *out gets rank, alpha and targets from the file; the dropout is 0, and the base model is "". If
+ * q_proj, for instance, has an adapter in all blocks of the model, one target "q_proj" stands for q_proj of all blocks.
+ * Otherwise each layer with an adapter is a target with its whole name, for instance
  * "model.layers.3.self_attn.q_proj".
  *
  * VKT_E_UNSUPPORTED: general.type is not "adapter", or adapter.type is not "lora"; an architecture that is not the

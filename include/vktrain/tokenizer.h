@@ -74,8 +74,8 @@ VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenize
 /* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token,
  * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: one of the keys model,
  * pre, tokens, token_type and merges (each after "tokenizer.ggml.") is missing. VKT_E_FORMAT: a value has the wrong
- * type, or lists have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not "gpt2". Also the errors of
- * vkt_tokenizer_create. */
+ * type, or the lists tokens and token_type have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not
+ * "gpt2". Also the errors of vkt_tokenizer_create. */
 VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
 /* Returns the number of ids. */
@@ -166,7 +166,8 @@ typedef enum vkt_chat_template {
                           * message */
     VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
                           * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Whitespace around the
-                          * content is removed. (Llama 3.1 and 3.2 also have a system message with dates.) */
+                          * content is removed. (The templates of Llama 3.1 and 3.2 add a system message with dates;
+                          * this template does not.) */
 } vkt_chat_template;
 
 /* Returns the template of a name: "chatml", "smollm2", "qwen2", "qwen2.5", "qwen3", "llama3"; 0 for another name. */

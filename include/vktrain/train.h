@@ -247,9 +247,9 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
  * VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or `data` has more classes than the
  * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies `data`
- * to the device and records a program. Exception: for the validation set, the call uses the trainer's copy and program.
- * With several ranks and without metrics, this exception does not apply, because each rank has only a part of the
- * validation set. */
+ * to the device, or streams `data` (see vkt_trainer_params.stream). Each call also records a program. Exception: for
+ * the validation set, the call uses the trainer's copy and program. With several ranks and without metrics, this
+ * exception does not apply, because each rank has only a part of the validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
  * for a model that does not classify). `outputs` gets the model's outputs, row-major. `classes` or `outputs` may be

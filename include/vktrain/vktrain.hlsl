@@ -248,7 +248,7 @@ float4 vkt_softplus(float4 v, float beta, float threshold)
 
 // ---- hash grids: vkt_hash_grid ----
 
-// Returns the upper 32 bits of a * b, and sets `low` to the lower ones.
+// Returns the upper 32 bits of a * b, and sets `low` to the lower 32 bits.
 uint4 vkt_multiply_high(uint4 a, uint b, out uint4 low)
 {
     const uint4 a0 = a & 0xffffu, a1 = a >> 16u;

@@ -163,16 +163,16 @@ typedef struct vkt_step_progress {
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the previous
- * frame is not done, the call submits only the semaphores of `sync`. A slice takes at most about a quarter of the
- * budget, and ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame
- * without other slices. Expected times follow the measured times: they rise at once, and fall within about ten frames.
- * Measured times include other work on the device, and the time between two submissions. The work of
- * vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below its time in the second
- * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
- * at once. The first two runs submit one kernel per call; the second run is measured. With a budget of UINT64_MAX there
- * is no limit. To finish the run in progress, call the function with this budget until `completed` is true. If there is
- * no memory to divide the run anew for a changed budget, the old slices stay in use. VKT_E_UNSUPPORTED without
- * timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * frame is not done, the call submits only the semaphores of `sync`. A slice of several kernels takes at most about a
+ * quarter of the budget, or 0.1 ms if this is longer. A slice ends at a barrier if possible. A kernel that takes longer
+ * than a whole budget is submitted in a frame without other slices. Expected times follow the measured times: they rise
+ * at once, and fall within about ten frames. Measured times include other work on the device, and the time between two
+ * submissions. The work of vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below
+ * its time in the second run, in which the op does all of the work. So a frame may take less time than expected. A
+ * changed budget takes effect at once. The first two runs submit one kernel per call; the second run is measured. With
+ * a budget of UINT64_MAX there is no limit. To finish the run in progress, call the function with this budget until
+ * `completed` is true. If there is no memory to divide the run anew for a changed budget, the old slices stay in use.
+ * VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
  * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in the

@@ -342,7 +342,7 @@ static vkt_result first_step_once(const bench *b, bool cache, double *ns)
     if (r == VKT_OK) r = vkt_program_wait(s.program);
     *ns = (double)(vkt_now_ns() - start);
     bench_step_destroy(&s);
-    vkt_ctx_destroy(&ctx); /* writes the cache file if `cache` is true */
+    vkt_ctx_destroy(&ctx); /* if `cache` is true, writes new pipelines to the cache file */
     return r;
 }
 

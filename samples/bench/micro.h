@@ -8,8 +8,8 @@
  * copies more data than the caches hold. Sets b->results.roof. If the filter accepts the name of a ceiling, the ceiling
  * is also reported as a result. */
 vkt_result bench_run_roofline(bench *b);
-/* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step. Leaves out those whose
- * names the filter does not accept. */
+/* Measures submission, dispatch, barrier, upload, readback, pipeline creation and first step. Leaves out the
+ * experiments whose names the filter does not accept. */
 vkt_result bench_run_micro(bench *b);
 
 #endif

@@ -18,8 +18,8 @@ typedef struct bench_options {
     const regex_t *filter; /* pattern for the names of experiments; NULL: every experiment */
     bench_sizes sizes;
     uint64_t min_ns;         /* approximate time to measure an experiment by each of the two clocks (GPU, host) */
-    uint64_t variant;        /* 1 << v: measure only variant v; 0: measure the preferred variants, then each other
-                              * variant */
+    uint64_t variant;        /* 1 << v: measure only variant v. 0: measure the preferred variants; if `preferred`
+                              * is false, also measure the other variants of each op */
     vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;

@@ -8,7 +8,8 @@
 
 enum { BAR = 10, WIDEST_SHAPE = 58, NOISY = 25 };
 
-/* Writes x with three digits in one of the units. x is in units[0]. Each unit is 1000 times the previous unit. */
+/* Writes x with three digits. x is in units[0], and each unit is 1000 times the previous unit. The text has the first
+ * unit in which the rounded number is below 1000. If there is no such unit, the text has the last unit. */
 static const char *scaled(double x, const char *const *units, size_t n, char buf[16])
 {
     size_t u = 0;

@@ -11,7 +11,7 @@
 void bench_print(FILE *out, const bench_results *all);
 /* Writes a time with three digits, for instance "17.2 ms" or "842 us". Returns buf. */
 const char *bench_time_text(double ns, char buf[16]);
-/* Writes a rate with three digits and its prefix, for instance "61.7 G". Returns buf. */
+/* Writes a rate with three digits and an SI prefix, for instance "61.7 G". Returns buf. */
 const char *bench_rate_text(double per_s, char buf[16]);
 
 #endif

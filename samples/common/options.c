@@ -293,8 +293,9 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
     snprintf(out + at, n - (size_t)at, ")");
 }
 
-/* Adds the sample's default to the help text of an option. For --data and --predict, returns the sample's own text.
- * argp frees the result if it is not `text`. */
+/* Adds the sample's default to the help text of --epochs, --batch, --lr, --optimizer, --seed or --patience (only if the
+ * default patience is not 0). For --data and --predict, returns the sample's own text. For other options, returns
+ * `text`. argp frees the result if it is not `text`. */
 static char *with_default(int key, const char *text, void *input)
 {
     const parse *p = input;
@@ -425,7 +426,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MESSAGES: o->messages = wire(state, text); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case ARGP_KEY_ARG:
-        if (o->predict || p->cli->arguments) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all files */
+        if (o->predict || p->cli->arguments) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all arguments */
         argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:

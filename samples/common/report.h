@@ -21,8 +21,8 @@ json_t *real_or_null(double x); /* returns x as JSON; null for NaN and infinity,
 json_t *text_json(const char *text);
 
 /* Returns a JSON text (docs/options.schema.json): the facts and settings of the run, and the settings that must stay
- * the same when the run is resumed (vkt_trainer_identity). The text has no results. The caller frees the text. NULL
- * after a message. */
+ * the same when the run is resumed (vkt_trainer_identity). The text has no results. The caller frees the text. After
+ * an error, returns NULL. The error has a message on stderr. */
 char *options_text(const session *s, vkt_trainer *t);
 
 #endif

@@ -9,7 +9,7 @@
 extern const char schedules_help[]; /* the forms that schedule_parse reads, for --help */
 
 /* Reads "cosine", "step=30", "multi-step=30,60,80", "exponential=0.95", ... Returns false if the text has no such form.
- * For "cosine" and "one-cycle", out->total is 0: session_trainer sets it later. */
+ * For "cosine" and "one-cycle", out->total is 0: session_trainer sets `total` later, in a copy of the schedule. */
 bool schedule_parse(const char *text, vkt_schedule *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 typedef struct topics_data {
     vkt_texts *train_texts, *test_texts;
-    vkt_vocab *vocab;          /* words of the training texts. Another word of a test text is VKT_ID_UNKNOWN */
+    vkt_vocab *vocab;          /* words of the training texts; in a test text, any other word is VKT_ID_UNKNOWN */
     vkt_dataset *train, *test; /* (N,length) ids, cut or padded at the front */
     char source[512];          /* the folder, or "generated news" */
     bool made_up;              /* the texts are generated */

@@ -85,7 +85,7 @@ static bool is_weights_file(const char *option, const char *path)
 
 int train_inputs_try(const train_options *o)
 {
-    if (o->predict) return 0; /* predict_card (common/predict.h) prints a better message */
+    if (o->predict) return 0; /* predict_card (common/predict.h) tests the file of --load */
     if (o->load && !is_weights_file("load", o->load)) return FAILED;
     if (!o->resume) return 0;
     if (!is_weights_file("resume", o->resume)) return FAILED;

@@ -11,7 +11,7 @@ typedef struct frame {
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence done;
-    VkSemaphore acquired; /* signalled when the window's image may be drawn */
+    VkSemaphore acquired; /* signalled when the device may draw on the window's image */
 } frame;
 
 typedef struct frames {

@@ -28,7 +28,7 @@ typedef struct window {
     uint32_t n_images;
     bool stale; /* the swapchain does not fit the window any more */
     char keys[WINDOW_MAX_KEYS];
-    uint32_t n_keys; /* number of keys since the last window_keys */
+    uint32_t n_keys; /* number of used elements of `keys` */
 } window;
 
 /* Starts GLFW. Returns false, with a message on stderr, if there is no screen, or if Vulkan cannot draw into windows.
@@ -51,8 +51,8 @@ void window_set_title(window *w, const char *title);
 /* Makes the swapchain again, with the window's current size. The device must be idle, and the window must not be
  * minimised. */
 vkt_result window_renew(window *w);
-/* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if the swapchain
- * does not fit the window any more. In this case, call window_renew. */
+/* Acquires the next image. `acquired` is signalled when the device may draw on the image. *image is UINT32_MAX if the
+ * swapchain does not fit the window any more. In this case, call window_renew. */
 vkt_result window_acquire(window *w, VkSemaphore acquired, uint32_t *image);
 vkt_result window_present(window *w, uint32_t image);
 

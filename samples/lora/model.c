@@ -351,7 +351,7 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
 
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with)
 {
-    enum { LEAST_VALIDATED = 128 }; /* with shards, a validation batch has at most max(128, `rows`) rows */
+    enum { LEAST_VALIDATED = 128 }; /* with shards, a validation batch has at most max(128, batch / shards) rows */
     const uint64_t device = vkt_ctx_device(s->ctx)->memory_bytes, sums = sums_bytes(s, m);
     const uint32_t shards = ranks_shards(&s->ranks, &s->o), rows = batch / shards;
     const uint32_t most = shards == 1 || rows > LEAST_VALIDATED ? rows : LEAST_VALIDATED;

@@ -23,8 +23,8 @@ size_t bc4_bytes(uint32_t height, uint32_t width)
     return (size_t)((height + 3) / 4) * ((width + 3) / 4) * BC4_BYTES;
 }
 
-/* Computes the values of the eight codes. Codes 0 and 1 are the bounds. If the first bound is larger, six values are
- * between the bounds. Otherwise four values are between them, and codes 6 and 7 have the values 0 and 1. */
+/* Computes the values of the eight codes. Codes 0 and 1 have the bounds. If the first bound is larger, codes 2 to 7
+ * have values between the bounds. Otherwise codes 2 to 5 have values between them, and codes 6 and 7 have 0 and 1. */
 static void values_of(int first, int second, uint16_t values[8])
 {
     const int parts = first > second ? 7 : 5;
@@ -94,11 +94,11 @@ static int bound_of(uint32_t units)
     return (int)bc4_rescale(units, BC4_STEPS, 255);
 }
 
-/* Finds a block with a small error. The first search is for blocks with six values between the bounds. It starts with
- * the largest and the smallest number as bounds. The second search is for blocks with four values between the bounds.
- * Its start ignores numbers that are 0 or 1 after rounding to 8 bits. The third candidate has two equal bounds, in the
- * middle between the largest and the smallest number. It is always allowed. It is needed if the numbers are so similar
- * that no other block is allowed. */
+/* Finds a block with a small error. The first search is for blocks with eight values from bound to bound. It starts
+ * with the largest and the smallest number as bounds. The second search is for blocks with six values from bound to
+ * bound, and the extra values 0 and 1. Its start ignores numbers that are 0 or 1 after rounding to 8 bits. The third
+ * candidate has two equal bounds, in the middle between the largest and the smallest number. It is always allowed. It
+ * is needed if the numbers are so similar that no other block is allowed. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

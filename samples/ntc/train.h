@@ -60,8 +60,9 @@ vkt_result ntc_trainer_step(ntc_trainer *t);
 vkt_result ntc_trainer_loss(ntc_trainer *t, double *loss);
 /* Submits slices, which are parts of steps, until the budget of a frame is used up or the training is complete. */
 vkt_result ntc_trainer_slices(ntc_trainer *t, uint64_t budget_ns);
-/* Computes all texels on the device, from the rounded latents and the weights in the store. Writes them to `out` in the
- * order of ntc_decode. */
+/* Computes all texels on the device from the latents and weights in the store. Uses the network of the phase
+ * NTC_FROZEN: this network rounds the latents of grids with bits > 0. Writes the texels to `out` in the order of
+ * ntc_decode. */
 vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out);
 /* Save and load the whole state. A training that continues from a saved state gives the same bits as an uninterrupted
  * one. */

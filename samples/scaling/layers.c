@@ -102,7 +102,7 @@ void layers_inception_v3(layers *l)
     module_35(l, 192, 32);
     module_35(l, 256, 64);
     module_35(l, 288, 64);
-    conv(l, 2, 3, 3, 288, 384, 17); /* from 35 to 17 pixels */
+    conv(l, 2, 3, 3, 288, 384, 17); /* these four lines: the module from 35 to 17 pixels */
     conv(l, 2, 1, 1, 288, 64, 35);
     conv(l, 2, 3, 3, 64, 96, 35);
     conv(l, 2, 3, 3, 96, 96, 17);
@@ -110,7 +110,7 @@ void layers_inception_v3(layers *l)
     module_17(l, 160);
     module_17(l, 160);
     module_17(l, 192);
-    conv(l, 2, 1, 1, 768, 192, 17); /* from 17 to 8 pixels */
+    conv(l, 2, 1, 1, 768, 192, 17); /* these six lines: the module from 17 to 8 pixels */
     conv(l, 2, 3, 3, 192, 320, 8);
     conv(l, 2, 1, 1, 768, 192, 17);
     conv(l, 2, 1, 7, 192, 192, 17);

@@ -96,7 +96,7 @@ def main():
     path = os.path.join(os.path.dirname(__file__), "../../engine/data/unicode_tables.h")
     with open(path, "w") as f:
         f.write(
-            "/* data/unicode_tables.h - what Hugging Face's tokenizers knows of Unicode. scripts/unicode/make_tables.py\n"
+            "/* data/unicode_tables.h - the Unicode data of Hugging Face's tokenizers. scripts/unicode/make_tables.py\n"
             " * wrote this file, with tokenizers %s. */\n" % __version__
             + "/* clang-format off */\n#ifndef VKT_UNICODE_TABLES_H\n#define VKT_UNICODE_TABLES_H\n\n#include <stdint.h>\n\n"
             "/* Ranges in a class of a regular expression: letters and numbers of Unicode 16, and numbers of Unicode 17, that\n"
@@ -104,8 +104,8 @@ def main():
             + define("VKT_LETTERS_16", letters - category("L"))
             + define("VKT_NUMBERS_16", numbers - category("N"))
             + define("VKT_NUMBERS_17", single - category("N"))
-            + "\n/* Canonical decompositions, by rising character: character << 42 | first << 21 | second. `second` is 0 if there\n"
-            " * is only one. Hangul is left out. */\n"
+            + "\n/* Canonical decompositions, by rising character: character << 42 | first << 21 | second. `second` is 0 if the\n"
+            " * decomposition is one character. Hangul is left out. */\n"
             + table("vkt_decompositions", decompositions, 5)
             + "\n/* Compositions of NFC, by rising parts: first << 42 | second << 21 | character. Hangul is left out. */\n"
             + table("vkt_compositions", sorted(compositions), 5)

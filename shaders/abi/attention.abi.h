@@ -36,7 +36,7 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_SPECS       3
 #define ATTENTION_ROTATED   16u /* in subgroups of this size, weights move from lane to lane: lib/attention.glsl */
 #define ATTENTION_MAX_ROWS 16u
-#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the number of vec4s of sums in a lane */
+#define ATTENTION_MAX_SUMS 64u /* upper limit of ROWS * PARTS, the vec4s of a lane for each result (y, dq, dk or dv) */
 /* Kernels for GPUs (lib/attention_shared.glsl). A work group has ROWS / OWN * ATTENTION_SHARED_LANES_N(D4) lanes. */
 #define ATTENTION_SHARED_SPEC_ROWS   1 /* rows of a tile: 64, 32, 16 or 8 */
 #define ATTENTION_SHARED_SPEC_CHUNKS 2 /* vec4s of a row in shared memory at a time: 4, or (only if d4 is above 16) 2 */

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* pixels to compute in an image row of y: all (Q), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed image rows and between computed pixels */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns: lib/strip.glsl */
          VKT_U32(rows)                          /* output channels of a group that are computed */

@@ -4,7 +4,7 @@
 VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * N4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed rows, and between computed pixels */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed image rows and between computed pixels */
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(K)                             /* products per element: C / groups * taps; 0: no tap reaches the phase */

@@ -12,8 +12,8 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
-         VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* rows and columns of x from window to window */
+         VKT_U32(next_h) VKT_U32(next_w)        /* image rows and columns of x from pixel to pixel of z */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* image rows and columns of x from window to window */
          VKT_I32(offset_h) VKT_I32(offset_w)    /* tap r of the first pixel of window p reads row
                                                  * p * stride + offset + r * reach of x */
          VKT_I32(reach_h) VKT_I32(reach_w)

@@ -12,7 +12,7 @@ VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(depth)                        /* source channels of a group */
          VKT_U32(dst_group)                    /* destination channels of a group */
          VKT_U32(kernel_h) VKT_U32(stride_h)
-         VKT_I32(offset_h) VKT_I32(reach_h)    /* tap r of row p reads source row
+         VKT_I32(offset_h) VKT_I32(reach_h)    /* tap r of destination row p reads source row
                                                 * p * stride_h + offset_h + r * reach_h */
          VKT_I32(offset_w)                     /* tap s of pixel q reads source pixel q + offset_w + s */
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from group to group, and from one tile of MB rows to the next */

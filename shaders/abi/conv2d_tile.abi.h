@@ -6,7 +6,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                        /* pixels to compute in an image row: all, or those of one phase */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
-         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst between computed rows, and between computed pixels */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst between computed image rows or computed pixels */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / (MB * LANES / ACROSS), rounded up */
          VKT_U32(src_width)
@@ -25,8 +25,11 @@ VKT_PUSH(vkt_conv2d_tile_push,
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1
-#define TILE_TAPS 2 /* i32, four parts: {first tap, end} of each row, {first tap, end} of each column,
-                     * source row of each (row, r), source column of each (column, s) */
+#define TILE_TAPS 2 /* i32, four parts. The pixel (p, q) is computed from the taps (r, s).
+                     * For each p: the first r whose source row is inside the source, and the last such r + 1
+                     * For each q: the first s whose source column is inside the source, and the last such s + 1
+                     * For each (p, r): the source row, or -1 if it is outside the source
+                     * For each (q, s): the source column, or -1 if it is outside the source */
 #define TILE_BIAS 3
 #define TILE_DST  4 /* ADD: also read */
 

@@ -22,15 +22,16 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_S      2
 #define POOL_SPEC_N4     3 /* vec4s of one pixel: batch / 4, rounded up */
 #define POOL_SPEC_INSIDE 4 /* 1: no window reaches outside the image. With DISJOINT, the windows also cover the image */
-#define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0); 0: of x */
+#define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0). 0: y is the maximum of x */
 #define POOL_SPEC_DILATION_H 6 /* max pooling: rows from one element of a window to the next */
 #define POOL_SPEC_DILATION_W 7 /* max pooling: columns from one element of a window to the next */
 #define POOL_SPEC_PLANES 8 /* DROPOUT: one random number for each plane (n,c) */
-#define POOL_X     0       /* bindings 0 to 3 of pool2d.comp */
+#define POOL_X     0       /* POOL_X, POOL_Y, POOL_INDEX, POOL_WINNERS and POOL_STEP are bindings of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
 #define POOL_WINNERS 3     /* JOIN, max only: index of the largest element of each part (pool_index.abi.h). With JOIN,
                             * POOL_X has the values of these elements */
 #define POOL_STEP  3       /* DROPOUT, in both kernels: the step state */
-#define POOL_DY    0       /* bindings 0 and 1 of pool2d_dx.comp, which also reads POOL_INDEX */
+#define POOL_DY    0       /* POOL_DY and POOL_DX are bindings of pool2d_dx.comp. For max pooling,
+                            * pool2d_dx.comp also reads POOL_INDEX */
 #define POOL_DX    1

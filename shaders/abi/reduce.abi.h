@@ -5,7 +5,8 @@
  * coordinate is r3 - 1. Split j of `splits` reduces a share of the rows and writes y[j * outputs + o]. */
 VKT_PUSH(vkt_reduce_push,
          VKT_U32(outputs) VKT_U32(rows) VKT_U32(run) VKT_U32(last) VKT_U32(splits) VKT_F32(scale)
-         VKT_U32(rest) VKT_U32(total) /* WIDTH 4 without ALONG: split 0 of output o also has x[rest + o], if rest + o < total */
+         VKT_U32(rest) VKT_U32(total) /* WIDTH 4 without ALONG: x[rest] .. x[total - 1] are in no row. Split 0 of output
+                                       * o also combines x[rest + o], if rest + o < total */
          VKT_U32(k1) VKT_U32(k2) VKT_U32(k3) VKT_U32(k4)
          VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) VKT_U32(s3) VKT_U32(s4)
          VKT_U32(r1) VKT_U32(r2) VKT_U32(r3)

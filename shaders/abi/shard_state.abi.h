@@ -9,4 +9,4 @@ VKT_PUSH(vkt_shard_state_push, VKT_U32(n4) /* vec4s of the range */
 #define SHARD_STATE_COPY  1 /* vec4, read. BEGIN: the saved states. TAKE: sum of STEP_WEIGHT * states over all runs */
 #define SHARD_STATE_STEP  2 /* u32 (STEP_WORDS) */
 #define SHARD_STATE_STATE_OUT 3
-#define SHARD_STATE_COPY_OUT  4 /* vec4, the memory of SHARD_STATE_COPY, written. BEGIN: the saved states. GIVE: the gradient */
+#define SHARD_STATE_COPY_OUT  4 /* vec4: memory of SHARD_STATE_COPY, written. BEGIN: saved states. GIVE: gradients */

@@ -136,8 +136,8 @@ void add_samples(uint pixel, uint p, uint q, uint n, uint count)
     } while (i4 < count);
 }
 
-// Stores sums j .. j+3 of row t, which belong to four neighbouring columns. On a CPU driver one vec4 store takes half the time
-// of four stores.
+// Stores sums j .. j+3 of this lane's output channel t. The sums belong to four neighbouring columns. On a CPU driver
+// one vec4 store takes half the time of four stores.
 void store_quad(uint t, uint j, uint to, uint col, uint cols)
 {
     const uint lane = gl_SubgroupInvocationID;

@@ -52,7 +52,7 @@ float a_part(uint i, uint k, uint zero) // returns the real part of A for row i;
     return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }
 
-// Sets the indices of this lane's operands at k = 0.
+// Sets the indices of this lane's operands at k = 0, and sets the sums to 0.
 void start(uint f, uint row, uint column)
 {
     const uint lane = gl_SubgroupInvocationID % ACROSS;

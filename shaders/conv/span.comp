@@ -33,7 +33,7 @@ VKT_IN4(SPAN_SRC, src_in);
 layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(SPAN_DST, dst);
 
-const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
+const uint REACH = SPAN + TAPS - 1;                 // pixels that a lane reads in one image row of a source channel
 const uint A_STEP = UNROLL * TAPS * MB / 4;       // vec4s of A per iteration
 const uint SHARES = (A_STEP + LANES - 1) / LANES; // vec4s of A per iteration and lane
 const uint BIASES = (MB + LANES - 1) / LANES;

@@ -67,7 +67,7 @@ float weight(float own, uint m)
     return shuffles_by_xor() ? subgroupShuffleXor(own, r) : subgroupShuffle(own, block + r + zero);
 }
 
-// Returns the row of the block that this lane's acc[m] belongs to.
+// Returns the row of A (0 to MB - 1 in this lane's block) to which acc[m] of this lane belongs.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;

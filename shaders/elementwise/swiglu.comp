@@ -73,7 +73,7 @@ void main()
             row += rows_hop + carry;
         }
     }
-    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // never with HALVES, so x_first, y_first and dx_first are 0
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) { // only without HALVES, where x_first, y_first, dx_first are 0
 #ifdef DX
         vec4 of_b;
         const vec4 of_a = result(whole, whole, whole, of_b);

@@ -112,7 +112,7 @@ VKT_IN4(HASH_GRID_Y, dy4);
 const uint MAX_FEATURES = 8;
 
 // Returns x * 2^32 as a two's complement number (low word, high word). |x| < 2^31. Rounds to the nearest integer, ties to even.
-// No other operation rounds.
+// No other operation of this function rounds.
 uvec2 fixed_of(float x)
 {
     const float m = abs(x), high = floor(m);

@@ -22,7 +22,7 @@ layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 4;
 layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
-// Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
+// Sizes and indices of tile[] are in uvec2s: four f16 or two f32.
 const uint PAD = ATTENTION_COOP_PAD, PITCH = CHUNKS + PAD, HALF = (ROWS + COLUMNS) * PITCH;
 const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
 // MATRICES_N: matrices in a row of the tile. EACH: matrices of a subgroup, EACH_N of them side by side.

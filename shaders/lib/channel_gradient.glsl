@@ -5,7 +5,7 @@ layout(constant_id = BATCH_NORM_SPEC_MASK) const uint MASK = 0;
 VKT_IN4(BATCH_NORM_DY, dy4);
 VKT_IN4(BATCH_NORM_MASK, mask4);
 
-// Returns vec4 i of the gradient of channel `first` + c.
+// Returns vec4 i of the gradient of channel pc.first + c.
 vec4 gradient_at(uint c, uint i)
 {
     const vec4 dy = LOAD4(dy4, pc.dy4 + c * pc.channel4 + i);

@@ -43,7 +43,7 @@ shared uvec2 memory[WEIGHTS + STAGE];
 // matrix of one row, at most OWN matrices. All of them have the same samples, so each matrix of `input` is loaded only once.
 const uint DOWN = SAMPLES / COOP_M, STEP = SUBGROUPS / DOWN, OWN = (WIDEST / COOP_N + STEP - 1) / STEP;
 // finish_all() distributes blocks of 4 x 4 sums over the lanes. A matrix of sums has BLOCKS blocks and needs SUMS uvec2s of
-// `stage`. A subgroup stores AT_ONCE matrices in `stage` before its lanes load blocks. AT_ONCE is above 1 if a
+// `stage`. A subgroup stores AT_ONCE matrices in `stage` before its lanes load blocks. AT_ONCE is above 1 only if a
 // matrix has too few blocks for all lanes and `stage` is large enough. Then more lanes get a block.
 const uint BLOCKS = COOP_M * COOP_N / 16, SUMS = COOP_M * SUMS_PITCH;
 const uint LANES_FOR = SUBGROUP_LANES / BLOCKS, ROOM = STAGE / (SUBGROUPS * SUMS), MOST = LANES_FOR < ROOM ? LANES_FOR : ROOM;

@@ -1,5 +1,6 @@
 // row_norm.glsl - loads WIDTH neighbouring elements of a row of x or dy, and adds them up: see abi/row_norm.abi.h
-//   WIDTH 4: run is a multiple of 4. Either inner is a multiple of 4, or inner is 1 and channels is a multiple of 4.
+//   WIDTH 4: pc.run is a multiple of 4. Either pc.inner is a multiple of 4, or pc.inner is 1 and pc.channels is a
+//   multiple of 4.
 layout(constant_id = ROW_NORM_SPEC_RMS) const uint RMS = 0;
 #if WIDTH == 4
 #define NUMBER vec4

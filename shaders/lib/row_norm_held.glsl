@@ -2,7 +2,8 @@
 // Deterministic: the additions are the same as in `normalise`, in the same order.
 layout(constant_id = ROW_NORM_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
-// Executes `body` for each i < HELD for which this lane holds a number. k is the index of this number in the row.
+// Executes `body` for each i < HELD for which this lane holds a NUMBER (WIDTH elements). k is the index, in
+// the row, of the NUMBER's first element.
 #define EACH_HELD(i, k, body)                  \
     for (uint i = 0; i < HOLDS; i++) {         \
         const uint k = FIRST + i * STEP;       \

@@ -7,7 +7,7 @@
 // reach_h and reach_w.
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
 uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read before the loops
-int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // for p = q = n = 0: row, column and index in x (in vec4s)
+int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // a tap's row, column and index in x (in vec4s), for p = q = n = 0
 uint column, p, q, n; // this lane's vec4: `column` is its index in the plane, n its index in the pixel (p,q)
 vec4 x[K];
 

@@ -13,8 +13,8 @@ VKT_IN4(UPDATE_GRAD, grad);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
 VKT_F32_OUT4(UPDATE_PARAM_OUT, param_out);
 
-// The next variables are read before the loops: lavapipe compiles each read of a push constant or of the step state in
-// a loop to a loop over the lanes.
+// The next variables are set before the loops. Inside a loop, lavapipe compiles each read of a push constant or of the
+// step state to a loop over the lanes.
 float all_decay = pc.weight_decay, clip = pc.clip, decay_rate = uintBitsToFloat(step[STEP_LR]);
 float unscale = FACTOR ? uintBitsToFloat(step[STEP_FACTOR]) : 1.0;
 bool decoupled = pc.decoupled != 0u;

@@ -26,7 +26,7 @@ float gradient(uint b, uint k, uint rows, float scale)
     return hit ? -(EACH ? dloss[b] : scale) * (WEIGHTED != 0 ? weight[k] : 1.0) : 0.0;
 }
 
-// Returns the gradients of elements 4i .. 4i+3 of the range.
+// Returns elements 4i .. 4i+3 of the dispatch's part of dz.
 vec4 gradients(uint i, uint rows, float scale)
 {
     vec4 g;

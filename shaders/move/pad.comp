@@ -40,7 +40,7 @@ void main()
         uint from = 0;
         bool inside = true;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
-            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away; /* before x, `away` wraps around */
+            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away; /* `away` wraps if negative */
             inside = inside && i < n[k] && (GAPS == 0 || i * gap[k] == away);
             from = from * n[k] + i;
         }

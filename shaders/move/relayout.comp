@@ -1,4 +1,5 @@
 // relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 * pitch4. Without TO, the reverse: y[n][f] = x[f][n]
+//   A dispatch converts one tile: a range of samples and of features (relayout.abi.h).
 //   A lane moves blocks of 4 samples x 4 features and loops over the features. So it finishes each cache line of the row-major
 //   side before it leaves the line. WIDE: the number of features is a multiple of 4, so rows are whole vec4s.
 //   WORDS: the elements are integers, whose bits a load as a float could change.

@@ -1,4 +1,5 @@
 // transpose.comp - y[..][j][i] = x[..][i][j]. x and y have different fastest dimensions.
+// For a, b, xa and yb see transpose.abi.h.
 //   A lane moves the blocks of one chunk, one after another, through registers. A chunk is blocks of 4 x 4 that are neighbours
 //   along j, so the lane finishes each cache line of x before it leaves the line. Neighbouring lanes are neighbours along i,
 //   which is the memory order of y.

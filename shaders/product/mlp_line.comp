@@ -1,5 +1,5 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t for the real samples of the batch, else 0; t is the target
+//   d = w x + b - t for the real samples of the batch, else 0; t is the target, and w has M rows of K weights
 //   loss = (sum of d^2) / n,  n = number of real samples * M
 //   dw = 2 / n * dloss * sum of d x^T,  db = 2 / n * dloss * sum of d
 // A lane processes vec4s of four samples. Each sum of the lane is a vec4, with an element for each of the four samples. On

@@ -2,9 +2,10 @@
 //   rows: number of real rows of the batch. first: index of the batch's first row in `order`.
 //   table: u32 (n_table, numbers). PACKED: u32 (n_table, ceil(numbers / 2)) with two numbers per word, the first number in the
 //   low half.  order: u32 (n_order)  ->  out: u32 (batch, numbers)
-// A lane copies WIDTH numbers of a row at a time. WIDTH is 4 only if `numbers` is a multiple of 4, so that rows are aligned.
-// Otherwise a lane copies one word of the table: WIDTH is 2 with PACKED, 1 without PACKED. A table that is larger than a
-// binding is split into ranges of rows, one dispatch per range. Row numbers outside the table give 0.
+// A row is divided into `parts` parts of WIDTH numbers. A lane copies one part at a time. WIDTH is 4 only if `numbers`
+// is a multiple of 4, so that rows are aligned. Otherwise a part is one word of the table: WIDTH is 2 with PACKED, 1
+// without PACKED. A table that is larger than a binding is split into ranges of rows, one dispatch per range. Row
+// numbers outside the table give 0.
 // grid: x over batch * parts with a stride; any group count is right.
 // Deterministic: elementwise.
 #version 460

@@ -22,7 +22,7 @@ void main()
     const uvec2 share = share_of(pc.n4);
     uvec4 found = uvec4(0);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x)
-        if (!is_frozen(i)) // bits, not isinf(): a compiler may remove isinf()
+        if (!is_frozen(i)) // the next line tests bits, because a compiler may remove isinf()
             found |= uvec4(equal(floatBitsToUint(LOAD4(grad, i)) & 0x7f800000u, uvec4(0x7f800000u)));
     if (found != uvec4(0)) atomicOr(step[STEP_HOLD], HOLD_FOUND);
 }

@@ -37,7 +37,8 @@ void main()
 {
     const uint n4 = pc.n4, levels = pc.levels, parts = pc.parts, shard = step[STEP_SHARD], part = step[STEP_PART];
     const float weight = uintBitsToFloat(step[STEP_WEIGHT]);
-    const uint level = min(uint(findLSB(~shard)), levels); // number of planes to add; also index of the plane to write
+    // level: the number of planes to add. If level < levels, it is also the index of the plane to write.
+    const uint level = min(uint(findLSB(~shard)), levels);
     const uvec2 share = share_of(n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         precise vec4 g = vec4(0.0);

@@ -259,7 +259,7 @@ static void a_sampler_has_no_gradient(void **state)
     for (int i = 0; i < 3; i++) test_free(got[i]);
     stand_end(&b);
 
-    b = stand_make(r); /* the inner sampler stops the gradient, so the outer sampler needs no gradient shader */
+    b = stand_make(r); /* the inner op stops the gradient (no_gradient), so the outer op needs no gradient shader */
     const vkt_tensor u = vkt_param(b.g, "u", vkt_shape1(N));
     assert_int_equal(vkt_backward(b.g, vkt_mean(b.g, vkt_mul(b.g, u, draw(b.g, draw(b.g, u, true), false)))), VKT_OK);
     stand_end(&b);

@@ -328,7 +328,7 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     t->p.rows = 0;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_E_ARG);
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &(vkt_data_source){ .self = &c }, &ds), VKT_E_ARG);
-    assert_int_equal(c.destroyed, 1); /* the source still belongs to the test */
+    assert_int_equal(c.destroyed, 1); /* still 1: the two refused calls have not destroyed the source */
 }
 
 static void measured_statistics_are_exact(void **state)

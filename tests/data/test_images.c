@@ -178,7 +178,7 @@ static void class_folders_are_read(void **state)
     assert_int_equal(unlink(vkt_temp_dir_file(t, "Zoo/a.png")), 0);
     assert_int_equal(rmdir(vkt_temp_dir_file(t, "Zoo")), 0);
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &p, &other), VKT_OK);
-    assert_int_equal(vkt_dataset_labels(other)[0], 1); /* the file has the same label as before */
+    assert_int_equal(vkt_dataset_labels(other)[0], 1); /* "ant/10.png" keeps label 1, although "Zoo" is gone */
     vkt_dataset_destroy(&other);
     vkt_test_expect_errors(true);
     assert_int_equal(mkdir(vkt_temp_dir_file(t, "cat"), 0700), 0);

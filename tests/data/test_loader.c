@@ -126,7 +126,7 @@ static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint
     }
     assert_int_equal(position, n);
     assert_int_equal(slot, UINT32_MAX);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the loader stays at the end */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the loader stays at the epoch's end */
     assert_int_equal(rows, 0);
     for (uint32_t k = VKT_MIN(hold, i); k > 0; k--) {
         dirty(t, (i - k) % n_slots);

@@ -166,7 +166,7 @@ static void the_device_gives_the_same_bits_as_the_host(void **state)
     }
 }
 
-/* A run trains on the whole batch if its `rows` is larger than the batch size. */
+/* If vkt_run_values.rows is larger than the batch size, the run trains on the whole batch. */
 static void more_rows_count_as_the_batch(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void more_rows_count_as_the_batch(void **state)
     assert_memory_equal(params[0], params[1], sizeof params[0]);
 }
 
-/* Runs with 0 rows do not change the parameters. They leave no NaN, so later runs still train. */
+/* Runs with vkt_run_values.rows = 0 do not change the parameters. They leave no NaN, so later runs still train. */
 static void no_rows_change_no_parameter(void **state)
 {
     (void)state;

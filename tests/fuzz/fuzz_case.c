@@ -58,8 +58,8 @@ static double bytes_of(const vkt_graph *g)
     return sum;
 }
 
-/* Builds the graph of a case and lowers it. Then adds the gradients of the f32 inputs and lowers the graph again. The
- * gradients of all f32 outputs are inputs of the graph. */
+/* Builds the graph of a case and lowers it. Then adds the gradients of the differentiable f32 inputs and lowers the
+ * graph again. The gradients of all f32 outputs are inputs of the graph. */
 static void build(const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;

@@ -1,4 +1,4 @@
-/* Reads tables whose lines are "path,label". The images are not opened. */
+/* Reads the input as a table of image paths and labels. The images are not opened. */
 #include "data/image_list.h"
 #include "fuzz/fuzz.h"
 

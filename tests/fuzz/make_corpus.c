@@ -182,7 +182,8 @@ static void tokenizer(void)
     }
 }
 
-/* Writes a GGUF file with metadata of each kind and tensors of four types. */
+/* Writes two GGUF files. One has metadata of each kind and tensors of four types. The other has no metadata and no
+ * tensors. */
 static void gguf(void)
 {
     enum { KINDS = 13, ARRAY = 9 };
@@ -282,7 +283,7 @@ static void tuning(void)
     }
 }
 
-/* Writes the first random cases of each op, several ops per file. */
+/* Writes two random cases of each op that has a `sample` function, three ops per file. */
 static void cases(void)
 {
     enum { SEEDS = 2, OPS_A_FILE = 3 };

@@ -24,7 +24,8 @@ static void run(const uint8_t *data, size_t size)
     inputs++;
 }
 
-/* Changes, removes or repeats some bytes, one to four times. Returns the new size, at most size + 256. */
+/* Makes one to four changes. Each change flips a bit, or sets, removes or repeats some bytes. Returns the new size, at
+ * most size + 256. */
 static size_t damage(uint8_t *data, size_t size, vkt_rng *r)
 {
     for (uint32_t n = vkt_rng_range(r, 1, 4); n > 0 && size > 0; n--) {

@@ -75,7 +75,8 @@ def vocabulary():
 
 
 def random_blocks(rng, qtype, rows, columns):
-    """Makes rows of random blocks for the types that the package cannot quantize. The float16 scales are small."""
+    """Makes rows of random blocks for the types that the package cannot quantize. The float16 scales of the blocks
+    are so small that all weights are within +-1."""
     elements, size = gguf.GGML_QUANT_SIZES[qtype]
     blocks = rng.integers(0, 256, (rows * columns // elements, size), dtype=np.uint8)
     for at in (208,) if qtype == T.Q6_K else (0, 2):

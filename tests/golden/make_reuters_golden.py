@@ -74,7 +74,8 @@ class Network(nn.Module):
         x = self.embedding(ids).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv1, x, variant)), 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv2, x, variant)), 2)
-        return self.fc(x.flatten(1))  # channels before positions; Keras has the other order, which only changes the order of fc's weights
+        # The channel is the slow index of the flattened x. In Keras it is the fast one: only the order of fc's weights differs.
+        return self.fc(x.flatten(1))
 
 
 def order(first, rows, variant):

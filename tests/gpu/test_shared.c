@@ -223,9 +223,9 @@ static void listen(void *user, vkt_log_level level, const char *line)
         memcpy(said, line, VKT_MIN(strlen(line) + 1, 255u));
 }
 
-/* In each iteration, the n-th Vulkan call fails. If the call belongs to the import, the driver allocates the memory
- * instead, and a debug message reports the failed import. With `for_good`, all later calls fail too, so the buffer
- * cannot be created. No memory may be left; the validation layer checks this too. */
+/* In each iteration, the n-th fallible Vulkan call (fake.c) fails. If the call belongs to the import, the driver
+ * allocates the memory instead, and a debug message reports the failed import. With `for_good`, all later fallible
+ * calls fail too, so the buffer cannot be created. No memory may be left; the validation layer checks this too. */
 static void survives_every_failed_vulkan_call(void **state)
 {
     (void)state;

@@ -59,8 +59,8 @@ static bool is_lavapipe(const vkt_device_info *info)
     return strncmp(info->driver, "llvmpipe ", 9) == 0;
 }
 
-/* Returns whether a context can get wider vectors. Sanitizer builds never unload a driver, so they cannot change the
- * width. */
+/* Returns whether CPU and build allow vectors of 512 bits. Sanitizer builds never unload a driver, so they cannot
+ * change the width. */
 static bool may_go_wide(void)
 {
 #ifdef VKT_SANITIZED
@@ -263,8 +263,8 @@ static void the_self_test_survives_every_failure(void **state)
     }
 }
 
-/* A fault while a context is opened. ALLOCATION: the n-th host allocation fails. CALL: the n-th Vulkan call fails.
- * CALLS: the n-th Vulkan call and all later Vulkan calls fail. */
+/* A fault while a context is opened. ALLOCATION: the n-th host allocation fails. CALL: the n-th fallible call of
+ * fake.c fails. CALLS: the n-th and all later fallible calls of fake.c fail. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)

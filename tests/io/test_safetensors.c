@@ -26,7 +26,7 @@ static const vkt_st_dtype all_dtypes[] = {
 #undef NAME
 };
 
-/* Writes and reads random files. A file has 0 to 12 tensors of any dtype, with ranks 0 to 8 and dimensions 0 to 5. */
+/* Writes and reads random files. A file has 0 to 12 tensors of any dtype, with rank 0 to 8 and dimensions up to 5. */
 static void random_files_come_back(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ typedef struct files {
     vkt_store *s;
 } files;
 
-/* Opens a model, and makes a store with an adapter for each layer. For `averaged`, see make_store. */
+/* Opens a model, and makes a store with an adapter for each layer of block 0. For `averaged`, see make_store. */
 files open_files(const rig *r, const char *path, bool averaged);
 void close_files(files *f);
 /* Writes a llama model that rotates 4 of the 8 numbers of a head, and that has a general.file_type. Returns the path of

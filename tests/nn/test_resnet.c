@@ -114,7 +114,7 @@ static void convolutions_begin_as_in_torchvision(void **state)
         sum += (double)w[k];
         squares += (double)w[k] * (double)w[k];
     }
-    const double variance = 2.0 / (32 * 9); /* the bounds are four standard deviations of each estimate */
+    const double variance = 2.0 / (32 * 9); /* the bounds below are four standard deviations of each estimate */
     assert_true(fabs(sum / N) < 4 * sqrt(variance / N));
     assert_true(fabs(squares / N - variance) < 4 * variance * sqrt(2.0 / N));
     net_free(&n);

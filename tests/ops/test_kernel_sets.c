@@ -1,6 +1,6 @@
 /* Tests the kernel sets of cmake/KernelSets.cmake. A library that has only the kernels of an op's set (VKT_KERNELS) can
- * lower each random case of the op in float32, forward and backward, for any class of device. Only the lowering runs,
- * so no device is needed. */
+ * lower each random case of the op in float32, forward and backward, for any class of device. Only the op `linear` also
+ * needs the set of conv2d. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,8 @@ static void every_kernel_is_in_a_set(void **state)
     bool some[VKT_K_END] = { false };
     for (size_t i = 0; i < VKT_COUNT(kernel_sets); i++) read_set(kernel_sets[i].kernels, some);
     for (uint32_t k = 1; k < VKT_K_COUNT; k++) {
-        const char *name = vkt_kernel_name(k); /* no set has kernels for cooperative matrices */
+        const char *name = vkt_kernel_name(k);
+        /* No set has kernels for cooperative matrices. The names of these kernels have COOP, SPLIT or BFLOAT. */
         const bool coop = strstr(name, "COOP") || strstr(name, "SPLIT") || strstr(name, "BFLOAT");
         if (some[k] == coop) fail_msg("%s is in %s set", name, coop ? "a" : "no");
     }

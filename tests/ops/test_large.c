@@ -314,7 +314,7 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
     check_conv(3, 2, 100003, 2, 3, true);  /* the number of channels in the last part of dx is no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* dx has more than 16 rows for each of 65,535 work groups */
+    check_conv(2, 1100000, 3, 1, 1, true); /* dx has more than 16 features for each of 65,535 work groups */
 }
 
 /* Each case runs with and without texel loads. With texel loads, a binding may hold a whole operand, so only outputs
@@ -332,7 +332,7 @@ static void a_linear_layer_larger_than_a_binding(void **state)
 
 /* ---- losses ---- */
 
-/* Checks cross-entropy with its gradient, the argmax and the number of right rows, on scores of 148 MB. */
+/* Checks cross-entropy with its gradient, the argmax and the number of correct predictions, on scores of 148 MB. */
 static void check_scores(vkt_layout layout)
 {
     enum { B = 6007, K = 6151 };
@@ -343,7 +343,8 @@ static void check_scores(vkt_layout layout)
     assert_true(dz && labels && best);
     for (uint32_t b = 0; b < B; b++) {
         labels[b] = b * 2654435761u % K;
-        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest score; every third row is right */
+        /* 4 is the largest score of sample b. In every third sample, the label has this score. */
+        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4;
     }
     vkt_graph *g;
     vkt_program *p;

@@ -52,7 +52,8 @@ static void draw_labels(problem *p, uint32_t every)
     }
 }
 
-/* Computes loss and gradients of `rows` samples in double precision. Returns the number of labels that count. */
+/* Computes loss and gradients of the first `rows` samples in double precision. A sample has TOKENS rows of x. Returns
+ * the number of labels that count. */
 static uint32_t compute(problem *p, uint32_t rows, bool sum)
 {
     static double z[V];

@@ -243,8 +243,8 @@ static void norms_of_long_rows(void **state)
     (void)state;
     harness_needs(harness_ctx);
     check_norm(64, 1, 16641);  /* dgamma: 64 samples in one slice, 133,000 iterations for 8 lanes */
-    check_norm(2, 3, 100003);  /* rows of 300,009 numbers are read one by one */
-    check_norm(1, 2, 1000000); /* rows of 2,000,000 numbers are read by vec4s */
+    check_norm(2, 3, 100003);  /* a row has 300,009 numbers, which are read one by one */
+    check_norm(1, 2, 1000000); /* a row has 2,000,000 numbers, which are read by vec4s */
 }
 
 /* ---- losses over many rows or classes ---- */

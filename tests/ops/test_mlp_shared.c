@@ -82,7 +82,7 @@ static void networks_fit_into_shared_memory(void **state)
     };
     const vkt_host h = vkt_test_host();
     const harness_view view = { "in shared memory", shrink, .force = VKT_V(SHARED) };
-    /* Mesa 25 takes seconds to compile a network. */
+    /* Mesa 25 takes seconds to compile the kernel of a network. So VKT_TEST_SMALL tests only two networks. */
     const size_t count = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : VKT_COUNT(networks);
     for (size_t i = 0; i < 2 * count; i++) {
         const network *n = &networks[i / 2];
@@ -145,7 +145,8 @@ static void networks_multiply_matrices(void **state)
         assert_int_equal(vkt_subject_of_case(&h, &s, i % 2 ? &vkt_op_mlp_mse : &vkt_op_mlp, &c, i), VKT_OK);
         check_kernels(&s, VKT_K_MLP_FORWARD_COOP, i % 2 ? 0 : 1);
         check_kernels(&s, VKT_K_MLP_GRAD_COOP, i % 2 || n->forward_only ? 0 : 1);
-        check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2); /* the case and its gradient */
+        /* 2: the node of the case, and the node that computes the gradients for another dloss */
+        check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2);
         harness_check_in(harness_ctx, &s, &by_matrices, &report);
         subject_free(&s);
         if (report.faults) fail_msg("case %zu: %s", i, report.text);

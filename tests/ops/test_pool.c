@@ -184,7 +184,7 @@ static void long_windows_are_shared(void **state)
     (void)state;
     harness_needs(harness_ctx);
     const vkt_pool2d_attr global = { .adaptive = true, .out = { 1, 1 } };
-    check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* a part has several rows */
+    check_case(&global, vkt_shape4(3, 2, 601, 97), true); /* the window is split into parts of several rows */
     /* A row of the window has more elements than a part may have, so the row is divided into several parts. */
     check_case(&global, vkt_shape4(2, 3, 1, 70001), false);
     const vkt_pool2d_attr uneven = { .adaptive = true, .out = { 2, 1 } };

@@ -341,7 +341,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
-    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* blocks: mean 1, var 2, last 1 */
+    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean and last have 1 block each, var has 2 */
     float v[MOST];
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t shard = 0; shard < 2; shard++) {

@@ -59,7 +59,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 10, 784, 60000, 1 }, 1000, 16, 128, 19 }, /* a tile for at most 16 rows */
         { &gpu, { 10, 784, 60000, 1 }, 4, 16, 64, 4 },
         { &gpu, { 30, 7, 100, 1 }, 100, 32, 32, 1 },       /* the sums are too short to split */
-        { &gpu, { 128, 128, 6000, 1 }, 1000, 64, 64, 16 }, /* 128 x 128 would have only 11 work groups */
+        { &gpu, { 128, 128, 6000, 1 }, 1000, 64, 64, 16 }, /* tiles of 128 x 128 would give only 11 work groups */
         { &arc, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
         { &adreno, { 4096, 4096, 4096, 1 }, 1, 64, 64, 1 },
         { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 }, /* 128 products have enough tiles */

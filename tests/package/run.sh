@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 app=$source/tests/package/app
 version=$(sed -nE 's/^#define VKT_VERSION_(MAJOR|MINOR|PATCH) +//p' "$source/include/vktrain/core.h" | paste -sd .)
 
-step() { # step WHAT COMMAND...: runs COMMAND; if COMMAND fails, prints its output and ends the script
+step() { # step WHAT COMMAND...: prints WHAT and runs COMMAND; if COMMAND fails, prints its output and ends the script
     what=$1
     shift
     echo "$what"

@@ -134,7 +134,7 @@ static void compare_logits(const comparison *c, const char *which, vkt_store *st
     free(exact), free(torch), free(ours);
 }
 
-/* ---- gradients of one step, losses of many ---- */
+/* ---- gradients of one step, losses of many steps ---- */
 
 typedef struct training {
     vkt_graph *g;

@@ -184,7 +184,7 @@ def run_reference(a):
             out[f"{name}.logits"] = torch.stack([model(input_ids=w).logits[0, -1] for w in words])
         model = adapted(model)
         if dtype == torch.float64:
-            for n, p in adapters(model).items():  # begins with the adapters of the float32 run
+            for n, p in adapters(model).items():  # the float64 run starts with the initial adapters of the float32 run
                 p.data = start[n].double()
         else:
             model.save_pretrained(os.path.join(a.out, "zero"))

@@ -178,8 +178,8 @@ static uint64_t peak_of(uint32_t n, bool blocks, bool cheap)
 }
 
 /* The gradients of a block read two values of 64 x 256 numbers, and the input of the block. Without
- * vkt_recompute_begin, all these values are kept for the backward pass. With it, only the inputs of the blocks are
- * kept. */
+ * vkt_recompute_begin and with `cheap` = 0, all these values are kept for the backward pass. With vkt_recompute_begin,
+ * only the inputs of the blocks are kept. */
 static void a_chain_of_blocks_needs_the_memory_of_one_block(void **state)
 {
     (void)state;

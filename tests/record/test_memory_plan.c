@@ -137,8 +137,8 @@ static vkt_access counted_access(const vkt_dispatch *d)
 }
 
 /* Each value of a chain is read again at the end, in the opposite order, as gradients read activations. vkt_recompute
- * inserts k dispatches, and the list then has n dispatches. It may call counted_access at most 4 (k + 1) n times. So
- * the time of one insertion is linear in n. */
+ * inserts k dispatches, and the list then has n dispatches. vkt_recompute may call counted_access at most 4 (k + 1) n
+ * times. So the time of one insertion is linear in n. */
 static void recomputation_of_a_long_chain_is_linear_in_each_round(void **state)
 {
     (void)state;

@@ -95,7 +95,7 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
             OK(use(ctx, widths[w], trains, &used));
             assert_int_equal(used, needs.total_bytes);
             vkt_ctx_destroy(&ctx);
-            ctx = open_device(needs.program_bytes + needs.store_bytes); /* no memory for staging */
+            ctx = open_device(needs.program_bytes + needs.store_bytes); /* this cap leaves no memory for staging */
             vkt_test_expect_errors(true);
             assert_int_equal(use(ctx, widths[w], trains, &used), VKT_E_MEMORY_CAP);
             vkt_test_expect_errors(false);

@@ -54,7 +54,7 @@ static void parts_are_split_where_the_limit_asks(void **state)
     assert_int_equal(plan_of(t).submissions, vkt_split_submissions(p->ns, p->plan.stage, n, 300000, ends));
     assert_memory_equal(p->ends, ends, plan_of(t).submissions * sizeof *ends);
     assert_int_equal(vkt_program_profile(t->program, &(vkt_run){ .lr = 0 }, times, n, &count), VKT_OK);
-    assert_int_equal(count, n); /* a split step has the times of all dispatches, too */
+    assert_int_equal(count, n); /* the profile of a split step has all dispatches */
     for (uint32_t i = 1; i < n; i++) assert_true(times[i].start_ns >= times[i - 1].start_ns);
 }
 

@@ -136,7 +136,8 @@ static void frame(rig *r)
     while (progress.completed);
 }
 
-/* Returns whether the expected time of each slice is at least KERNEL_NS for each conditional dispatch of the slice. */
+/* Returns whether each slice has enough expected time: at least KERNEL_NS times the number of its conditional
+ * dispatches. */
 static bool times_are_kept(const rig *r)
 {
     const vkt_slices *s = &r->p->budget.slices;

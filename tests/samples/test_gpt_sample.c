@@ -135,8 +135,8 @@ static void the_attached_alphabet_has_control_characters(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* With shards, the trainer submits all micro-batches of a step at once; without shards, it submits one after the other.
- * In both cases the rate falls to a tenth of --lr at the last step. */
+/* With shards, the trainer submits all micro-batches of a step at once. Without shards (--shards 1), it submits one
+ * after the other. In both cases the rate falls to a tenth of --lr at the last step. */
 static void the_schedule_ends_with_the_last_step(void **state)
 {
     rig *r = rig_of(state);

@@ -199,7 +199,7 @@ static void wrong_options_end_with_2_and_a_reason(void **state)
     EXPECT(r, 2, "'stray'", "stray");
 }
 
-/* Fails the test unless `says` is the only message of a run with this data set. */
+/* Fails the test unless a run with this data set ends with status 1 and one line on stderr that begins with `says`. */
 static void one_error(const rig *r, const char *says, const char *data)
 {
     run done = finished(r, NULL, (const char *const[]){ "--data", data, NULL });

@@ -195,7 +195,7 @@ static void plain_text_becomes_windows(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* A byte order mark is no part of the text, neither of JSON lines nor of plain text. */
+/* The reader skips a byte order mark before JSON lines and before plain text. */
 static void a_byte_order_mark_is_skipped(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 0, "", LORA_TRAIN, "-q", "--adapter", "first.gguf", "--epochs", "1", "--json", "report");
     json_t *report = program_json(r, "report");
     const json_t *lora = json_object_get(report, "lora");
-    assert_true(json_number_of(lora, "validation_loss_before") < 3); /* the random model has about 5.6 */
+    assert_true(json_number_of(lora, "validation_loss_before") < 3); /* the random model's loss is about 5.6 */
     json_decref(report);
     EXPECT(r, 2, "--adapter: rank, alpha and targets are those of first", LORA_TRAIN, "--adapter", "first", "--rank",
            "8");

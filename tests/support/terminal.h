@@ -30,7 +30,7 @@ typedef struct terminal {
     unsigned colours;   /* number of escape sequences that end in 'm', which set colours */
     unsigned letters;   /* number of characters beyond ASCII */
     unsigned rewritten; /* number of carriage returns that a text follows, directly or after escape sequences */
-    bool returned;      /* the last character was a carriage return */
+    bool returned;      /* the last character, not counting escape sequences, was a carriage return */
     char escape[32];    /* an unfinished escape sequence */
     size_t in_escape;
     uint32_t code; /* an unfinished character of UTF-8 */

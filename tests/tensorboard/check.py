@@ -83,7 +83,7 @@ def check_scalars(events, folder, when):
     for tag, column in COLUMNS.items():
         scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
         check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
-        # An event has an f32. history.csv has nine digits, which is more than an f32 holds, so as_f32 rounds its numbers.
+        # An event stores an f32. history.csv has nine digits of a double. So as_f32 rounds the number to f32.
         values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
         wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
         check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")

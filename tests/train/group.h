@@ -9,7 +9,7 @@ enum { GROUP_MOST = 16 };
 /* The ranks that train together: the trainer of rank 0, and a context for each other rank. */
 typedef struct group {
     vkt_ctx *more[GROUP_MOST];
-    uint32_t n; /* number of ranks without rank 0 */
+    uint32_t n; /* number of contexts in `more` */
     vkt_trainer *t;
 } group;
 

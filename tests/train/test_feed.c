@@ -65,8 +65,8 @@ static void end(pass *s)
     vkt_feed_destroy(&s->feed);
 }
 
-/* Checks one sample of the batch: row `row` of the table. If `row` is ROWS, the batch has no sample here, and all
- * numbers must be 0. */
+/* Checks that one sample of the batch comes from row `row` of the table. If `row` is ROWS, the batch has no sample
+ * here, and all numbers must be 0. */
 static void check_row(const table *t, vkt_row_type type, uint32_t row, const uint32_t *x, uint32_t label,
                       const float *y)
 {
@@ -134,9 +134,9 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* `answer` replaces vkGetSemaphoreCounterValue, which reports whether a run is done. In the test, the first check finds
- * that the oldest run is not done. The next check, of a newer run, finds that all runs are done. Slots must still be
- * freed in the order of the runs. */
+/* `answer` replaces vkGetSemaphoreCounterValue, which reports whether a run is done. When all slots are in use, the
+ * first check finds that the oldest run is not done. The next check, of a newer run, finds that all runs are done.
+ * Slots must still be freed in the order of the runs. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;

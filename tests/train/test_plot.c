@@ -25,12 +25,12 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     (void)state;
     assert_int_equal(vkt_history_best(run, VKT_COUNT(run)), 2); /* the first of two equal accuracies */
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
-    assert_int_equal(vkt_history_best(r, 3), 1); /* by val_loss */
+    assert_int_equal(vkt_history_best(r, 3), 1); /* the lowest val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = i ? NAN : INFINITY;
     /* No val_loss is finite, so no epoch is the best. The result is 3, the number of epochs. */
     assert_int_equal(vkt_history_best(r, 3), 3);
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
-    assert_int_equal(vkt_history_best(r, 3), 2); /* by train_loss */
+    assert_int_equal(vkt_history_best(r, 3), 2); /* the lowest train_loss */
     for (int i = 0; i < 3; i++) r[i].train_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 3);
     assert_int_equal(vkt_history_best(NULL, 0), 0);
@@ -152,7 +152,7 @@ static void every_kind_of_history_is_drawn(void **state)
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_image(r, 40, "constant");
     }
-    for (uint32_t i = 0; i < 40; i++) { /* a gap at every second epoch, epochs close to UINT32_MAX, huge values */
+    for (uint32_t i = 0; i < 40; i++) { /* all series except train_acc have a gap at every second epoch */
         const double v = i % 2 ? NAN : i * 1e28;
         r[i] = (vkt_epoch_record){ UINT32_MAX - 40 + i, v, 1 - 1e-14 * i, -v, i % 2 ? INFINITY : 1e-300 * i, 0, 0 };
     }

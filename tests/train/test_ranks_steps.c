@@ -63,9 +63,9 @@ static uint32_t last_writer(const vkt_trainer *t, uint64_t first, uint64_t end, 
 }
 
 /* Checks each bucket that has gradients. A program runs in sections (record/marks.h). The section of a bucket ends with
- * the dispatch that adds the bucket to the sum over the shards. This dispatch waits for the last gradient of the bucket
- * and for the sum of the previous bucket. The stage (plan/plan.h) of the dispatch may be at most 1 above the larger of
- * these two stages. A later stage would delay the exchange. */
+ * the dispatch that adds the bucket to the sum over the shards. This dispatch waits for dispatch A, which writes the
+ * last gradient of the bucket, and for dispatch B, which adds the previous bucket to its sum. The stage (plan/plan.h)
+ * of this dispatch may be at most 1 above the larger stage of A and B. A later stage would delay the exchange. */
 static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;

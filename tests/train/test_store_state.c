@@ -122,7 +122,7 @@ static float *values_of(vkt_store *s, vkt_store_part part)
     return all;
 }
 
-/* Checks that loading fails with this status, and that values, moments and clock stay. */
+/* Checks that loading fails with the status `want`, and changes no value, no first moment and not the clock. */
 static void refuses(rig *r, net *n, const char *path, vkt_result want)
 {
     uint64_t t[2], seed[2];

@@ -58,8 +58,8 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
-    /* If `middle` is 0, the first run ends after one epoch. If `middle` is 1, both runs stream their data, and the
-     * first run stops in the second epoch. */
+    /* If `middle` is 0, `first` ends after one epoch. If `middle` is 1, `first` and `second` stream their data, and
+     * `first` stops in the second epoch. */
     for (int middle = 0; middle < 2; middle++) {
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;

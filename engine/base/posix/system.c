@@ -120,7 +120,7 @@ bool vkt_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t n
 #else
 void vkt_cond_init(pthread_cond_t *cond)
 {
-    pthread_condattr_t attributes; /* these calls cannot fail on Linux */
+    pthread_condattr_t attributes; /* on Linux the four pthread calls below cannot fail */
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(cond, &attributes);

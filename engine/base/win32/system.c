@@ -73,7 +73,7 @@ static uint64_t ticks_of(FILETIME t)
 
 uint64_t vkt_now_ns(void)
 {
-    LARGE_INTEGER now, per_second; /* these calls cannot fail since Windows XP */
+    LARGE_INTEGER now, per_second; /* the two Query calls cannot fail since Windows XP */
     QueryPerformanceFrequency(&per_second);
     QueryPerformanceCounter(&now);
     const uint64_t n = (uint64_t)now.QuadPart, f = (uint64_t)per_second.QuadPart;
@@ -96,7 +96,7 @@ uint64_t vkt_wall_ns(void)
 
 void vkt_sleep_until(uint64_t ns)
 {
-    enum { STEP_NS = 1000000, LATE_MS = 16 /* Sleep may last one tick of the system's clock too long */ };
+    enum { STEP_NS = 1000000, LATE_MS = 16 /* Sleep may last one period of the system timer too long */ };
     for (uint64_t now; (now = vkt_now_ns()) < ns;) {
         const uint64_t ms = (ns - now) / STEP_NS;
         Sleep(ms > LATE_MS ? (DWORD)VKT_MIN(ms - LATE_MS, 1000000u) : 0);

@@ -119,8 +119,8 @@ static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant 
     return tile_cost(e, j, v) * in_shared_memory(e->lim->traits, &j->tilings, v);
 }
 
-/* Emits all parts of the product (see parts.h). If the source channels of an element are in several parts, only the
- * last of these parts applies the relu. */
+/* Emits all parts of the product (see parts.h). If the source channels are split, each part adds its products to the
+ * sums of the part before. Then only the part with the last source channels applies the fused relu (e->relu). */
 static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
 {
     const vkt_conv_part *most = &j->most;

@@ -42,7 +42,8 @@ typedef struct vkt_conv2d_tilings {
 
 /* The part of a product that one dispatch computes. In each of the groups group .. group + groups - 1, the dispatch
  * computes channels row .. row + rows - 1 of the destination. It reads channels k .. k + depth - 1 of the source. The
- * part is the whole product unless a tensor is larger than a binding, or a loop would be too long. */
+ * part is the whole product unless a tensor is larger than a binding, a loop would be too long, or a dispatch would
+ * have too many work groups. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;

@@ -28,8 +28,8 @@ static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *
     }
 }
 
-/* Computes where the parts of the table start. part[0] and part[1] are for the ranges of rows and of columns. part[2]
- * and part[3] are for the sources of rows and of columns. part[4] is the size of the table. */
+/* Computes where the parts of the table start. The ranges along H start at part[0], and those along W at part[1]. The
+ * sources along H start at part[2], and those along W at part[3]. part[4] is the size of the table. */
 static void table_parts(const vkt_conv_job *j, uint64_t part[5])
 {
     part[0] = 0;
@@ -133,7 +133,7 @@ static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_pa
     return rounds_of(e, j, p) <= vkt_largest_loop(e->lim) && rounds_of(e, j, &last) <= vkt_largest_loop(e->lim);
 }
 
-/* Sets j->most. Returns false if not even one channel fits. */
+/* Sets j->most. Returns false if not even one channel (four channels if j->in_place) fits into a binding. */
 static bool split(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;

@@ -44,8 +44,8 @@ typedef struct reduction {
     uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-/* How one dispatch computes a reduction. A row is the elements of x along the fastest reduced dimension. If this
- * dimension is long, it is split into several rows. An output combines one or more rows. */
+/* How one dispatch computes a reduction. In a plan, a row is the elements of x along the fastest reduced dimension. If
+ * this dimension is long, it is split into several rows. An output combines one or more rows. */
 typedef struct plan {
     bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
     uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */
@@ -92,10 +92,11 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Widens a reduction of columns, if the columns are few (a bias gradient, for instance) or their number is not a
- * multiple of 4. The new reduction has `fold` times as many columns: one new row is `fold` old rows. So every lane has
- * its own output, and loads are whole vec4s. r->rest is the index of the first element of the old rows that are left
- * over. Returns `fold`; 1: r did not change. */
+/* Widens the matrix of a reduction over rows (column_sums). This is done if the matrix has few columns, or if the
+ * number of columns is not a multiple of 4. Each new row is `fold` old rows, joined. So every lane has its own
+ * output, and loads are whole vec4s. With fold = 4, 103 old rows become 25 new rows, and 3 old rows are left over.
+ * r->rest is the index of the first element that is left over. Returns `fold`; 1: r did not change, for instance
+ * because there would be fewer than 16 new rows. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -279,8 +280,8 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
-    /* x_bytes is the size of the part of x that has one index along `slow`. y_bytes is the size of the part of y that
-     * has this index or, if not `kept`, of all of y. */
+    /* x_bytes is the size of the part of x that has one index along `slow`. If `kept`, y_bytes is the size of the part
+     * of y that has this index. Else y_bytes is the size of y. */
     const uint64_t x_bytes = (uint64_t)size * slow.stride;
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;

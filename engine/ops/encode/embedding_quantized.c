@@ -33,7 +33,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_dequantize_emit(e, n->attr, n->in[WORDS], n->in[IDS], n->out[0]);
 }
 
-/* Generates a case. Some ids are no rows of the weights. */
+/* Generates a case. In some cases, a few ids name no row of the weights. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t rows = vkt_rng_range(r, 1, 60);

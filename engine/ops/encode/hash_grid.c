@@ -192,7 +192,7 @@ static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table,
     return true;
 }
 
-/* The mask of the two bindings DX and SUMS, which most kernels do not use. */
+/* The mask of the bindings DX and SUMS. The kernels HASH_GRID and HASH_GRID_DW use neither of them. */
 #define NEITHER (1u << HASH_GRID_DX | 1u << HASH_GRID_SUMS)
 
 /* Appends a dispatch with the bindings of the part, except for those in the mask `unused`. */

@@ -170,7 +170,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t s = 0; most && s < f.samples; s += most) {
         const uint64_t count = VKT_MIN(most, f.samples - s);
         vkt_bind bind[ROPE_Y + 1] = { [ROPE_TURNS] = VKT_WHOLE(n->in[TURNS]) };
-        bind[ROPE_FIRST] = VKT_WHOLE(first.id ? first : n->in[TURNS]); /* not read without `first` */
+        bind[ROPE_FIRST] = VKT_WHOLE(first.id ? first : n->in[TURNS]); /* without `first`, the binding is not read */
         bind[ROPE_X] = vkt_bind_range(e, n->in[X], s * sample, count * sample, &pc.x);
         bind[ROPE_Y] = vkt_bind_range(e, n->out[0], s * sample, count * sample, &pc.y);
         pc.x /= width;

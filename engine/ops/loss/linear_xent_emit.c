@@ -5,13 +5,13 @@
  * a gradient, linear_xent also replaces the logits by their gradient dz. Further products give dx = dz w of the slice,
  * and add dz^T x to dw. So each logit is computed once, and only the logits of one slice are stored at a time (the idea
  * of Liger Kernel: Hsu et al. 2024, section 3.2). The number of rows that count is known on the device only. So there
- * are slices for all rows of x. The dispatches of a slice need not run if none of the rows that count is in the slice
+ * are slices for all rows of x. The dispatches of a slice are needed only if the slice has a row that counts
  * (vkt_when_begin in ops.h).
  *
- * A product uses one range of the rows of w. If w is quantized, there are two variants. BLOCKS: the product unpacks the
- * weights. UNPACKED: another dispatch unpacks the range to scratch before the product. The ranges are visited in
- * ascending and in descending order alternately. So the range that was unpacked last is used first, and is not unpacked
- * again. */
+ * The products for the logits and for dx read w. Each of these products uses one range of the rows of w. If w is
+ * quantized, there are two variants. BLOCKS: the product unpacks the weights. UNPACKED: another dispatch unpacks the
+ * range to scratch before the product. The order of the ranges is ascending for the logits of the first slice, and
+ * alternates after that. So the range that was unpacked last is used first, and is not unpacked again. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"

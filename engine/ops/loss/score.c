@@ -52,7 +52,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
                                 e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* The iterations for one vector. If several lanes share a row, their shuffles count as 4 iterations. */
+    /* A rough number of iterations for one vector. If several lanes share a row, their shuffles count as 4. */
     const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
     /* Several blocks need a second dispatch, so short sums have one block. */

@@ -60,8 +60,8 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
-    /* One pass is counted, though the kernel has three loops. The three loops have four loads per iteration, so
-     * together they have fewer iterations than one loop with one load per iteration. */
+    /* One pass is counted, though softmax has three loops, and its gradient has two. The loops have four loads per
+     * iteration, so together they have fewer iterations than one loop with one load per iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_ALONG, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
@@ -77,8 +77,8 @@ static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
                       (uint32_t)VKT_MAX(e->lim->traits->iterations_group / iterations, 1u));
 }
 
-/* Returns the largest number of classes of a line that one lane can compute. The lane loops over the classes three
- * times, with four classes per iteration. A sixteenth of the iterations stays in reserve. */
+/* Returns the largest number of classes of a line that one lane can compute. The lane loops over the classes at most
+ * three times, with four classes per iteration. A sixteenth of the iterations stays in reserve. */
 static uint64_t most_classes(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 4 * 5;

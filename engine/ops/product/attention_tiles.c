@@ -1,8 +1,9 @@
 /* ops/product/attention_tiles.c - see attention_tiles.h. */
 #include "ops/product/attention_tiles.h"
 
-/* The kernels of each pass. For each tile of columns, a pass computes `products` products over d (for instance q k^T)
- * and adds `sums` products over the columns to its results (for instance p v). */
+/* The kernels of each pass. d is the width of a head, and d4 = d / 4 is the number of vec4s of a row of q or k. For
+ * each tile of columns, a pass computes `products` products over d (for instance q k^T) and adds `sums` products over
+ * the columns to its results (for instance p v). */
 static const struct pass {
     uint16_t shuffled, shared, coop; /* the kernel of each variant */
     uint8_t n_bind, products, sums;

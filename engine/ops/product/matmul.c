@@ -170,8 +170,8 @@ const vkt_op vkt_op_matmul = {
 
 /* ---- building: leading dimensions that differ ---- */
 
-/* Sets *lead to the leading dimensions of the product of a and b, which are aligned at the right as in NumPy. Returns
- * false if the leading dimensions of a and b do not match. */
+/* Sets *lead to the leading dimensions of the product of a and b. As in NumPy, the leading dimensions of a and b are
+ * aligned at the right, and size 1 matches any size. Returns false if they do not match. */
 static bool broadcast_lead(vkt_shape a, vkt_shape b, vkt_shape *lead)
 {
     const uint32_t na = a.rank - 2, nb = b.rank - 2;

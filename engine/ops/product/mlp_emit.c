@@ -364,7 +364,7 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
     const uint32_t wide = e->lim->traits->mlp_shared_width;
-    const bool f16 = e->precision == VKT_PRECISION_F16; /* COOP needs it, because COOP rounds operands to f16 */
+    const bool f16 = e->precision == VKT_PRECISION_F16; /* COOP rounds operands to f16, so it needs this precision */
     /* These costs only give the order of the variants. */
     vkt_variant_cost candidates[5] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
     uint32_t n_candidates = 2;

@@ -68,7 +68,7 @@ vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_att
 typedef struct part {
     uint32_t row, rows; /* the binding has `rows` rows of the weights, from `row` on */
     uint32_t first, n;  /* the dispatch writes n rows of y, from `first` on */
-    bool keep;          /* with ids: an earlier dispatch has written these rows of y */
+    bool keep;          /* with ids: the dispatch does not change rows of y whose weights are not in the binding */
     uint32_t width;     /* columns of a panel; 0: y is stored by rows */
 } part;
 
@@ -112,7 +112,8 @@ static void emit_rows(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words
 {
     const uint64_t bytes = vkt_quantized_row(a->format, a->columns), range = e->lim->max_storage_range_bytes;
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, y));
-    /* Each range of y must begin at a multiple of VKT_ALIGN_BYTES, so each range has a multiple of `step` rows. */
+    /* Each range of y must begin at a multiple of VKT_ALIGN_BYTES. So each range has a multiple of `step` rows, except
+     * the last range. */
     const uint32_t step = vkt_bind_range_step(a->columns) * (uint32_t)(4 / size);
     uint64_t per_y = range / size / a->columns, per_w = range > VKT_ALIGN_BYTES ? (range - VKT_ALIGN_BYTES) / bytes : 0;
     if (per_y < n) per_y -= per_y % step;

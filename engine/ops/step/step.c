@@ -15,7 +15,7 @@ typedef struct step_attr {
     uint32_t micro; /* number of micro-batches of a step; 0: no update */
     vkt_clock_rates rates;
     uint32_t draws; /* number of runs that make one step, on all ranks together; 0 if this is not a graph of shards */
-    uint32_t sums;  /* 1: the gradient is a sum over shards, of each shard's gradient times its weight */
+    uint32_t sums;  /* 1: the gradient is a sum over the runs of a step. Each run adds its weight times its gradient */
 } step_attr;
 
 static vkt_result step_infer(vkt_infer *f)

@@ -60,7 +60,7 @@ vec3 path_light(vec3 from, vec3 normal)
         sum += share * lamp_light(from, normal);
         const vec3 direction = cosine_direction(normal);
         const Hit hit = hit_scene(from, direction);
-        if (hit.lamp) break; // lamp_light has already added the lamp's light
+        if (hit.lamp) break; // `sum` already has the lamp's light (lamp_light)
         share *= hit.albedo;
         normal = hit.normal;
         from += hit.distance * direction + AWAY * normal;

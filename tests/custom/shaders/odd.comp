@@ -1,6 +1,6 @@
 // odd.comp - a small shader with an unusual feature, which CASE selects. The checks of custom ops refuse most such features.
 #version 450
-#if CASE == 1 // a capability that the device does not enable
+#if CASE == 1 // the capability Float64, which vktrain does not enable
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require
 #endif
 #if CASE == 2 // work groups that no device runs

@@ -378,7 +378,7 @@ json_t *compile_only_describe(VkDevice device, VkPipeline pipeline)
                                                                          "vkGetPipelineExecutablePropertiesKHR");
     const VkPipelineInfoKHR info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = pipeline };
     VkPipelineExecutablePropertiesKHR p = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR };
-    uint32_t n = 1; /* only the first executable. ANV has one for each subgroup size, smallest first; others have one */
+    uint32_t n = 1; /* the first executable: ANV has one per subgroup size, smallest first; other drivers have one */
     if (!has_statistics || get(device, &info, &n, &p) < 0 || n == 0) return NULL;
     const VkPipelineExecutableInfoKHR which = { .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
                                                 .pipeline = pipeline };

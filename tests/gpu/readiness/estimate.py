@@ -7,8 +7,9 @@ the sum of the times of its nodes and its barriers. The constants below are furt
 """
 
 # "tera" is the peak of f32 in 10^12 operations per second. "matrix" is the peak of f16 matrix products with f32 sums, in
-# the same unit; 0: not used. "gb" is the bandwidth of the memory in GB/s. These numbers and the cores are from vendors'
-# data sheets. "barrier" is the time of a barrier in microseconds. It is a guess.
+# the same unit; 0: not used. "gb" is the bandwidth of the memory in GB/s. "cores" is the number of SMs (NVIDIA),
+# compute units (AMD) or Xe cores (Intel). These numbers are from vendors' data sheets. "barrier" is the time of a barrier in
+# microseconds. It is a guess.
 DEVICES = {
     "RTX 4090": {"f32": "ada-f32", "f16": "ada-f16", "tera": 82.6, "matrix": 165, "gb": 1008, "cores": 128, "barrier": 3},
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},
