@@ -11,7 +11,7 @@ macro(vkt_set name)
   set(VKT_SET_${name} ${ARGN})
 endmacro()
 
-# Sets that several ops share.
+# Sets that are not for one op. Several of the sets below name reduce, relayout, broadcast, broadcast3 and update.
 vkt_set(reduce REDUCE*)
 vkt_set(relayout RELAYOUT_*)
 vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)

@@ -115,7 +115,8 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 /* ---- instructions ---- */
 
-/* Returns the smallest number of words of an instruction of this kind. */
+/* Returns how many words an instruction `op` has at least. For the instructions that this file reads, no valid
+ * instruction has fewer. For others, the result is only a lower bound. */
 static uint32_t least_words(uint32_t op)
 {
     switch (op) {

@@ -43,7 +43,7 @@ typedef struct packer {
     vkt_packed **near; /* the placed values that are not long and that are live at the same time as the value being
                         * placed, sorted by block and offset */
     size_t n_near;
-    uint64_t work;   /* number of scanned values */
+    uint64_t work;   /* iterations of loops over values so far, for vkt_plan.work */
     uint64_t *ends;  /* end of each block in this round */
     size_t n_blocks; /* number of blocks in this round */
     vkt_packed *best;

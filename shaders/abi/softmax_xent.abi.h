@@ -1,6 +1,8 @@
-/* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K): the mean, with OPTIONS also the sum or one loss
- * per row. A work group processes one vector at a time. A vector is four samples per lane if z is batch last, and one row
- * if z is row-major. With XENT_SPEC_BY_LANE or NLL, a vector is one row per lane. A block of vectors gives one partial sum.
+/* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K), of softmax_xent.comp and softmax_xent_spread.comp.
+ * OPTIONS and NLL are macros of softmax_xent.comp. The loss is the mean. With OPTIONS, it can also be the sum, or the loss of
+ * each row. What a work group of softmax_xent.comp processes at a time is called a vector here. If z is batch last, the
+ * vector has four samples for each lane. If z is row-major, the vector is one row. With XENT_SPEC_BY_LANE or NLL, it has
+ * one row for each lane. Each block of vectors gives one partial sum. (softmax_xent_spread.comp explains its own groups.)
  * Several dispatches may process a row-major z, each a range of rows. In each dispatch, XENT_Z has rows `first` to `end` - 1
  * of z, and `part` is the index of the first block of these rows. */
 VKT_PUSH(vkt_softmax_xent_push,

@@ -44,8 +44,9 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
            (src->x_outer ? b->k0 : b->x0);
 }
 
-/* Chooses the tile, and a size of blocks that bindings, loops and numbers of work groups allow. Returns false if no
- * block fits. */
+/* Chooses the tile and the size of the blocks into which the product is split. For each block, the bindings are large
+ * enough, no loop is too long (vkt_rough_loop), and there are not too many work groups. Returns false if there is no
+ * such size. */
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);

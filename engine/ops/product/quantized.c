@@ -7,7 +7,8 @@
 #include "abi/dequantize.abi.h"
 #include "abi/quant.abi.h"
 
-/* A format of quantized weights. A block has up to two f16 numbers: d and m in vktrain/ops.h. */
+/* A format of quantized weights. A block of most formats has one or two f16 numbers: d and m in
+ * vktrain/ops.h. A block of F16 is one weight, an f16 number. */
 typedef struct quant_format {
     uint32_t elements, bytes; /* of a block */
     uint32_t half[2];         /* offset of each f16 number in bytes, + 1; 0: none */
