@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [full] - installs missing packages (Debian, Ubuntu), builds the engine and tests it.
 #
-#   without an option   every op, the trainer and the samples on lavapipe, under the validation layer: at most 8 minutes on two
+#   without an option   every op, the trainer and most samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
 #   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint, a newcomer's
 #                       first hour, Windows and 64-bit ARM: 65 minutes

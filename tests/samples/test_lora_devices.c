@@ -1,17 +1,14 @@
 /* Tests --devices, --shards and --mpi of vkt-lora on a tiny random model. The number of ranks changes no byte of a
  * file, and only one rank prints answers. */
+#include "samples/lora.h"
 #include "samples/mpi.h"
-#include "samples/program.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 
-#define MODEL VKT_TEST_DIR "/golden/lm/llama.gguf"
-#define TINY                                                                                                         \
-    "--model", MODEL, "--template", "chatml", "--context", "48", "--data", "data.jsonl", "--lr", "0.02", "--epochs", \
-        "1", "--lora-dropout", "0.1"
+#define TINY LORA_TINY, "--data", "data.jsonl", "--lr", "0.02", "--epochs", "1", "--lora-dropout", "0.1"
 #define QUIET TINY, "-q", "--answer", "0"
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LORA_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
@@ -131,7 +128,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
            "--devices", "0,0", "--batch", "3");
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
-    EXPECT(r, 1, "--devices, --mpi: are for training", "--model", MODEL, "--prompt", "a", "--devices", "0,0");
+    EXPECT(r, 1, "--devices, --mpi: are for training", "--model", LORA_MODEL, "--prompt", "a", "--devices", "0,0");
     /* The message proposes a value of --batch, which counts the rows of all shards. A run with this batch does fit. */
     const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
                                  "4",   "--memory-limit", "6MiB", NULL };

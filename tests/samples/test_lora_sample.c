@@ -2,16 +2,11 @@
 #include "samples/lora.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "bench/schema.h"
-#include "io/safetensors.h"
 #include "vktrain/vktrain.h"
 
 #define EXPECT(r, status, says, ...) \
