@@ -142,7 +142,7 @@ function(vkt_module name file defines coop bfloat)
 endfunction()
 
 # vkt_embed_shaders(target list header): compiles the entries of shaders/<list> and embeds them in <header>, which `target`
-# includes.
+# includes. The target <target>_spirv only compiles them.
 function(vkt_embed_shaders target list header)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${list})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv ${PROJECT_BINARY_DIR}/spirv)
@@ -170,6 +170,8 @@ function(vkt_embed_shaders target list header)
     set(compress -z)
   endif()
   add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${compress} ${out} ${modules} ${absent} DEPENDS ${VKT_HOST_FILES} ${needs} VERBATIM)
+  add_custom_target(${target}_spirv DEPENDS ${needs})
+  add_dependencies(${target} ${target}_spirv)
   target_sources(${target} PRIVATE ${out})
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/spirv)
 endfunction()

@@ -75,6 +75,14 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
         quietly "$dir/build.log" cmake --build "$dir" --target $targets -- -k 0 || failed "build of $dir"
 }
 
+# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option says that it leaves
+# out shaders or has other ones, or if a shader has an error.
+has_shaders() {
+    grep -q '^VKT_TEXELS:BOOL=ON' "$1/CMakeCache.txt" 2>/dev/null &&
+        ! grep -qE '^VKT_(KERNELS|SPIRV|GLSLANG_COOP):[A-Z]*=.' "$1/CMakeCache.txt" &&
+        cmake --build "$1" --target vkt_kernel_spirv vkt_tools_spirv >"$out/shaders.log" 2>&1
+}
+
 ctest_noise='^ +Start |^Test project|^Internal ctest|Label Time|sec[*]proc|^Errors while'
 ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # ctest prints these after a failed build
 
@@ -95,8 +103,25 @@ check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their c
     grep -o 'ran on: .*' "$logs/LastTest.log" | sed 's/^ran on: //' >>"$out/devices"
 }
 
+start_script() { # start_script NAME COMMAND...: starts a script that often waits for the network, beside the phases that follow
+    script=$1
+    shift
+    "$@" >"$out/$script" 2>&1 &
+    started=$!
+}
+
+end_script() { # end_script NAME: waits for the started script, and counts its cases
+    wait "$started" || true
+    cp "$out/$1" "$out/script"
+    count_script "$1"
+}
+
 check_script() { # check_script SCRIPT ARGUMENT...: runs a script whose last line is "N passed, N failed, N skipped"
     sh "$@" >"$out/script" 2>&1 || true
+    count_script "$1"
+}
+
+count_script() { # count_script NAME: prints what the script wrote to $out/script, and counts its cases
     cat "$out/script"
     cases=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$out/script" | tail -n 1)
     echo "${cases:-0 1 0}" >>"$out/counts"
@@ -137,13 +162,18 @@ current_layer() ( # current_layer COMMAND...: runs COMMAND under that layer
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
 )
+check_all() { # check_all NAME LABELS: runs all tests of a build except those with one of LABELS (a|b). The ops are compiled quickly
+    (compile_quickly && check "$1" -L 'ops|record' -LE "$2")
+    check "$1" -LE "$2|ops|record"
+}
 on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this driver
     export VK_DRIVER_FILES="$1"
     shift
     check "$@"
 )
 # Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
-# takes half as long, and the kernels compute the same. Phases that test the driver's optimizer do not call this.
+# takes half as long, and the kernels compute the same. The optimizer is tested by the kernels of every op at a subgroup size
+# of 4, and by all trainings and samples at the subgroup size of this machine.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -158,14 +188,16 @@ if [ "$mode" = full ]; then
 fi
 
 phase "build"
-build build-tests all "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
+shaders=
+if [ -z "$mode" ] && has_shaders "$builds/build"; then shaders=$builds/build/spv; fi
+build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
 
 # A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
 # the device's limits are changed (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.
 phase "all tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=6 VKT_TEST_FIRST=4
-    check build-tests -LE lint
+    check_all build-tests lint
 else
     (
         compile_quickly
@@ -177,14 +209,14 @@ unset VKT_TEST_SEEDS VKT_TEST_FIRST
 
 # Labels of single tests (full_only, one_width, slow_drivers_not, ..) are explained in tests/CMakeLists.txt.
 if [ "$mode" = full ]; then
+    start_script ports.sh env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES sh tests/ports.sh "$builds/build-tests" "$builds/build-ports"
     for bits in 128 512; do
         phase "kernels at a subgroup size of $((bits / 32)) (LP_NATIVE_VECTOR_WIDTH=$bits)"
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
             export VKT_TRAITS=words64=$((bits / 512)) # 0: kernels store vec4s; 1: they store words of 64 bits
-            [ "$bits" = 128 ] || has_512_bits || compile_quickly # LLVM is slow when it splits vectors that the CPU does not have
-            check build-tests -L 'ops|record' -LE one_width
+            ([ "$bits" = 128 ] || compile_quickly; check build-tests -L 'ops|record' -LE one_width)
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide may choose 512 bits, so training is tested too
                 check build-tests -R '^train/test_(.*_golden|trainer_state|ranks_steps)$'
             elif [ "$bits" = 512 ]; then
@@ -212,7 +244,6 @@ if [ "$mode" = full ]; then
         on_driver "$drivers/mesa25.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not'
         skipped "a current validation layer: it could not be had"
     fi
-    unset GALLIVM_PERF
 
     phase "cooperative matrices on Mesa 26"
     if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -228,7 +259,10 @@ if [ "$mode" = full ]; then
     else
         skipped "cooperative matrices: Mesa 26 could not be had"
     fi
-    unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST
+    unset VKT_TEST_SMALL VKT_TEST_SEEDS VKT_TEST_FIRST GALLIVM_PERF
+
+    phase "Windows and 64-bit ARM, tested beside the phases above: packages, tests under wine and qemu, a training"
+    end_script ports.sh
 
     phase "kernels as the compilers of GPUs see them, and the script of a first run on a GPU"
     install_missing python3 # both scripts make their tables with Python
@@ -243,7 +277,7 @@ if [ "$mode" = full ]; then
     # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large quarantine took up to half of a test's
     # time. This phase runs case 4, because the phase "all tests on lavapipe" has already compiled the kernels of case 4.
     export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
-    check build-asan -LE 'lint|sanitizers_not'
+    check_all build-asan 'lint|sanitizers_not'
     unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST
 
     phase "data loader, a queue that two threads share, and ranks that are threads, under ThreadSanitizer"
@@ -260,9 +294,6 @@ if [ "$mode" = full ]; then
     check_script tests/first_hour.sh "$builds/build-tests"
     install_missing python3-venv # without this package the script skips its tests and prints that
     check_script tests/tensorboard/run.sh "$builds/build-tests"
-
-    phase "Windows and 64-bit ARM: packages, tests under wine and qemu, a training"
-    check_script tests/ports.sh "$builds/build-tests" "$builds/build-ports"
 
     phase "lint, a build without warnings by clang and with SPIR-V that is not compressed, and every reader of files under libFuzzer"
     check build-tests -L lint
