@@ -11,7 +11,7 @@
 #   SPV=DIR         the folder of the freshly compiled modules <ID>.spv
 #   EMBED=PROGRAM   the program that is built from cmake/embed.c
 #   COMPILER=PATH   the shader compiler that made the modules in SPV
-#   WRITE=ON        writes the files; without it the script compares them with the fresh modules
+#   WRITE=ON        writes the files from the modules in SPV; without WRITE, the script compares the files with these modules
 #   STAMP=FILE      the script writes this file if it finds no fault
 #   ROOT=DIR        the tree to check; default: this tree
 cmake_minimum_required(VERSION 3.25)

@@ -31,7 +31,7 @@ static bool is_identifier(const char *s)
 }
 
 /* Writes the macro PREFIX_NAME to `out`. Letters of the name become upper case. One underscore replaces each group of
- * characters of the name that a macro must not have. */
+ * characters of the name that are neither letters nor digits. */
 static void macro_of(const char *prefix, const char *name, char out[MACRO_ROOM])
 {
     size_t n = (size_t)snprintf(out, MACRO_ROOM, "%s", prefix);

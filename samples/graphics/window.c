@@ -10,7 +10,8 @@
 
 enum { MAX_FORMATS = 64 };
 
-/* GLFW declares functions with Vulkan's types only if Vulkan's header is included before GLFW's header, as here. */
+/* Vulkan's header must be included before GLFW's header, as here. Otherwise GLFW's header does not declare functions
+ * with Vulkan's types. */
 
 static void on_error(int code, const char *text)
 {
@@ -69,8 +70,8 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Chooses the format. The colours to draw are already encoded for a screen (sRGB), so a format that does not encode
- * them again is preferred. If there is none, chooses the surface's first format. */
+/* Chooses the format. The colours to draw are already encoded for a screen (sRGB). So B8G8R8A8_UNORM and R8G8B8A8_UNORM
+ * are preferred, which do not encode the colours again. If the surface has neither, chooses its first format. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MAX_FORMATS];

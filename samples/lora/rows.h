@@ -8,7 +8,7 @@
  *
  *   {"messages": [{"role": "user", "content": "..."}, ...]}   a chat in the model's form
  *   {"question": "...", "answer": "..."}                       a chat of a user and an assistant
- *   {"prompt": "...", "completion": "..."}                     a text and its continuation, which ends with eos
+ *   {"prompt": "...", "completion": "..."}                     a text and its continuation, then eos if there is one
  *
  * Plain text becomes consecutive rows of T tokens. A file has JSON lines if its first character that is no blank is
  * '{'. But a file whose name ends in .txt always has plain text, and a file whose name ends in .json or .jsonl must

@@ -1,5 +1,5 @@
-// share.glsl - this work group's share [x, y) of n units. A share is contiguous. Its length is a multiple of the group's number
-// of lanes, except for the last share.
+// share.glsl - this work group's share [x, y) of n units. A share is contiguous. Its length is a multiple of the
+// group's number of lanes, except for the last share that is not empty.
 // Neighbouring lanes process neighbouring units, and a group loops over its share without gaps. On a CPU, a stride over the
 // whole grid would touch another memory page in every iteration.
 //   const uvec2 share = share_of(n);

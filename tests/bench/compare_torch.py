@@ -4,10 +4,10 @@
   python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
 A round measures each row of the table: PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
-compute the same network on generated data of the same shapes, each with its own weights. The script compares times, not
-results (tests/golden and the op tests compare results). PyTorch gets its best case: its data are normalised float32 numbers
-in memory, and its loss is never read. The classifiers of vkt-bench gather each batch from a table on the device, and report
-loss and accuracy, as in training.
+compute the same network on generated data of the same shapes, each with its own weights. The script compares times, not results
+(tests/golden and the op tests compare results). PyTorch gets its best case: its data are in memory, as normalised float32
+numbers or as ids, and its loss is never read. The classifiers of vkt-bench gather each batch from a table on the device, and
+report loss and accuracy, as in training.
 
 Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for convolutions; foreach
 optimizers; zero_grad(set_to_none=True); products into a tensor that is allocated once. A setting that this version of

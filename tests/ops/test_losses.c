@@ -187,8 +187,8 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
 }
 
 /* The expected numbers are those of PyTorch 1.13. Results must equal them, or have a relative error below 3e-7. NaN
- * equals NaN. Two results differ from PyTorch: PyTorch's loss of infinite logits is NaN, and its slope of l1 at NaN is
- * 0 (see nan_stays_nan). PyTorch does not have the loss `relative`. */
+ * equals NaN. Three results differ from PyTorch. PyTorch's loss of infinite logits is NaN. Its slope of l1 at NaN is 0
+ * (see nan_stays_nan). It refuses a y outside of [0,1] for bce. PyTorch does not have the loss `relative`. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
