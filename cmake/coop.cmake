@@ -6,7 +6,7 @@
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again
 #
-# The build and the test shaders/fresh pass more variables to this script:
+# More variables of this script. The build and the test shaders/fresh set some of them:
 #
 #   SPV=DIR         the folder of the freshly compiled modules <ID>.spv
 #   EMBED=PROGRAM   the program that is built from cmake/embed.c

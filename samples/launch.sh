@@ -12,13 +12,13 @@
 # does not depend on the number of ranks, and the run ends with the same bits as one without a failure. After a wrong
 # option, or after SIGHUP, SIGINT or SIGTERM, there is no further try.
 #
-#   -n RANKS   number of ranks of the first try, a power of two
-#              (default: the largest one for which the hosts have slots)
+#   -n RANKS   number of ranks of the first try, a power of two; fewer, if the hosts have fewer slots
+#              (default: the largest power of two for which the hosts have slots)
 #   -H HOSTS   hosts, each with its number of slots (default: 1), in the form of mpirun's --host
 #              (default: this machine with RANKS slots)
 #   -r TRIES   number of tries, the first one included (default: 5)
 #
-# OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
+# Give -n, -H or both. OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
 #
 #   MPIRUN     the launcher (default: mpirun)
 #   VKT_ASK    a command that succeeds if the host in its last argument answers

@@ -1,8 +1,8 @@
 #!/bin/sh
 # ports.sh BUILD [DIR] - builds for 64-bit Windows and for 64-bit ARM Linux, and tests both on this machine.
 #
-# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user. Trains a small network with
-# each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
+# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user (without data/test_costs).
+# Trains a small network with each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
 # vktrain-<version>-windows-x86_64.zip and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree. Its
 # SPIR-V is embedded in both ports.
 #
@@ -101,7 +101,7 @@ provide_arm64() {
 
 # ---- building and testing
 
-# build_port NAME CMAKE-OPTION...: builds in $dir/NAME: the library, the tests of unit, data and io, the program step, a sample.
+# build_port NAME CMAKE-OPTION...: builds the library, the tests of unit, data and io, a sample, and ports/step.c in $dir/NAME.
 build_port() {
     name=$1
     shift

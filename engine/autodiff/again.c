@@ -13,8 +13,8 @@
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
  * their results would stay in memory. So plan/schedule.c runs each second node behind the node that vkt_node.after
- * names: the last node that computes a gradient which enters the block from later nodes. If all these gradients are
- * constants, it is the last node of the block. */
+ * names: the last node that computes a gradient which enters the block from later nodes. If no node behind the block
+ * computes such a gradient, vkt_node.after names the last node of the block. */
 #include "autodiff/again.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* base/base.h - what all folders of engine/ use: host memory, messages, strings.
  *
  * `const vkt_host *h` in the engine is a *resolved* host (vkt_host_resolve): its function pointers are not NULL. The
- * `h` of vkt_fail_null and VKT_WANT may also be another host, or NULL. */
+ * `h` of vkt_fail_null and VKT_WANT may also be NULL, or a host that is not resolved. */
 #ifndef VKT_BASE_H
 #define VKT_BASE_H
 

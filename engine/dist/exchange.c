@@ -107,8 +107,8 @@ static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *l
     return vkt_program_mark(p, marks, n);
 }
 
-/* Marks the update before each dispatch that needs a sum which arrives later than all sums that earlier dispatches
- * need. Dispatch 0 gets no mark, because the first section begins there. Sets x->needs and x->n_waits. */
+/* Marks the update before each dispatch that must wait longer than all earlier dispatches, because it needs a sum that
+ * arrives later. Dispatch 0 gets no mark, because the first section begins there. Sets x->needs and x->n_waits. */
 static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *first, uint32_t *marks, uint32_t *users)
 {
     uint32_t n = 0;

@@ -240,11 +240,11 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
                              const char *label, uint64_t *value);
 
 /* ---- gates: work that waits for the host ----
- * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
- * that waits for them, for instance vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context,
- * and vkt_upload if the staging ring is full. On lavapipe of Mesa 22.3, vkt_timer_read also waits for all submitted
- * work, and a program may call vkt_timer_read at the start of its third run. So the host must open the gate before any
- * of these calls, also after an error. */
+ * A submission can wait for a value that the host signals later. All later submissions to the compute queue wait too,
+ * and so does every call that waits for them, for instance vkt_wait, vkt_readback, vkt_settle, the destruction of
+ * arrays and of the context, and vkt_upload if the staging ring is full. On lavapipe of Mesa 22.3, vkt_timer_read also
+ * waits for all submitted work, and a program may call vkt_timer_read at the start of its third run. So the host must
+ * open the gate before any of these calls, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */

@@ -103,7 +103,7 @@ typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
     uint32_t parts;               /* number of runs that compute one shard */
-    uint32_t bf16;                /* 1: each summand of the sum over shards is rounded to bfloat16 */
+    uint32_t bf16;                /* 1: each addition of the tree over shards rounds both summands to bfloat16 */
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
@@ -194,7 +194,8 @@ typedef struct vkt_attention_cached_attr {
 
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
-    uint32_t channels; /* 1: y (in embedding_dw: dy) is (B,D,..) in VKT_BATCH_LAST; 0: one table row per id, VKT_ROWS */
+    uint32_t channels; /* shape of y (in embedding_dw: of dy). 1: (B,D,..) in VKT_BATCH_LAST. 0: in VKT_ROWS, a row of
+                        * the table for each id */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 

@@ -578,7 +578,7 @@ struct vkt_case {
     uint32_t rows;  /* real rows of the batch; 0: all */
     uint32_t first; /* see vkt_run.first */
     bool one_sign;  /* the gradients of the outputs are in [0.5, 1), so that their sums do not cancel */
-    char text[160]; /* shapes and layouts of the inputs in one line, for messages */
+    char text[160]; /* shapes and layouts of the inputs, `rows` and `first`, in one line for messages */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
 vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);

@@ -39,9 +39,9 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * Only nodes that gather the batch may run at the same time (trait early_batch). vkt_shard_sums calls this function for
- * a graph of shards, and record/ calls it for every other graph that uses a step. `update`: the node also advances the
- * optimizer's clock. If the loss is scaled, loss_scale.comp advances the clock instead. */
+ * There is one exception: nodes that gather the batch may run at the same time (trait early_batch). vkt_shard_sums
+ * calls this function for a graph of shards, and record/ calls it for every other graph that uses a step. `update`: the
+ * node also advances the optimizer's clock. If the loss is scaled, loss_scale.comp advances the clock instead. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.c) ----
@@ -81,10 +81,11 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
                              vkt_tensor *sum);
 
 /* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: dispatches added after vkt_when_above(e, n)
- * need to run only if the u32 at the start of `counter` is larger than n. An earlier dispatch of the same step must
- * write the counter. The commands of a step are recorded before the counter is known. So a kernel writes the numbers of
- * groups of all conditional dispatches, and the device reads these numbers (vkCmdDispatchIndirect). A conditional
- * dispatch must not depend on numbers that a dispatch with a larger n has written to scratch.
+ * need to run only if the u32 at the start of `counter` is larger than n. In each run, a dispatch before
+ * vkt_when_begin must write the counter. The commands of a step are recorded before the counter is known. So a kernel
+ * writes the numbers of groups of all conditional dispatches, and the device reads these numbers
+ * (vkCmdDispatchIndirect). A conditional dispatch must not depend on numbers that a dispatch with a larger n has
+ * written to scratch.
  *
  * The condition only saves time: the results must be the same if all dispatches run. If a submission has a time limit,
  * and the device has timestamps, the first two runs of a program run all dispatches, to measure how long they take

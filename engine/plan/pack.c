@@ -40,8 +40,8 @@ typedef struct packer {
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* for the value v that is being placed, if v is not long: the placed values that are not long
-                        * and are live at the same time as v, sorted by block and offset. If v is long: empty */
+    vkt_packed **near; /* for the value v that is being placed: the placed values that are live at the same time as v
+                        * and are not long, sorted by block and offset. If v itself is long: empty */
     size_t n_near;
     uint64_t work;   /* iterations of loops over values so far, for vkt_plan.work */
     uint64_t *ends;  /* end of each block in this round */

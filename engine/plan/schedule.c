@@ -6,9 +6,9 @@
  * which the longest path of dependent dispatches starts, because the longest path determines the number of stages. Then
  * it gets other dispatches that free at least as much memory as they need. Both kinds must fit into the budget. The
  * remaining ready dispatches wait. Some of them would fit, but need more memory than they free. No longest path starts
- * from these dispatches. So if they ran now, there would not be fewer stages, and their results would occupy memory for
- * a longer time. If a stage would be empty, the first ready dispatch in the graph's order runs alone, because the
- * graph's order keeps to the budget. */
+ * from these dispatches, so they can run in a later stage. If they ran now, their results would occupy memory for a
+ * longer time. If a stage would be empty, the first ready dispatch in the graph's order runs alone, because the graph's
+ * order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool w
     return VKT_OK;
 }
 
-/* Returns the number of the node into which node `number` is fused, directly or through other nodes (fused_into). If it
+/* Follows fused_into from node `number` as far as possible, and returns the number of the last node. If node `number`
  * is not fused, returns `number`. */
 static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 {

@@ -239,9 +239,9 @@ void vkt_slices_free(vkt_program *p);
  * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: updates the expected times from the times of the frames that are done, and changes to the other set.
- * If the budget or the times have changed much, makes other slices. If there is no memory for these, the step keeps its
- * slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no frame begins.
- */
+ * May make other slices if the budget or the times have changed much. If there is no memory for other slices, the step
+ * keeps its slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no
+ * frame begins. */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
 /* Stores that slices [first, end) of this frame's set were submitted. `value` is the timeline value of the last of
  * these slices. `unlimited`: a call without limit has submitted them. Such a call belongs to no frame. */

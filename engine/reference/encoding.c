@@ -1,5 +1,5 @@
-/* reference/encoding.c - encodings of points (the hash grid and the frequencies of NeRF), and rotary positions of
- * tokens. */
+/* reference/encoding.c - encodings of points (the hash grid and the frequencies of NeRF), and the rotary position
+ * embedding of tokens. */
 #include "reference/families.h"
 
 #include <math.h>

@@ -83,7 +83,7 @@ static bool read_numbers(const vkt_card *c, const char *key, double least, doubl
 }
 
 /* Reads sample, classes, mean and deviation. Returns false if one of them is missing or beyond its limits. Also returns
- * false if "names" is a list, but not with one name for each class. */
+ * false if "names" is a list whose length is not the number of classes. */
 static bool parse(owned *o)
 {
     vkt_card *c = &o->c;

@@ -56,7 +56,7 @@ typedef struct vkt_shards {
                                 * to stop, and all ranks have received this wish */
     bool torn;   /* some shards of a step are submitted, but the update of this step is not. So the states (running
                   * statistics) are not those of a complete step */
-    bool broken; /* a fit has failed, and the weights may be wrong: see vkt_steps_fail */
+    bool broken; /* a fit has failed, and the weights or the states may be wrong: see vkt_steps_fail */
 } vkt_shards;
 
 typedef struct vkt_steps {

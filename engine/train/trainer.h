@@ -100,8 +100,8 @@ struct vkt_trainer {
     vkt_steps steps;
     vkt_trainer **replicas;    /* params.n_more_devices trainers of the other ranks of this process; NULL: none */
     const vkt_trainer *first;  /* rank 0, if this trainer is a replica of rank 0; else NULL */
-    vkt_thread_group *group;   /* the connections of all ranks of this process; NULL: this process has one rank */
-    vkt_transport *transports; /* one for each rank of this process; NULL: this process has one rank */
+    vkt_thread_group *group;   /* the connections of this trainer and its replicas; NULL: there are no replicas */
+    vkt_transport *transports; /* one for this trainer, then one for each replica; NULL: there are no replicas */
     bool store_given;          /* the caller has got the store, and may write to it at any time */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
@@ -212,7 +212,7 @@ vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
 void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 
 /* Connect and disconnect the ranks of this process. vkt_replicas_connect is called before the trainer is built, and
- * sets p->dist.transport if the process has other ranks. vkt_replicas_disconnect is called after the trainers of the
+ * sets p->dist.transport if p->n_more_devices is not 0. vkt_replicas_disconnect is called after the trainers of the
  * other ranks are destroyed. */
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
 void vkt_replicas_disconnect(vkt_trainer *t);

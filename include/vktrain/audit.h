@@ -48,8 +48,8 @@ typedef struct vkt_audit_entry {
                            * too near to a kink of the op. For custom ops also because the input is so large that
                            * rounding removes the small step of the difference quotient */
     double difference;    /* largest error of the elements that `differences` counts, divided by the tolerance; wrong if
-                           * above 1 or NaN. The tolerance is 1e-6 of the largest element of the gradient. Custom ops
-                           * have another tolerance: see above */
+                           * above 1 or NaN. The tolerance is 1e-6 times the largest magnitude of the gradient, or 1e-6
+                           * if the gradient is all zeros. Custom ops have another tolerance: see above */
     bool right;           /* the case could be run, and no element of it is wrong */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
@@ -81,9 +81,9 @@ typedef struct vkt_audit_totals {
  * in VKT_PRECISION_F32. For exceptions see `reduced` and `sampled` of vkt_audit_entry, and vkt_audit_totals.parts. The
  * inputs are random numbers of the kind that the op's own tests use. The graph does not change, and the numbers in its
  * values and stores are not read. The graph may be with or without gradients. This function may be called before or
- * after vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is
- * wrong or could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an
- * error, returns this error. params may be NULL. Threads: calls on one context must not overlap. */
+ * after vkt_program_create. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or could not be run.
+ * Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit; *totals then has the numbers so far. If the
+ * graph has an error, returns this error. params may be NULL. Threads: calls on one context must not overlap. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

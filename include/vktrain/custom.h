@@ -98,8 +98,9 @@ typedef struct vkt_custom_params {
     vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
 } vkt_custom_params;
 
-/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error
- * all outputs are null tensors, and vkt_graph_status returns the error. The struct and what it points to are copied.
+/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error,
+ * returns the null tensor, outs has no valid tensors, and vkt_graph_status returns the error. The struct and what it
+ * points to are copied.
  *
  * Gradients. vkt_backward and vkt_gradients append one node that runs the gradient shader. Let L be the loss. The
  * shader reads DY(k) = dL/dY(k), which is all zeros if L does not depend on output k. It writes DX(i) = dL/dX(i) with

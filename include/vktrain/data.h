@@ -1,5 +1,5 @@
-/* vktrain/data.h - data sets: tables of rows with class labels or targets. The functions make data sets from memory,
- * from files or from a source, and shuffle their rows.
+/* vktrain/data.h - data sets: tables of rows, which may have class labels and targets. The functions make data sets
+ * from memory, from files or from a source, and shuffle their rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
  * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. A table of
@@ -174,9 +174,9 @@ typedef struct vkt_image_params {
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
- * a class, even if it is empty. Names that begin with a dot, and names in the folder of a class with other endings, are
- * ignored. Results are those of vkt_dataset_from_image_table, for a folder instead of the CSV. VKT_E_NOT_FOUND also if
- * there is no image. */
+ * a class, even if it is empty. Names that begin with a dot are ignored. Files of folder/<class>/ with other endings
+ * are ignored, too. Results are those of vkt_dataset_from_image_table, but VKT_E_NOT_FOUND and VKT_E_IO are for the
+ * folders. VKT_E_NOT_FOUND also if no class has an image file. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
 /* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. In evaluation, a data set with these

@@ -57,8 +57,7 @@ typedef struct vkt_generator_params {
                         * means C */
     float temperature; /* divides the logits; 0: the most probable token is always chosen */
     uint32_t top_k;    /* only the k most probable tokens may be chosen; 0: all tokens */
-    float top_p;       /* only the most probable tokens may be chosen: the fewest whose probabilities add up to at
-                        * least top_p. 0 or 1: all tokens */
+    float top_p;       /* only the most probable tokens may be chosen: see step 3 above. 0 or 1: no limit */
     uint64_t seed;     /* seed of the random numbers */
 } vkt_generator_params;
 

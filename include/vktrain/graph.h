@@ -134,16 +134,16 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 /* The nodes that are made between vkt_recompute_begin and vkt_recompute_end are a block, for instance one layer of a
  * transformer. vkt_backward and vkt_gradients append nodes that compute the block a second time, just before the
  * gradients of the block. So between the forward and the backward pass, a program need not keep all values of a block.
- * It keeps the values that nodes outside the block read. In a chain of blocks, these are the inputs of the blocks. It
- * also keeps the results of some nodes that are not computed again (see below). The second computation takes about as
- * long as the forward pass of the block. Losses, gradients and parameters have the same bits as without blocks, with
- * one exception in 16-bit precisions: the last op before a block is not fused with the first op of the block. So the
- * value between these two ops is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with
- * Sublinear Memory Cost", 2016.)
+ * It keeps at most two kinds of values: values that nodes outside the block read (in a chain of blocks, the inputs of
+ * the blocks), and results of nodes that are not computed again (see below). The second computation takes about as long
+ * as the forward pass of the block. Losses, gradients and parameters have the same bits as without blocks, with one
+ * exception in 16-bit precisions: the last op before a block is not fused with the first op of the block. So the value
+ * between these two ops is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear
+ * Memory Cost", 2016.)
  *
  * Three kinds of nodes are not computed again: nodes that no gradient needs, nodes whose outputs are all kept
  * (vkt_keep), and nodes with side effects (running statistics, vkt_write, vkt_report). A shader of an application
- * (custom.h) in a block runs twice, and must write the same numbers both times. A block has no effect in a graph
+ * (custom.h) in a block may run twice, and must write the same numbers both times. A block has no effect in a graph
  * without gradients. vkt_program_params.recompute may be used together with blocks. It lets the library compute single
  * cheap nodes again, in blocks and outside of them.
  *
@@ -312,12 +312,12 @@ typedef struct vkt_binding {
  *
  * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. The error is at
  * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
- * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. A part has 16
- * terms of each sum, for 32 to 128 rows and columns of the result. So numbers that are 2^38 times smaller than X or Y
- * may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in
- * an operand makes each result that depends on it infinite or NaN. If a program has products, but none of them is
- * computed in this way, the program computes as in VKT_PRECISION_F32. In most cases a warning says so, once in a
- * context. */
+ * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. (An X or Y below
+ * 2^-112 counts as 2^-112.) A part has 16 terms of each sum, for 32 to 128 rows and columns of the result. So numbers
+ * that are 2^39 times smaller than X or Y may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces
+ * 2^-38, and 2^28 replaces 2^39.) The sums are f32. An infinity in an operand makes each result that depends on it
+ * infinite or NaN. If a program has products, but none of them is computed in this way, the program computes as in
+ * VKT_PRECISION_F32. In most cases a warning says so, once in a context. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -383,7 +383,7 @@ typedef struct vkt_memory_needs {
  * makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
  * params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
  * as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap allows it.
- * The errors are those of vkt_program_create, except the errors of the store, of the arrays and of limits of memory. */
+ * The errors are those of vkt_program_create, except VKT_E_MEMORY_CAP and the errors of the store and of the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 

@@ -27,7 +27,7 @@ typedef struct vkt_mpi vkt_mpi;
  * device may compute on the same core.
  *
  * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" The answers form a
- * chain of ranks: each rank waits for the next one. There are two cases of failure:
+ * chain of ranks: each rank waits for the next one. The search finds two kinds of failure:
  *   - The rank at the end of the chain does not answer, and the rank before it has waited for the timeout, too. The
  *     time for an answer is a quarter of the timeout, but at least 2 and at most 5 seconds. A message on all
  *     other ranks names the rank that did not answer.

@@ -10,7 +10,7 @@
  *
  * The adapter of a layer is two parameters in the store: A = "<layer>.lora_A.weight" (rank, in) and
  * B = "<layer>.lora_B.weight" (out, rank). vkt_builder_set_lora selects the layers that get an adapter. For an input x,
- * the adapter adds (alpha / rank) B (A x) to the layer's output. In training, A gets dropout(x) in place of x. Other
+ * the adapter adds (alpha / rank) B (A x) to the layer's output. In training, A gets dropout(x) instead of x. Other
  * parameters of a store are ignored.
  *
  * A folder of PEFT has adapter_config.json and adapter_model.safetensors. The name of a tensor in the second file is

@@ -38,8 +38,8 @@ typedef enum vkt_plateau_form {
     VKT_PLATEAU_TORCH = 0, /* torch.optim.lr_scheduler */
     VKT_PLATEAU_KERAS      /* keras.callbacks */
 } vkt_plateau_form;
-/* Lowers the rate when a value has stopped improving. An epoch is bad if its value is not better than `best`, the best
- * value of the epochs before.
+/* Lowers the rate when a value has stopped improving. An epoch is bad if its value is not better than `best`. `best` is
+ * the value of the last epoch that was not bad.
  *   torch: A value is better if it is below best * (1 - threshold), or with `absolute` below best - threshold. The rate
  *          goes down after MORE THAN `patience` bad epochs in a row, if the change is larger than eps.
  *   keras: A value is better if it is below best - threshold. (Keras calls the threshold min_delta.) The rate goes down

@@ -9,8 +9,8 @@
  *
  * A GGUF file has the parameters of its tokenizer under tokenizer.ggml.*; tokenizer.ggml.model must be "gpt2". With
  * VKT_TOKENS_SPECIAL, the ids of a UTF-8 text are the same as those of Hugging Face's `tokenizers` for the same model,
- * unless PCRE2 has a version of Unicode after 16. docs/tokenizer.md explains how this is checked, and where other
- * programs differ.
+ * if PCRE2 has Unicode 14, 15 or 16. (For bos see VKT_TOKENS_BOS.) docs/tokenizer.md explains how this is checked, and
+ * where other programs differ.
  *
  * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model needs this; (3) a
  * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token at first. Then

@@ -96,7 +96,7 @@ typedef struct vkt_epoch_record {
     uint32_t epoch;                                  /* number of the epoch, from 1 */
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* learning rate of the epoch's first step */
-    double seconds;                                  /* wall time in the fit that ended the epoch, with validation */
+    double seconds;                                  /* wall time with validation, in the fit that ended the epoch */
     uint32_t n_metrics;                              /* number of metrics in vkt_trainer_params */
     vkt_metric_value metrics[VKT_MAX_METRICS];       /* the first n_metrics are set */
 } vkt_epoch_record;
@@ -208,15 +208,16 @@ typedef struct vkt_fit_params {
  * failed. With several ranks such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context
  * can only be destroyed. In all these cases the last checkpoint file stays whole.
  *
- * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
+ * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. A message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
  * make a trainer with a lower learning rate, and resume a checkpoint. Without allow_nonfinite, another fit returns
  * VKT_E_STATE as long as the weights or the optimizer's state are not finite. vkt_trainer_resume replaces both.
  * vkt_trainer_load replaces the weights and, if the last fit diverged, resets the optimizer to its start. If the run
  * diverged in the middle of an epoch, the fit after vkt_trainer_load begins this epoch again. With allow_nonfinite the
  * fit logs a warning and continues; it returns VKT_E_DIVERGED only if no epoch of the run was finite. With and without
- * allow_nonfinite, an epoch that is not finite is never the best, and no checkpoint of it is written. (In
- * VKT_PRECISION_F16, a step whose gradients overflow is skipped. If its loss is finite, this is no divergence.)
+ * allow_nonfinite, an epoch that is not finite is never the best. After a loss or a weight that is not finite, no
+ * checkpoint is written in the rest of the epoch, nor at its end. (In VKT_PRECISION_F16, a step whose gradients
+ * overflow is skipped. If its loss is finite, this is no divergence.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
  * previous file stays whole, training continues, and the fit returns this result at its end. If the last checkpoint of
@@ -444,8 +445,8 @@ VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall tim
  * NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 /* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
- * time is more than a small part of vkt_trainer_ms_per_step, more workers may help. 0: the data are on the device. NaN:
- * there is no step yet. */
+ * time is more than a small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on
+ * the device, and NaN if there is no step yet. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
@@ -468,7 +469,7 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 /* ---- ready-made progress ---- */
 
 /* Output of the progress: one line per epoch (more if the terminal is narrow), and on a terminal a progress line with a
- * bar, which is rewritten in place. The progress line is always shorter than the terminal's width. Each redraw reads
+ * bar, which is rewritten in place. The progress line is shorter than the width of the terminal. Each redraw reads
  * the width: from the terminal, else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow
  * terminal the bar shrinks from 24 to 8 columns. If this is not enough, parts of the progress line are left out, in
  * this order: batches a second, times, the bar, accuracy, loss, batches. There are no colours. If the stream is no

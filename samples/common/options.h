@@ -53,11 +53,11 @@ typedef enum train_scope {
 
 /* The part of the command line that belongs to one sample. */
 typedef struct train_cli {
-    const char *doc; /* the text of --help between usage and options */
+    const char *doc; /* the text of --help between usage and options. Text after '\v' comes behind the options */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* names of arguments in --help; NULL: none, or those of --predict. The arguments go to
-                              * train_options.files */
+    const char *arguments;   /* names of arguments in --help. NULL: the sample has no arguments, except the files of
+                              * --predict. The arguments go to train_options.files */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */

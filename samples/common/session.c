@@ -198,8 +198,7 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
-/* Suggests vkt-bench --tune, which takes about a minute, if the kernels were not measured on this GPU yet
- * (vkt_device_limits.lacks_tuning). */
+/* If vkt_device_limits.lacks_tuning is true, suggests vkt-bench --tune all, which takes about a minute. */
 static void offer_tuning(const session *s)
 {
     vkt_device_limits limits;
@@ -393,8 +392,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* After a signal or an error, saves the weights that the trainer has: those of the last step if the fit ended early.
- * Otherwise saves the weights of the best epoch, or nothing if no epoch had a finite loss. */
+/* Saves the weights that the trainer has. If no epoch is the best, saves them only after a signal or if s->failed is
+ * set. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
@@ -486,7 +485,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
     if (failed && !vkt_trainer_first_step_ns(t)) return r; /* no step was made, so older files are kept */
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
-    /* If the fit has failed, the trainer has the weights of the last step, not those of the best epoch. */
+    /* If the fit has failed, the trainer may not have the weights of the best epoch. */
     const bool has_best = vkt_trainer_best_epoch(t) && !failed;
     s->error = r;
     s->failed = failed ? r : VKT_OK;

@@ -70,8 +70,9 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Chooses the format. The colours to draw are already encoded for a screen (sRGB). So B8G8R8A8_UNORM and R8G8B8A8_UNORM
- * are preferred, which do not encode the colours again. If the surface has neither, chooses its first format. */
+/* Chooses the first format of the surface that is B8G8R8A8_UNORM or R8G8B8A8_UNORM, in the sRGB colour space. If there
+ * is none, chooses the surface's first format. The colours to draw are already encoded for a screen (sRGB), and the two
+ * UNORM formats do not encode them again. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MAX_FORMATS];

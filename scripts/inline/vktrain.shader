@@ -168,9 +168,8 @@ vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no)
 
 // FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If a function has
 // more parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
-// All activations but IDENTITY, RELU, LEAKY_RELU and HARDSWISH have the errors of the device's exp and log. If the
-// result of TANH, ELU or SOFTPLUS is between -1 and 1, only its absolute error is small: for a small v, TANH(v) may
-// have few correct digits.
+// All activations but IDENTITY, RELU, LEAKY_RELU and HARDSWISH have the errors of the device's exp and log. Results of
+// TANH, ELU and SOFTPLUS that are near 0 may have few correct digits: only the absolute error is small.
 #define VKT_IDENTITY(v) (v)
 #define VKT_RELU(v) max(v, splat4(0.0))
 #define VKT_LEAKY_RELU(v, slope) vkt_leaky_relu(v, slope)

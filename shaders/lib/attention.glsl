@@ -8,8 +8,8 @@
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
 // If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes.
-// Then one lane of each group has the same vec4 of a row. These lanes add up different score columns, and their partial
-// sums are added at the end.
+// Then lane i of every group has vec4 i of a row. These lanes add up different score columns, and their partial sums
+// are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #define D4 pc.d4

@@ -7,8 +7,9 @@
 // index. While the work group multiplies a slice, it loads the next slice into registers. It then stores the next slice in the
 // other half of shared memory, so there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
-//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has 4 * CHUNKS columns: those of the lanes with
-//             CHUNKS neighbouring values of lane_n. It has the weights p of these columns, and the rows of b for them.
+//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of 4 * CHUNKS columns,
+//             and the rows of b for these columns. The columns belong to the lanes with CHUNKS neighbouring values of
+//             lane_n.
 // lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.

@@ -15,8 +15,9 @@
 //
 // An element of A that is read from global memory serves BN columns, and an element of B serves BM rows.
 // Without COOP, an element of A that is read from shared memory serves TN columns, and an element of B serves TM rows.
-// While the work group multiplies BLOCKS_K values of k, it loads the next BLOCKS_K values into registers. It then
-// stores these in the other half of shared memory, so there is one barrier per BLOCKS_K values of k.
+// Without COOP, the work group multiplies BLOCKS_K values of k, and meanwhile loads the next BLOCKS_K values into
+// registers. It then stores the next values in the other half of shared memory. So there is one barrier per BLOCKS_K
+// values of k.
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
 // read neighbouring addresses at the same time. Without COOP, `tile_index` permutes the groups of four rows or columns,
 // depending on k. Without this permutation, lanes that store the same group at different k would use the same banks.

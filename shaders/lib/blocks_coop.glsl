@@ -18,8 +18,8 @@
 //
 // Rows of a part are permuted in shared memory (position()). If an operand does not run along k, neighbouring lanes
 // store neighbouring groups of four rows. Without the permutation, the rows that they store at the same time would be
-// four apart, in the same banks. A row has 16 bytes of padding, so the rows of a matrix start in different banks. Each
-// row of a cooperative matrix must start at a multiple of 16 bytes.
+// four apart, in the same banks. A row has 16 bytes of padding, so neighbouring rows start in different banks. Each row
+// of a cooperative matrix must start at a multiple of 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
 //         memory; SPV_KHR_float_controls: the mode of rounding
 #extension GL_KHR_shader_subgroup_basic : require

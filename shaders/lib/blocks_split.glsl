@@ -7,7 +7,7 @@
 // of the scaled products are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
-// operands in the tile, for the same BLOCKS_SPLIT_K values of k.
+// operands in the tile, for the same BLOCKS_SPLIT_K values of k. If A and B are 2^-112 or more:
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: for each operand, high + low differs from x by at most 2^-23 |x|, and |low_a low_b| <= 2^-22 |a b|. The
 // second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes such f16 to

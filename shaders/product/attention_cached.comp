@@ -3,8 +3,8 @@
 // only the keys that a query uses, so its time does not depend on the size of the cache. Rows behind these keys never
 // enter a sum.
 // A work group computes one query of one head. A tile has as many keys as the work group has lanes. Each lane computes the
-// score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys. A
-// lane of the group loads PARTS vec4s of each row, and adds them to PARTS sums.
+// score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys,
+// times the weights of these keys. A lane of the group computes PARTS vec4s of this sum.
 // grid: x over heads and queries with a stride; any group count is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.

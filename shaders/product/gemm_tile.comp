@@ -10,7 +10,7 @@
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). Shuffles instead of shared memory are a result of our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
-// No load needs a bounds check (gemm_tile.abi.h).
+// No load of A or B needs a bounds check (gemm_tile.abi.h).
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration of such a
 // tile is 30 KB of code, and uses 30 KB of stack. If other programs use the first-level caches, such tiles take up to three
 // times as long.

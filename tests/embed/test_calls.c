@@ -1,8 +1,8 @@
 /* Calls every public function that calls.awk finds in the headers, with one wrong argument at a time. Wrong arguments
- * are NULL, numbers out of range, tensors of no graph, and shapes of illegal ranks. No call may crash. With a NULL
- * handle, a function that returns a status returns an error, and a function that returns a tensor returns the null
- * tensor. (One handle may be NULL: see may_be_null.) With a tensor of no graph, a function that returns a tensor
- * returns the null tensor and leaves a failed graph. */
+ * are for example NULL, numbers out of range, tensors of no graph, and shapes of illegal ranks. No call may crash.
+ * With a NULL handle, a function that returns a status returns an error, and a function that returns a tensor returns
+ * the null tensor. (One handle may be NULL: see may_be_null.) With a tensor of no graph, a function that returns a
+ * tensor returns the null tensor and leaves a failed graph. */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
 #include <math.h>

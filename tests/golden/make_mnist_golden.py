@@ -4,9 +4,9 @@
     python3 tests/golden/make_mnist_golden.py            (minutes: PyTorch's float64 convolutions are slow)
     python3 tests/golden/make_mnist_golden.py partial    (seconds: mnist_partial.safetensors, four steps of fewer rows)
 
-All runs start from PyTorch's default random float32 weights for SEED, without dropout. All runs of a file use the same batches.
-The images come from integer arithmetic (see `samples`), so the file does not store them. README.md explains the choice of SEED
-and the other runs.
+All runs start from PyTorch's default random float32 weights for SEED. No run has dropout. All runs of a file use the same
+batches. The images come from integer arithmetic (see `samples`), so the file does not store them. README.md explains the choice
+of SEED and the other runs.
 """
 import os
 import sys

@@ -17,8 +17,7 @@ rule_floors() {
     awk -f "$here/floors.awk" engine/README.md $(engine_code)
 }
 
-# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does. A program includes
-# this header only if it lends its device to the engine.
+# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does.
 rule_vulkan() {
     files=$(find engine include -name '*.[ch]' | grep -vE '^engine/(gpu|kernel|record|dist)/|^include/vktrain/vulkan\.h$')
     # shellcheck disable=SC2086
@@ -143,7 +142,7 @@ $of_list"
     done
 }
 
-# Readers copy samples, so a sample includes no headers of the engine and of the tools (bench, info, audit). The tools may
+# Readers copy samples, so a sample includes no headers of the engine or of the tools (bench, info, audit). The tools may
 # include headers of the engine.
 rule_samples() {
     inside=$(find engine -mindepth 1 -maxdepth 1 -type d | sed 's|.*/||' | paste -sd '|' -)
@@ -183,7 +182,7 @@ documents() {
 }
 
 # docs/environment.md has each variable that a program reads by a literal name, the VKT_NO_ variable of each variant, and each
-# VKT_ variable that a shell script reads.
+# VKT_ variable that a shell script reads. (The VKT_ lists of packages in setup.sh are no variables of the environment.)
 rule_environment() {
     {
         find engine samples tests -name '*.[ch]' -exec grep -hoE '(getenv|vkt_env_int)\("[A-Z0-9_]+"' {} + |
@@ -214,7 +213,7 @@ rule_words() {
         find samples scripts tests -name '*.sh' ! -path 'tests/lint/*' -exec grep -Hn '' {} +
         echo "$files" | sed "s|.*|&:1:&|"
     } | sed 's/[Rr]andom walks\{0,1\}//g; s/\(cross_entropy\|global_[a-z]*_pool\)_pictures//g' |
-        # "Random walk" is a term of the field. The other names are inside golden files.
+        # "Random walk" is a term of the field. The names that end in _pictures are inside golden files.
         grep -iE "^[^:]*:[0-9]+:(.*[^A-Za-z0-9])?($words)([^A-Za-z0-9]|\$)" | why "docs/glossary.md has the field's word"
     echo "$comments" | grep -E '^[^:]*:[0-9]+:>[*!]* *(Of|What|Where) ' |
         why "begin with the subject, or with the verb of what a function does"

@@ -174,7 +174,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* Checks the layers whose own code uses the preset. The defaults must be those of Keras if `keras`, else of torch. */
+/* Checks the defaults of layers with this preset. They must be those of Keras if `keras` is true, else torch's. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

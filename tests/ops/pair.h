@@ -6,8 +6,8 @@
  * - The numbers of elementwise dispatches and of dropouts are as expected. The kernels of running statistics and of the
  *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches. If
  *   pair_spec.dropouts is PAIR_MANY, only the numbers of dropouts are checked.
- * - Both programs compute the same bits of the results that `build` passes to pair_show, and of the gradients and
- *   values of parameters.
+ * - Both programs compute the same bits of the results that `build` passes to pair_show (except for the signs of NaN),
+ *   and of the gradients and values of parameters.
  * - With APART (see pair_memory), guards do not change.
  * - The padding of outputs is finite, and the padding of gradients is 0. */
 #ifndef VKT_TEST_PAIR_H

@@ -169,8 +169,8 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "again"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "b/adapter_model.safetensors"));
-    /* This run is killed soon after its first checkpoint, which is in the middle of an epoch, unless it ends before the
-     * signal. Then it is resumed. */
+    /* This run writes its first checkpoint in the middle of an epoch. It is killed soon after that. (A fast run may end
+     * before it is killed.) In both cases, another run resumes the checkpoint. */
     const char *const args[] = { RUN, "--checkpoint", "part", "--checkpoint-every", "1", NULL };
     const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
     pid_t ended = 0;

@@ -78,8 +78,8 @@ static void uncount_block(header *h)
     atomic_fetch_sub(&live_bytes, h->bytes);
 }
 
-/* Allocates, resizes or frees a block. A resize that succeeds moves the block, so that AddressSanitizer reports each
- * use of the old pointer. */
+/* Allocates, resizes or frees a block. A resize that succeeds moves the block, so that AddressSanitizer reports uses of
+ * the old pointer. */
 static void *counting_resize(void *user, void *p, size_t bytes)
 {
     (void)user;

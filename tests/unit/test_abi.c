@@ -1,7 +1,7 @@
 /* Compares every SPIR-V module with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no device.
  *
- *   - A push block of a module must have the name and the members (type, offset, and name, unless an optimiser has
- *     removed the names) of a VKT_PUSH block in shaders/abi/.
+ *   - A push block of a module must have the name of a VKT_PUSH block in shaders/abi/, and members with the same types,
+ *     offsets and names. (A member without a name is accepted, because optimisers may remove names.)
  *   - The entry must name each binding that the module may read, and each binding that the module may write, because
  *     hazards and barriers follow from the entry.
  *   - The module must not need a capability that a device may lack. There are two exceptions: the capabilities of

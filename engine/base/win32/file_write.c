@@ -94,7 +94,8 @@ static bool is_device(const wchar_t *path)
     return is;
 }
 
-/* Refuses `path` if it names no file, a folder, or a read-only file. Sets the path and the target of *w. Sets *p. */
+/* Refuses `path` if it does not end with a file name, or if it leads to a folder or a read-only file. Sets the path and
+ * the target of *w. Sets *p. */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     wchar_t wide[VKT_WIDE_PATH];

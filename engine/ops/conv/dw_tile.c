@@ -44,8 +44,8 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most iterations of a slice, unless a binding is too small for so many slices. With this limit, the slice's
- * operands stay in a core's cache. */
+/* The most iterations of a slice, so that the slice's operands stay in a core's cache. Slices are longer only if a
+ * binding cannot hold the sums of enough slices: see split_slices. */
 #define LONGEST_SLICE 7500u
 
 /* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration. The

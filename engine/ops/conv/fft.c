@@ -7,8 +7,9 @@
  * whole: if T >= H + pad, the image is one tile. In this tile, x starts at element `pad`, and y at element 0. The
  * other elements of an operand's tile are 0. Taps that wrap around read only these zeros.
  *
- * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has T - reach + 1 elements of dy. The method is
- * "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3).
+ * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has T - reach + 1 elements of dy. Only the last
+ * tile may have fewer. The method is "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section
+ * 8.7.3).
  *
  * X, W and dY are the spectra of x, w and dy: y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and
  * tiles of X conj(dY)). A cross-correlation is a product with the conjugate. For instance, a 5x5 kernel over 13x13

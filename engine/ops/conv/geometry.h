@@ -1,5 +1,5 @@
-/* ops/conv/geometry.h - the sizes of a convolution, and the checks that its ops share. These functions add no
- * dispatches and no nodes. */
+/* ops/conv/geometry.h - the sizes of a convolution, and the checks that ops of convolutions share. The functions of
+ * this file add no dispatches and no nodes. */
 #ifndef VKT_CONV_GEOMETRY_H
 #define VKT_CONV_GEOMETRY_H
 

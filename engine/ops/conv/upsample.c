@@ -38,8 +38,8 @@ static vkt_result infer_images(vkt_infer *f, vkt_shape want)
 }
 
 /* The scale of one axis: pixel p of the output is at position (p * up + offset) / below of the input, in pixels. With
- * align_corners, the centres of the first and last pixels match; if the output has one pixel, only those of the first
- * pixels match. Without align_corners, the edges of the images match. */
+ * align_corners, the centres of the first and last pixels match. If the output has one pixel, only the centres of the
+ * first pixels match. Without align_corners, the edges of the images match. */
 typedef struct axis {
     int32_t up, offset, below;
 } axis;

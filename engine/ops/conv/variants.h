@@ -1,5 +1,5 @@
-/* ops/conv/variants.h - the functions of the variants of a convolution and of its gradients. A function checks whether
- * a variant can run, returns its cost, or emits its dispatches. choose.c has the tables.
+/* ops/conv/variants.h - the functions of the variants of a convolution and of its gradients. Most functions check
+ * whether a variant can run, return its cost, or emit its dispatches. choose.c has the tables.
  *
  * The unit of cost is one multiply-add of one sample by conv/tile.comp on a CPU driver (base/traits.def). */
 #ifndef VKT_CONV_VARIANTS_H

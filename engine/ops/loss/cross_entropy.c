@@ -346,7 +346,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K, which is
  * no class. Cases with an ignored label have many rows, so that some rows count. A case of cross_entropy has small
- * logits or many rows, so that the loss of two classes or more is not near 0: see xent_sample in loss.c. A
+ * logits or many rows. So its loss is not near 0, unless there is only one class: see xent_sample in loss.c. A
  * log-probability of nll is at most -0.1, for the same reason. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {

@@ -350,7 +350,8 @@ static void add_parts(job *j)
     const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
-    /* In one iteration, a work group of MLP_SUM computes `lanes` vec4s, and one of MLP_SUM_ROWS lanes / 4 floats. */
+    /* In one iteration, a work group of MLP_SUM computes `lanes` vec4s. A work group of MLP_SUM_ROWS computes lanes / 4
+     * floats. */
     const uint32_t lanes = j->stage ? SUM_ROWS_LANES : j->lanes, units = vkt_div_up(most, j->stage ? lanes / 4 : lanes);
     const uint32_t spec[] = { lanes }, groups = j->e->lim->traits->groups_mlp_sum;
     vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = j->stage ? VKT_K_MLP_SUM_ROWS : VKT_K_MLP_SUM,

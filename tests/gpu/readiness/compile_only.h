@@ -16,8 +16,8 @@
  * pipeline. */
 const vkt_loader *compile_only_loader(void);
 
-/* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline, as the driver reports
- * them; NULL: the driver reports none. The caller owns the object. */
+/* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline's first executable, as the
+ * driver reports them; NULL: the driver reports none. The caller owns the object. */
 json_t *compile_only_describe(VkDevice device, VkPipeline pipeline);
 
 #endif

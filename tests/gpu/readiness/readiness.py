@@ -2,11 +2,12 @@
 """readiness.py TABLE EXCEPTIONS [--write] NAME=FILE... - makes the tables of docs/gpu.md and checks them.
 
 FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md. It has a table
-for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write). EXCEPTIONS has
-the kernels that break a limit, and the number of barriers of each network, with the reasons. Prints what is wrong: a limit that
-is broken, an exception that has another value now or is not needed, an old table. Without --write, a FILE is skipped if its
-device, driver, subgroup size or support of cooperative matrices differs from the table's (see head_of). The last line is
-"N passed, N failed, N skipped": FILEs without a fault, with a fault, and skipped FILEs.
+for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write).
+EXCEPTIONS has the kernels that break a limit, and the number of barriers of each network, with the reasons. Prints what is
+wrong: a broken limit without an exception, an exception whose value differs from the measured value, an exception that is
+not needed, an old table. Without --write, a FILE is skipped if its device, driver, subgroup size or support of cooperative
+matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": FILEs without a fault,
+with a fault, and skipped FILEs.
 """
 import collections
 import functools
