@@ -289,7 +289,7 @@ static void print_exchange(const session *s, const vkt_trainer *t)
     vkt_dist_stats d = { 0 };
     vkt_trainer_dist_stats(t, &d);
     if (!d.steps) return;
-    const double n = (double)d.steps;
+    const double n = (double)d.steps + 1; /* bytes and times are those of all steps; `steps` leaves out the first one */
     say(s, "ranks   %u, %.2f MiB sent per step in %u buckets: %.2f ms, of which %.2f ms after the last gradient\n",
         d.ranks, (double)d.bytes / n / (1 << 20), d.buckets, d.exchange_ms / n, d.exposed_ms / n);
 }

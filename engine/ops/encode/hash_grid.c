@@ -18,7 +18,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* `owned`: the usual limit for the tables of all slices together: see slices_for */
+#define SLICES_BYTES (64ull << 20) /* `owned`: usual limit for the tables of all slices together: see slices_for */
 #define MOST_ADDENDS (1ull << 27)  /* most products in a sum of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
