@@ -3,8 +3,8 @@ set(VKT_KERNELS "" CACHE STRING "a list of networks, ops and kernels: the librar
 option(VKT_TEXELS "kernels have a second module, which loads from texel buffers: the only fast loads on CPU drivers" ON)
 
 # vkt_set(name members...): defines a set of kernels. `name` is an op of engine/ops/ops.def, a network, or a name for
-# other sets to use. A member is another set, or a pattern for ids of shaders/kernels.def, with '*' for any text. A
-# pattern selects a kernel for cooperative matrices only if the pattern is the whole id of this kernel.
+# a group of kernels (`relayout`, `half`). A member is another set, or a pattern for ids of shaders/kernels.def, with '*'
+# for any text. A pattern selects a kernel for cooperative matrices only if the pattern is the whole id of this kernel.
 set(VKT_SETS)
 macro(vkt_set name)
   list(APPEND VKT_SETS ${name})
@@ -20,8 +20,9 @@ vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
 vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 also need these; programs of bfloat16 also need GEMM_SUM*
 
-# Sets of ops. The set of an op also has the kernels of its gradient. In the layout batch last, vkt_linear uses kernels of
-# convolutions. The set `linear` has none of these, because in a library without them vkt_linear converts its input to rows.
+# Sets of ops. (winograd and fft are variants of conv2d.) The set of an op also has the kernels of its gradient.
+# In the layout batch last, vkt_linear uses kernels of convolutions. The set `linear` has none of these, because in a library
+# without them vkt_linear converts its input to rows.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*
@@ -98,7 +99,7 @@ vkt_set(adagrad ADAGRAD update)
 vkt_set(publish PUBLISH)
 vkt_set(shard SHARD_*)
 
-# A trainer adds these ops to its network, for instance to gather batches, compute the loss and update the parameters.
+# A trainer may add these ops to its network, for instance to gather batches, compute the loss and update the parameters.
 vkt_set(trainer gather_rows gather_labels gather_ids count_correct argmax softmax_xent mse adam sgd reshape sum scale)
 
 # Networks. (`mlp` is the name of a network, and of an op that computes a whole network in one node. The set `mlp` serves
@@ -107,11 +108,13 @@ vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding rope row_norm attention linear gelu swiglu add dropout softmax cross_entropy slice write trainer)
 
-# Every library has these kernels, because a program of any ops may need them.
+# Every library has these kernels. A program of any ops may need the first three. Opening a context on lavapipe may run
+# SELF_TEST (engine/kernel/wide.c).
 set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
 
-# vkt_set_kernels(members ids coop out): sets `out` to the ids of the kernels that `members`, a list of sets and
-# patterns, selects. `out` has the order of `ids`. `ids` lists all kernels, `coop` the kernels for cooperative matrices.
+# vkt_set_kernels(members ids coop out): `members` is a list of sets and patterns. Sets `out` to the ids of the kernels
+# that these sets and patterns select, in the order of `ids`. `ids` lists all kernels. `coop` lists the kernels for
+# cooperative matrices.
 function(vkt_set_kernels members ids coop out)
   set(wanted)
   set(open ${members})

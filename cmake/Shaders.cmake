@@ -1,9 +1,9 @@
-# Compiles the entries of shaders/kernels.def to SPIR-V, and checks each module with spirv-val (if spirv-val is installed).
-# Embeds the words of the modules in one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def become
-# <build>/spirv/tools_modules.h.
+# Compiles the entries of shaders/kernels.def to SPIR-V, and checks the modules with spirv-val, if spirv-val is installed and
+# supports them. Embeds the words of the modules in one header, <build>/spirv/spirv_modules.h. The entries of shaders/tools.def
+# become <build>/spirv/tools_modules.h.
 #
-# An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags). It compiles shaders/<file>.comp with -D for
-# each DEFINE. If `texels` is not 0 (and VKT_TEXELS is on), the entry has a second module, compiled with VKT_TEXEL=1. The
+# An entry is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags). Its module is shaders/<file>.comp, compiled with
+# -D for each DEFINE. If `texels` is not 0 (and VKT_TEXELS is on), the entry has a second module, compiled with VKT_TEXEL=1. The
 # second module has the same bindings, but loads from texel buffers.
 include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/KernelSets.cmake)
@@ -101,7 +101,8 @@ function(vkt_compile_shader compiler validator bfloat file id defines out)
   set(${out} ${spv} PARENT_SCOPE)
 endfunction()
 
-# Stops a build that embeds shipped modules if a shipped module does not belong to the sources of this tree.
+# A build that embeds shipped modules first runs this check. The check fails if a shipped module does not belong to the
+# sources of this tree.
 file(GLOB VKT_COOP_SHIPPED CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/coop/*)
 file(GLOB_RECURSE VKT_COOP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 set(VKT_COOP_STAMP ${PROJECT_BINARY_DIR}/coop.stamp)
@@ -177,8 +178,8 @@ function(vkt_embed_shaders target list header)
 endfunction()
 
 # vkt_coop_targets(): adds the target coop_modules, which writes shaders/coop. Sets VKT_COOP_CHECK to the command that compares
-# shaders/coop with the modules of VKT_COOP_FRESH, or to nothing if there are none. Call this function after the last
-# vkt_embed_shaders.
+# shaders/coop with the modules of VKT_COOP_FRESH. If VKT_COOP_FRESH is empty, the target only prints an error, and
+# VKT_COOP_CHECK is empty. Call this function after the last vkt_embed_shaders.
 function(vkt_coop_targets)
   get_property(fresh GLOBAL PROPERTY VKT_COOP_FRESH)
   set(VKT_COOP_CHECK PARENT_SCOPE)

@@ -1,4 +1,4 @@
-# Options of all C code on Windows. The code needs Windows 10 or newer.
+# Options of the C code on Windows. The code needs Windows 10 or newer.
 target_compile_definitions(vkt_options INTERFACE _WIN32_WINNT=0x0A00 WIN32_LEAN_AND_MEAN NOMINMAX
   __USE_MINGW_ANSI_STDIO=1) # printf supports the formats of C99, also with the old C library msvcrt
 if(BUILD_SHARED_LIBS)

@@ -6,12 +6,12 @@
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again
 #
-# The build and the test shaders/fresh pass more variables to this script:
+# More variables of this script. The build and the test shaders/fresh set some of them:
 #
 #   SPV=DIR         the folder of the freshly compiled modules <ID>.spv
 #   EMBED=PROGRAM   the program that is built from cmake/embed.c
 #   COMPILER=PATH   the shader compiler that made the modules in SPV
-#   WRITE=ON        writes the files; without it the script compares them with the fresh modules
+#   WRITE=ON        writes the files from the modules in SPV; without WRITE, the script compares the files with these modules
 #   STAMP=FILE      the script writes this file if it finds no fault
 #   ROOT=DIR        the tree to check; default: this tree
 cmake_minimum_required(VERSION 3.25)

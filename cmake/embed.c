@@ -44,7 +44,7 @@ enum { MAX_BLOCKS = 256, BLOCK_NAME = 64, MAX_WORDS = 1 << 20 };
 typedef struct module {
     uint32_t words[MAX_WORDS];
     size_t n;
-    uint32_t push; /* id of the push block: the type behind the first pointer to push constants; 0: no push block */
+    uint32_t push; /* id of the push block: the type to which the first pointer to push constants points; 0: none */
     int is_second; /* an earlier module has a push block of the same name, and keeps the names of its members */
 } module;
 
@@ -124,7 +124,7 @@ static void strip(module *m)
 }
 
 /* Compresses the words to `out`, which has space for `max` bytes. Returns the number of compressed bytes. Returns 0 if
- * they do not fit, or if this program has no zlib. */
+ * they do not fit, if zlib has no memory, or if this program has no zlib. */
 static size_t deflate_words(const module *m, unsigned char *out, size_t max)
 {
 #if EMBED_ZLIB

@@ -9,7 +9,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 # Converts `target`, the target of a link in a page of this tree, for the installed page. Sets `out` to the new target, or
-# to "" if `target` is not installed. `folder` is the folder of the page, "" or "docs/".
+# to "" if `target` is a file of this tree that is not installed. `folder` is the folder of the page, "" or "docs/".
 function(installed_target folder target out)
   string(REGEX REPLACE "#.*" "" path "${target}")
   set(${out} "${target}" PARENT_SCOPE)

@@ -90,8 +90,9 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
     return vkt_gpt(b, vkt_slice(vkt_builder_graph(b), ids, 1, 0, p->context, 1), p);
 }
 
-/* Computes the mean loss of the characters. Each character is predicted from the characters before it in its sample.
- * Biases and the weights of norms have no weight decay: they are in group 0, and optimizer.groups[0] is zero. */
+/* Computes the mean loss of the characters. Each character but the first one of a sample is predicted from the
+ * characters before it in the sample. Biases and the weights of norms have no weight decay: they are in group 0, and
+ * optimizer.groups[0] is zero. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);

@@ -8,16 +8,17 @@
 # It starts `mpirun -n RANKS PROGRAM OPTION... --mpi`. If a rank fails, all ranks end, and the checkpoint stays. The
 # script then asks which hosts answer, and goes on from the checkpoint. The number of ranks stays, if these hosts have
 # room for it; otherwise it becomes the largest power of two for which they have room. If a try fails before it writes a
-# checkpoint, the number of ranks is halved. The result does not depend on the number of ranks, so the run ends with the
-# same bits as one without a failure. After a wrong option, or after SIGHUP, SIGINT or SIGTERM, there is no further try.
+# checkpoint, the number of ranks is halved, but stays at least 1. With a fixed number of shards (--shards), the result
+# does not depend on the number of ranks, and the run ends with the same bits as one without a failure. After a wrong
+# option, or after SIGHUP, SIGINT or SIGTERM, there is no further try.
 #
-#   -n RANKS   number of ranks of the first try, a power of two
-#              (default: the largest one for which the hosts have slots)
+#   -n RANKS   number of ranks of the first try, a power of two; fewer, if the hosts have fewer slots
+#              (default: the largest power of two for which the hosts have slots)
 #   -H HOSTS   hosts, each with its number of slots (default: 1), in the form of mpirun's --host
 #              (default: this machine with RANKS slots)
 #   -r TRIES   number of tries, the first one included (default: 5)
 #
-# OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
+# Give -n, -H or both. OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
 #
 #   MPIRUN     the launcher (default: mpirun)
 #   VKT_ASK    a command that succeeds if the host in its last argument answers
@@ -85,7 +86,7 @@ power_of_two() { # power_of_two N: prints the largest power of two that is at mo
     echo $power
 }
 
-state_of() { # state_of FILE: prints a text that changes when the file is written
+state_of() { # state_of FILE: prints a text that changes with the content of the file
     if [ -f "$1" ]; then cksum "$1"; else echo none; fi
 }
 

@@ -1,5 +1,5 @@
-/* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
- * points. Adam minimises the mean squared error. Each batch has all points.
+/* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from noisy points. By
+ * default there are a million points, and Adam minimises the mean squared error. Each batch has all points.
  *
  * A trainer gathers each batch by sample number. The gather would take far longer than a step of this program, which
  * reads all points where they are stored. For this reason, the points are inputs of a vkt_program. */
@@ -50,7 +50,7 @@ typedef struct fit {
     vkt_store *store;
     vkt_program *step;
     json_t *epochs; /* the results of each epoch whose loss the host reads */
-    double loss;    /* loss of the last step */
+    double loss;    /* the loss that the host read last; NaN: none */
     double first_step_ms, ms_per_step;
     float w[3]; /* w0, w1, b. At first, w0 and w1 are random, from N(0,1), and b is 0 */
 } fit;
@@ -84,7 +84,7 @@ static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
 }
 
 /* Runs the steps. The host waits for the device after the first step, and when it reads a loss or the weights.
- * Otherwise it waits only if VKT_RUN_RING runs are pending. */
+ * Otherwise it waits only in vkt_program_run, for instance if VKT_RUN_RING runs are pending. */
 static vkt_result descend(const session *s, fit *f)
 {
     uint64_t run, first = 0, shown = session_now_ns();

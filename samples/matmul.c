@@ -207,8 +207,9 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 /* Compares the row sums of the device with those of the host. For any order of the additions, each term of a row sum
  * passes at most k + n roundings. Each rounding has a relative error of 2^-24 at most. Roundings go up as often as
  * down, and all terms are positive. So the relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A
- * new approach to probabilistic rounding error analysis", 2019). This is the limit here. The device adds the n elements
- * of a row of C in many partial sums. So a term passes far fewer roundings, and the errors are far below the limit. */
+ * new approach to probabilistic rounding error analysis", 2019). This is the limit here. If n is large, the device adds
+ * the n elements of a row of C in many partial sums. Then a term passes far fewer roundings, and the errors are far
+ * below the limit. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

@@ -163,8 +163,8 @@ static vkt_result load(vkt_trainer *t, const start *from)
     return r;
 }
 
-/* Prints the mean loss and the number of correct predictions over all images: training, validation and test. Adds the
- * numbers to the results of --json. */
+/* Evaluates the training, validation and test images together. Prints the mean loss and the number of correct
+ * predictions, unless --quiet is given. Adds the numbers to the results of --json. */
 static vkt_result evaluate(vkt_trainer *t, const start *from)
 {
     const vkt_dataset *const parts[] = { from->data->train, from->data->check, from->data->test };
@@ -264,8 +264,8 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, uint32_t resiz
     return vkt_trainer_attach_card(t, PROGRAM, more);
 }
 
-/* Makes a card for weights that have none. For a network of the CIFAR form, the card has the ten classes of CIFAR-10.
- * For other networks, it has the 1000 classes of ImageNet, as torchvision's weights do. */
+/* Makes a card for weights that have none. For a network of the CIFAR form, the number of classes is 10, as for
+ * CIFAR-10. For other networks it is 1000, as for torchvision's weights. The card has no names of classes. */
 static vkt_result usual_card(const session *s, const resnet_options *o, vkt_card **out)
 {
     const bool cifar = networks[o->network].params.cifar;
@@ -308,9 +308,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Returns the weights file with which the training starts. NULL means random weights, for instance with --from-scratch.
- * Without --load, resnet20 uses the CIFAR weights if they are found. These have ten classes. If the data have another
- * number of classes, sets o->new_head, so that only the weights of the backbone are used. */
+/* Returns the path of the pretrained weights. NULL: there are none, for instance with --from-scratch. Without --load,
+ * resnet20 uses the CIFAR weights if they are found. The CIFAR weights have ten classes. If the data have another
+ * number of classes, the function then sets o->new_head, so that only the weights of the backbone are used. */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[DATA_PATH])
 {
     if (o->scratch) return NULL;

@@ -39,8 +39,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* Prints a text. If the text has more than SHOWN_BYTES bytes, prints only its beginning, up to the end of a word if
- * possible. */
+/* Prints a text. If its printable form (vkt_printable) has more than SHOWN_BYTES bytes, prints only the beginning, up
+ * to the end of a word if possible. */
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];

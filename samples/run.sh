@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh [SAMPLE] [OPTIONS] - installs missing packages (Debian, Ubuntu), builds the sample in build/ and runs it with
-# OPTIONS. The option --help lists all options of the sample. SAMPLE names the file samples/SAMPLE.c or
+# OPTIONS. If the sample has options, --help lists all of them. SAMPLE names the file samples/SAMPLE.c or
 # samples/SAMPLE/main.c. The default is mnist, a network that learns to read digits. With VKT_BUILD_DIR=DIR in the
 # environment, the script builds in DIR/build instead.
 set -eu

@@ -18,8 +18,8 @@ quietly() {
     return 1
 }
 
-# show_errors COMMAND...: prints the lines of $log that report errors. If there are none, prints the last 40 lines. At the
-# end, always prints that COMMAND failed.
+# show_errors COMMAND...: prints the lines of $log that report errors, each with the five lines after it, but at most 100 lines.
+# If no line reports an error, prints the last 40 lines. At the end, prints that COMMAND failed.
 show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     message "failed: $* (whole output: $log)"
@@ -28,8 +28,8 @@ show_errors() {
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
 
 # install_missing PACKAGE...: installs the packages that are missing. Does not call apt-get if none is missing. If the user is
-# not root, and sudo needs a password or does not exist, prints the command for the user and fails. On a system without apt,
-# prints a message and succeeds, because CMake reports later what is missing.
+# not root and cannot run sudo without a password, prints the command for the user and fails. On a system without apt, prints
+# a message and succeeds, because CMake reports later what is missing.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
         message "this system has no apt; install the packages that it has for: $*"
@@ -65,8 +65,8 @@ make_folder() {
     return 1
 }
 
-# show_build: copies ninja's output from stdin to stdout, and prints the progress on stderr. On a terminal it rewrites one
-# line. Elsewhere it prints a line for every tenth of a build of 50 or more commands.
+# show_build: copies ninja's output from stdin to stdout, and prints the progress on stderr. On a terminal, unless TERM
+# is empty or dumb, it rewrites one line. Elsewhere it prints a line for every tenth of a build of 50 or more commands.
 show_build() {
     rewrites="" reported=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac

@@ -1,7 +1,7 @@
-# awk -f cases.awk LastTestsFailed.log LastTest.log - prints the numbers of passed, failed and skipped cases of a ctest run.
-# The numbers come from cmocka's summaries. A test program without a summary counts as one case. A program that failed without a
-# failed case counts as one failure: it crashed, or a sanitizer reported something at its exit. (LastTestsFailed.log is needed,
-# because LastTest.log has "Passed" for a test that could not start.)
+# awk -f cases.awk LastTestsFailed.log LastTest.log - prints the numbers of passed, failed and skipped cases of a ctest run. The
+# numbers come from cmocka's summaries. A test program without a summary counts as one case. A program that failed without a
+# failed case counts as one failure. For instance, it crashed, or a sanitizer reported something at its exit.
+# (LastTestsFailed.log is needed, because LastTest.log has "Passed" for a test that could not start.)
 function close_test() {
     if (test == "") return
     if (test in bad && !failed) failed = 1

@@ -1,14 +1,15 @@
 #!/bin/sh
 # ports.sh BUILD [DIR] - builds for 64-bit Windows and for 64-bit ARM Linux, and tests both on this machine.
 #
-# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user. Trains a small network with
-# each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
+# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user (without data/test_costs).
+# Trains a small network with each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
 # vktrain-<version>-windows-x86_64.zip and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree. Its
 # SPIR-V is embedded in both ports.
 #
-# Installs the cross compilers, wine and qemu-user, if it can (Debian; root or sudo). Unpacks in DIR, without installing
-# them: cmocka and jansson for Windows, libraries and lavapipe for ARM. If something is not available, skips the tests
-# that need it and prints why. The last line is "N passed, N failed, N skipped". The status is 0 only if nothing failed.
+# Installs the cross compilers, zlib for Windows, wine and qemu-user, if it can (Debian; root or sudo). Builds cmocka and
+# jansson for Windows in DIR. Unpacks libraries and lavapipe for ARM in DIR, without installing them. If something is not
+# available, skips the tests that need it and prints why. The last line is "N passed, N failed, N skipped". The status is 0
+# only if nothing failed.
 set -u
 case ${1-} in
 "" | -*)
@@ -39,7 +40,7 @@ skipped() {
     echo "0 0 1" >>"$out/counts"
 }
 
-# ---- packages that are unpacked, not installed
+# ---- packages that are built or unpacked, not installed
 
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' |
     grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
@@ -100,7 +101,7 @@ provide_arm64() {
 
 # ---- building and testing
 
-# build_port NAME CMAKE-OPTION...: builds the library, the tests, the program step and a sample in $dir/NAME.
+# build_port NAME CMAKE-OPTION...: builds the library, the tests of unit, data and io, a sample, and ports/step.c in $dir/NAME.
 build_port() {
     name=$1
     shift

@@ -141,7 +141,7 @@ export XDG_CACHE_HOME="$builds/build-tests/cache"        # tests neither read no
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
-for dir in data ../shared/data; do # tests run in other folders, so VKT_DATA is an absolute path
+for dir in data ../shared/data; do # tests run in other folders, so VKT_DATA must be an absolute path
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
     done

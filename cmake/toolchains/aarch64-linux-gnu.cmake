@@ -9,7 +9,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 # VKT_ARM64_ROOT is a folder with unpacked packages of arm64. Empty: the packages are installed on this machine.
 set(VKT_ARM64_ROOT "" CACHE PATH "a folder with libraries and headers for arm64")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES VKT_ARM64_ROOT)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # programs run on this machine
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # the programs that the build runs are on this machine
 if(VKT_ARM64_ROOT) # the folder must also have libc6-dev: headers and libraries of the C library come from this folder
   set(CMAKE_SYSROOT ${VKT_ARM64_ROOT})
   foreach(kind LIBRARY INCLUDE PACKAGE)

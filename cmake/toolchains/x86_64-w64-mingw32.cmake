@@ -11,12 +11,12 @@ set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 # VKT_WINDOWS_ROOT lists more folders with libraries for Windows.
 set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32 ${VKT_WINDOWS_ROOT})
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES VKT_WINDOWS_ROOT)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # programs run on this machine
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER) # the programs that the build runs are on this machine
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
-# With -static, programs and DLLs contain the compiler's library and winpthreads. So they need only the DLLs of Windows.
+# With -static, programs and DLLs contain the compiler's library and winpthreads. So they need no DLL of the compiler.
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT -static)
 endforeach()

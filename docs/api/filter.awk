@@ -20,8 +20,8 @@ function escaped(s)
     return s
 }
 
-# Returns whether a name must not become a link. Such a name is an environment variable, an option of CMake, or a call
-# with arguments, for which Doxygen would search an overload.
+# Returns whether a name must not become a link. Such a name is an environment variable, an option or a macro of the
+# build, or a call with arguments, for which Doxygen would search an overload.
 function is_foreign(name, behind)
 {
     return name ~ /^VKT_(DEBUG|DEVICE|TRAITS|NO_|KERNELS|WITH_|BUILDS_DLL)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
@@ -118,7 +118,8 @@ function own_comment(    title, i, text)
     run_used = 0
 }
 
-# Handles a blank line. If no declaration followed a text, the text describes the module.
+# Ends the part of the file that the last text describes, at a blank line or at the next comment. If no declaration
+# followed the text, the text describes the module.
 function end_run()
 {
     if (run != "" && !run_used)

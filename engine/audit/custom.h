@@ -13,10 +13,10 @@ typedef struct vkt_custom_finding {
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_custom_finding;
 
-/* Audits, with random numbers, a node whose op the application defines. Compares `elements` random elements of each
- * gradient with difference quotients. Also checks that the shaders write all elements of each output and gradient, and
- * nothing behind the end of a value. The padding of the batch must be finite in outputs and zero in gradients. Faults
- * are logged. The status is an error only if the op could not be run. */
+/* Audits, with random numbers, a node whose op the application defines. Checks that the shaders write all elements of
+ * each output and gradient, and nothing behind the end of a value. The padding of the batch must be finite in outputs
+ * and zero in gradients. If all of this is right, compares `elements` random elements of each gradient with difference
+ * quotients. Faults are logged. The status is an error only if the op could not be run. */
 vkt_result vkt_audit_custom(vkt_ctx *ctx, const vkt_node *n, uint64_t seed, uint32_t elements, vkt_custom_finding *f);
 
 #endif

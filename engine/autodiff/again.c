@@ -1,6 +1,6 @@
-/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients. So only the inputs of
- * a block stay in memory between the forward and the backward pass (gradient checkpointing; Chen et al., "Training Deep
- * Nets with Sublinear Memory Cost", 2016).
+/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients. So most values inside a
+ * block need not stay in memory between the forward and the backward pass (gradient checkpointing; Chen et al.,
+ * "Training Deep Nets with Sublinear Memory Cost", 2016).
  *
  * A second node has the op and the attributes of the first node. The step state, parameters and inputs do not change
  * before the update. So the second node generates the same random numbers and computes the same bits. A second node
@@ -13,7 +13,8 @@
  *
  * The inputs of a block exist long before its gradients. A schedule could therefore run the second nodes early, and
  * their results would stay in memory. So plan/schedule.c runs each second node behind the node that vkt_node.after
- * names: the last node that computes a gradient which enters the block from later nodes. */
+ * names: the last node that computes a gradient which enters the block from later nodes. If no node behind the block
+ * computes such a gradient, vkt_node.after names the last node of the block. */
 #include "autodiff/again.h"
 
 #include <stdio.h>

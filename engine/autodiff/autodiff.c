@@ -11,7 +11,7 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* [value id]: it is in wrt, or depends on a value of wrt through differentiable inputs */
+    bool *wanted;             /* [value id]: it is in wrt, or depends on wrt through inputs that `passes` accepts */
     vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */
     vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;

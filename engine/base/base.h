@@ -1,7 +1,7 @@
 /* base/base.h - what all folders of engine/ use: host memory, messages, strings.
  *
- * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL.
- */
+ * `const vkt_host *h` in the engine is a *resolved* host (vkt_host_resolve): its function pointers are not NULL. The
+ * `h` of vkt_fail_null and VKT_WANT may also be NULL, or a host that is not resolved. */
 #ifndef VKT_BASE_H
 #define VKT_BASE_H
 
@@ -25,7 +25,7 @@
  * all three are defaults. If the environment variable VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
-/* ---- memory: the engine itself allocates only by these functions, so that a test can make the n-th call fail ---- */
+/* ---- memory: the engine allocates by these functions, so that a test can make the n-th allocation fail ---- */
 void *vkt_alloc(const vkt_host *h, size_t bytes);                /* zeroed; NULL when out of memory, nothing logged */
 void *vkt_alloc_array(const vkt_host *h, size_t n, size_t size); /* zeroed; NULL also when n * size overflows */
 void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes are not zeroed */
@@ -48,8 +48,8 @@ vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
 vkt_result vkt_fail_without(const vkt_host *h, const char *what, const char *library, const char *option);
 /* Logs that an argument of a public function is NULL. Returns VKT_E_ARG. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
-/* If `pointer` is NULL, logs this, and the function in which the macro stands returns VKT_E_ARG. The macro stands in
- * the first lines of a public function, before anything is allocated. */
+/* If `pointer` is NULL, logs this, and the function in which the macro stands returns VKT_E_ARG. Public functions use
+ * the macro in their first lines, before they allocate anything. */
 #define VKT_WANT(h, pointer)                                         \
     do {                                                             \
         if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \
@@ -132,7 +132,7 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 }
 
 /* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv). `seed` is VKT_HASH_START, or the hash of the
- * preceding bytes. This hash is for keys of caches and identities of data sets. It does not protect against damage or
+ * preceding bytes. This hash is for keys, and for the identities of files and data sets. It does not protect against
  * forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);

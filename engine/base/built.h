@@ -10,7 +10,8 @@
 /* Returns whether the library has the kernel `id` (vkt_kernel_id). Returns true for an id that is not in kernels.def,
  * because vkt_kernel_add adds the kernels of such ids. */
 bool vkt_kernel_is_built(uint32_t id);
-/* Returns the name of a kernel of kernels.def, "GEMM_TILE" for instance; "?" for another id. A static string. */
+/* Returns the name of a kernel of kernels.def, "GEMM_TILE" for instance; "NONE" for VKT_K_NONE; "?" for any other
+ * id. A static string. */
 const char *vkt_kernel_name(uint32_t id);
 
 #endif

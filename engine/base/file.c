@@ -1,4 +1,4 @@
-/* base/file.c - the functions of file.h that need nothing of the system. posix/ and win32/ have the others. */
+/* base/file.c - functions of file.h that need nothing of the system. posix/, win32/ and file_fail.c have the others. */
 #include "base/file.h"
 
 vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n)

@@ -47,8 +47,8 @@ int vkt_file_duplicate(const vkt_file *f);
 /* Closes a descriptor of vkt_file_duplicate that no library will close; -1 is allowed. */
 void vkt_file_close_duplicate(int fd);
 /* Maps the whole file for reading. *bytes is NULL if the file is empty. The map stays when the file is closed; end it
- * with vkt_file_unmap. If another process shortens the file, the system ends a process that reads the missing bytes
- * (POSIX: SIGBUS); Windows refuses to shorten it. VKT_E_IO; VKT_E_NOMEM: the address space is too small. */
+ * with vkt_file_unmap. On POSIX, if another process shortens the file, a process that reads the missing bytes may be
+ * ended by SIGBUS. Windows refuses to shorten a mapped file. VKT_E_IO; VKT_E_NOMEM: the address space is too small. */
 vkt_result vkt_file_map(const vkt_file *f, const void **bytes);
 /* Ends a map of vkt_file_map. `size` is the size of the file when it was opened; `bytes` may be NULL. */
 void vkt_file_unmap(const void *bytes, uint64_t size);
@@ -64,7 +64,7 @@ vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes
 
 typedef struct vkt_file_writer {
     const vkt_host *h; /* not owned; must outlive the writer */
-    char *path;        /* owned; for messages; NULL when the writer is closed */
+    char *path;        /* owned; NULL when the writer is closed */
     char *target;      /* owned; the path to which the links of `path` lead */
     char *temp;        /* owned; the temporary: on POSIX its name, on Windows its path; NULL: written in place */
     int fd, dir_fd;

@@ -5,7 +5,7 @@
  * for example, an element is d s q - e m.
  *
  * Bytes are in this order:
- *   Q4_0  f16 d | 16 bytes: q of element j in the low half of byte j, of element j + 16 in the high half
+ *   Q4_0  f16 d | 16 bytes: the low half of byte j is q of element j, the high half is q of element j + 16
  *   Q4_1  f16 d, m | 16 bytes as in Q4_0
  *   Q8_0  f16 d | 32 signed bytes
  *   Q4_K  f16 d, e | 12 bytes: eight pairs of 6-bit integers s, m | 128 bytes: q, four bits each

@@ -1,5 +1,5 @@
-/* base/paths.h - folders, and files that are opened by their path. A path is UTF-8. On Windows '/' and '\\' separate
- * the parts of a path, and a path may be longer than 260 characters.
+/* base/paths.h - folders, and files that are opened by their path. On Windows a path is UTF-8, '/' and '\\'
+ * separate its parts, and it may be longer than 260 characters.
  *
  * A function that can fail returns 0 or an errno; vkt_error_text (system.h) gives its text. Nothing is logged. Threads:
  * any; one call at a time per object. */
@@ -48,8 +48,8 @@ void vkt_folder_close(vkt_folder *folder);
 /* Opens a new file for writing. EEXIST: something exists at this path. */
 int vkt_file_create(const char *path, FILE **out);
 /* Opens a file to append text, and makes it if it does not exist. EWOULDBLOCK: another call of this function, in any
- * process, has opened the file, and the file is not closed yet. (On a file system without locks, the call succeeds
- * nevertheless.) */
+ * process, has opened the file, and the file is not closed yet. On Windows also: another program writes the file. (On a
+ * file system without locks, the call succeeds nevertheless.) */
 int vkt_file_append(const char *path, FILE **out);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct vkt_philox {
     uint32_t w[4];
 } vkt_philox;
 
-/* Returns the four words of `counter` under `key`. */
+/* Returns the four random words of the pair (key, counter). */
 vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 
 /* The streams. Each purpose has its own stream, so that no two purposes share numbers of one seed. The stream is the

@@ -115,8 +115,8 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 /* ---- instructions ---- */
 
-/* Returns how many words an instruction `op` has at least. For the instructions that this file reads, no valid
- * instruction has fewer. For others, the result is only a lower bound. */
+/* Returns the smallest number of words of a valid instruction `op`, if this file reads the operands of this
+ * instruction. For other instructions, the result may be smaller than that number. */
 static uint32_t least_words(uint32_t op)
 {
     switch (op) {

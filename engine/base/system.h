@@ -1,6 +1,6 @@
 /* base/system.h - what the operating system provides, except files (file.h, paths.h) and terminals (terminal.h). posix/
- * and win32/ implement the same functions. Code in other folders of engine/ calls these functions, not the system.
- * POSIX threads are an exception, because they exist on Windows too (winpthreads). */
+ * and win32/ implement the same functions. Code in other folders of engine/, except mpi/, calls these functions, not
+ * the system. POSIX threads are an exception, because they exist on Windows too (winpthreads). */
 #ifndef VKT_SYSTEM_H
 #define VKT_SYSTEM_H
 

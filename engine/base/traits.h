@@ -2,9 +2,9 @@
  * may be, which way to multiply is worth its cost. Limits (limits.h) say what a device can do. Traits say what it
  * should do.
  *
- * Only traits.def has the names of the traits and their values for each class of devices. gpu/traits.c finds the class
- * of a device and fills in its traits. Tests also run with the traits of other classes. Ops read single traits; no op
- * asks for the class of a device.
+ * traits.def lists all traits, with their values for each class of devices. gpu/traits.c finds the class of a device
+ * and fills in its traits. Tests also run with the traits of other classes. Ops read single traits; no op asks for the
+ * class of a device.
  *
  * $VKT_TRAITS sets single traits for experiments: "lanes_move=128,largest_loop=0". "@FILE" reads such a text from a
  * file. A newline may replace a comma, and # begins a comment. */

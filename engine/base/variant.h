@@ -64,8 +64,8 @@ static inline bool vkt_tile_is(vkt_tile a, vkt_tile b)
 }
 
 /* The variants that were the fastest in measurements of nodes with this key (vkt_picked, ir/ir.h). If an op
- * makes several choices for a node, `variants` has one variant for each choice. `tile` is the best tile, if one of
- * these variants has tiles in shared memory; else all 0. */
+ * makes several choices for a node, `variants` has one variant for each choice. `tile` is the tile to use with these
+ * variants, if they have tiles in shared memory. All 0: the engine chooses the tile. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
@@ -87,8 +87,8 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that can compute a node on this device. A cost is only compared with the costs of the node's other
- * variants. All these costs have one unit. */
+/* A variant that can compute a node on this device, and its cost. The costs of one choice have the same unit. Costs of
+ * different choices are not compared. */
 typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
@@ -99,7 +99,7 @@ vkt_tuned vkt_tuned_for(const vkt_choices *c, uint64_t key);
  * result may be none, too. */
 vkt_tile vkt_tile_wanted(const vkt_choices *c, uint64_t key);
 /* The cost of a variant that is used only if the user or the tuning file asks for it, or if every other
- * variant is off or not usable. */
+ * variant is off, not usable, or has this cost too. */
 #define VKT_COST_NEVER HUGE_VAL
 
 /* Returns the variants among which the costs decide, a subset of `usable`. Both are sets of VKT_V. First leaves out the

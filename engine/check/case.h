@@ -13,9 +13,9 @@ void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char 
  * this value. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the
  * attributes that follow from the shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
-/* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0, and of all
- * inputs with the same dimension 0. If input 0 has the layout batch last, an f32 input with the layout rows is a
- * weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
+/* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0. Another input
+ * has this batch if its dimension 0 has the same size. But if input 0 has the layout batch last, an f32 input with the
+ * layout rows is a weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient: three

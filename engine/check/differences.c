@@ -11,8 +11,8 @@
  * all products is above this part of the input's largest gradient. */
 #define BEND 1e-2
 
-/* Adds `by` to element `at` of input i, and computes the subject's outputs. Multiplies each element of each output by
- * the same element of the output's gradient, dout, and writes the products to `weighted`. Restores the input. */
+/* Adds `by` to element `at` of input i, and computes the subject's outputs. Multiplies each element of each output that
+ * has a gradient (dout) by the same element of this gradient. Writes the products to `weighted`. Restores the input. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];
@@ -33,8 +33,8 @@ static size_t weighted_count(const vkt_subject *s)
     return n;
 }
 
-/* Compares the gradient of one element with (f(x + h) - f(x - h)) / (2 * h). f is the sum of the n products that
- * `moved` writes. `room` has memory for 3 * n numbers. */
+/* Compares the gradient of one element with (f(x + h) - f(x - h)) / (2 * h), unless a kink is near (BEND). f is the sum
+ * of the n products that `moved` writes. `room` has memory for 3 * n numbers. */
 static void check_element(vkt_subject *s, uint32_t i, size_t at, double scale, size_t n, double *room,
                           vkt_differences *d)
 {

@@ -17,7 +17,7 @@ typedef struct vkt_differences {
 
 /* Compares the gradient of each differentiated input at `elements` indices. The indices are random numbers from the
  * subject's seed; an index may occur several times. Recomputes the references of out and din. Adds the result to *d.
- * VKT_E_NOMEM. */
+ * Does nothing if no output has a gradient (dout). VKT_E_NOMEM. */
 vkt_result vkt_subject_differences(vkt_subject *s, uint32_t elements, vkt_differences *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* check/subject.h - one op with one case: the graph, the input data, and the results of the double reference. Op tests,
- * audits and vkt-bench use it. check/ needs no device, and is a separate library, like reference/.
+ * audits, vkt-bench and vkt-info use it. check/ needs no device.
  *
  * Threads: any; one thread at a time per subject. */
 #ifndef VKT_SUBJECT_H
@@ -24,7 +24,7 @@ typedef struct vkt_subject {
     vkt_case c;                /* c.text is the case in one line */
     vkt_run run;               /* arguments of the device's run */
     uint64_t t;                /* the optimizer's clock before the run */
-    uint64_t key;              /* the seed of dropout */
+    uint64_t key;              /* the seed of dropout and quantize */
     vkt_graph *g;              /* `in` and `dout` are its inputs; vkt_keep keeps `out` and `din` */
     uint32_t n_out, n_forward; /* nodes 0 .. n_forward-1 make the outputs; later ones make gradients or read out[0] */
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];

@@ -9,7 +9,8 @@ typedef struct vkt_merge {
     uint32_t left, right, id, rank;
 } vkt_merge;
 
-/* A table of merges, found by the pair (left, right). A zeroed table is empty. Threads: any number may read at once. */
+/* A table of merges, found by the pair (left, right). A zeroed table has no slots, and only vkt_merges_begin and
+ * vkt_merges_free accept it. Threads: any number may read at once. */
 typedef struct vkt_merges {
     vkt_merge *slots;    /* hash table with open addressing; a free slot has the id VKT_NO_TOKEN */
     size_t n_slots;      /* a power of two, or 0; at most half of the slots are used */

@@ -15,7 +15,7 @@ typedef struct writer {
 static const struct {
     const char *name;
     vkt_chat_template form;
-    const char *system; /* the system message that is added to a chat without one; NULL: none is added */
+    const char *system; /* the system message that is added to a chat that does not begin with one; NULL: none */
 } forms[] = {
     { "chatml", VKT_CHAT_CHATML, NULL },
     { "smollm2", VKT_CHAT_SMOLLM2, "You are a helpful AI assistant named SmolLM, trained by Hugging Face" },

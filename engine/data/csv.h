@@ -1,11 +1,12 @@
 /* data/csv.h - reads CSV (RFC 4180), and similar formats with another separator.
  *
  * Records end with CRLF or LF; the last record may also end where the text ends. The separator is between fields. A
- * field in double quotes may contain separators, line ends, and quotes, which are doubled. A blank between such a field
- * and a separator is an error. All other blanks are part of a field. Bytes above 127 stay as they are. Beyond RFC 4180,
- * the reader skips a byte order mark of UTF-8, and lines without any character. These are errors, reported with their
- * line: a quote that is never closed, text behind a closing quote, a quote in a field that does not begin with a quote,
- * a CR without LF, a byte 0, a record with more or fewer fields than the first record.
+ * field in double quotes may contain separators, line ends, and quotes, which are doubled. A blank in front of the
+ * opening quote or behind the closing quote is an error. All other blanks are part of a field. Bytes above 127 stay as
+ * they are. Beyond RFC 4180, the reader skips a byte order mark of UTF-8, and lines without any character. These are
+ * errors, reported with their line: a quote that is never closed, text behind a closing quote, a quote in a field that
+ * does not begin with a quote, a CR without LF outside quotes, a byte 0, a record with more or fewer fields than the
+ * first record.
  *
  *     vkt_csv c;
  *     VKT_TRY(vkt_csv_open(h, path, NULL, &c));
@@ -44,12 +45,12 @@ typedef struct vkt_csv {
     char separator, quote; /* quote 0: quotes are normal characters */
 } vkt_csv;
 
-/* Opens a reader, and reads the whole file, plain or gzip. `format` may be NULL. VKT_E_ARG: the separator is a quote or
- * a line end. Other errors are those of vkt_gz_read_file. On failure there is nothing to close. `h` must be
- * resolved. */
+/* Opens a reader, and reads the whole file, plain or gzip. `format` may be NULL. VKT_E_ARG: the separator is a line
+ * end, or a quote (without no_quotes). Other errors are those of vkt_gz_read_file. On failure there is nothing to
+ * close. `h` must be resolved. */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
 /* Copies the n bytes of `text`, and opens a reader of the copy. Messages call the text `name`. VKT_E_ARG: the separator
- * is a quote or a line end. VKT_E_NOMEM. */
+ * is a line end, or a quote (without no_quotes). VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
 /* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line), VKT_E_NOMEM.

@@ -1,4 +1,5 @@
-/* data/dataset.h - functions on data sets for the files of data/. Other folders use vktrain/data.h. */
+/* data/dataset.h - functions on data sets for the files of data/. Other folders of engine/ use vktrain/data.h.
+ */
 #ifndef VKT_DATASET_H
 #define VKT_DATASET_H
 

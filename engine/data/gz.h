@@ -18,7 +18,7 @@
 typedef struct vkt_gz {
     const vkt_host *h;
     vkt_file file;
-    void *gz;       /* zlib's gzFile, which reads `file`, compressed or not */
+    void *gz;       /* zlib's gzFile, which reads `file`, compressed or not; NULL in a build without zlib */
     uint64_t total; /* bytes read so far, after decompression */
 } vkt_gz;
 

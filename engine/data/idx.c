@@ -54,7 +54,8 @@ static vkt_result check_size(const vkt_gz *r, uint64_t want)
     return vkt_gz_check_size(r, want);
 }
 
-/* Checks that no bytes follow the array. Reads to the end of the file, where zlib compares the checksum. */
+/* Checks that no bytes follow the array. At the end of a compressed file, zlib compares the checksum. If bytes follow
+ * the array, stops after about MAX_SURPLUS of them. */
 static vkt_result expect_end(vkt_gz *r, uint64_t want)
 {
     uint8_t surplus[512];

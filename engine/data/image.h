@@ -45,7 +45,7 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  *     (19595 * R + 38470 * G + 7471 * B + 32768) >> 16
  *
  * Alpha is dropped. CMYK values are read as inverted, because Adobe's programs write inverted values. Gamma and
- * profiles are ignored. 16 bits are rounded to 8.
+ * profiles are ignored. 16 bits are rounded to 8 (Pillow does not round).
  *
  * VKT_E_FORMAT unless the data are one whole image that vkt_image_check_size allows. Examples of the error: data that
  * end early, wrong codes or checksums, features of a format that the decoders do not support. The error's message

@@ -25,7 +25,7 @@ typedef struct base {
     uint8_t *planes;
 } base;
 
-/* The memory of one thread. */
+/* The memory of one worker number (vkt_data_source.fetch). */
 typedef struct worker {
     vkt_image_scratch image;
     vkt_byte_buffer file, planes;

@@ -98,7 +98,8 @@ static vkt_result read_pixels(decoder *d)
     jpeg_create_decompress(c);
     d->progress.progress_monitor = watch_scans;
     c->progress = &d->progress;
-    /* `unsigned long` has 32 bits on Windows: enough for a file, which has at most VKT_IMAGE_MAX_FILE_BYTES. */
+    /* `unsigned long` has 32 bits on Windows. This is enough for files: they are read only up to 2^30 bytes
+     * (VKT_IMAGE_MAX_FILE_BYTES). */
     jpeg_mem_src(c, d->bytes, (unsigned long)d->n);
     jpeg_save_markers(c, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(c, TRUE);

@@ -36,14 +36,14 @@ typedef struct vkt_loader_params {
     uint32_t batch;               /* samples of a batch, 1 or more */
     const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory must outlive the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
-    uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if the samples are in memory, else one
-                       * per core, 2 to 16 */
+    uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if vkt_dataset_features is not NULL,
+                       * else one per core, 2 to 16 */
     size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between samples are 0 */
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. After VKT_E_ARG or VKT_E_NOMEM *out is NULL. If a thread does not start,
- * the result is VKT_E_NOMEM. `h` must be a result of vkt_host_resolve. Several loaders and vkt_dataset_fetch may use
- * the same source at the same time, because each fetch has its own worker number (vkt_dataset_take_worker). */
+ * the result is VKT_E_NOMEM. `h` must be a result of vkt_host_resolve. Several loaders of one data set, and
+ * vkt_dataset_fetch, may run at the same time: each fetch has its own worker number (vkt_dataset_take_worker). */
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Starts an epoch of the samples order[0] .. order[n_rows - 1]. order NULL: samples 0 .. n_rows - 1. Otherwise `order`

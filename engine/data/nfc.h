@@ -11,8 +11,8 @@ typedef struct vkt_marked {
     size_t n;
 } vkt_marked;
 
-/* Returns true if a text has no character from U+0300 on. Such a text is in form C. If the result is false, the text
- * may still be in form C. */
+/* Returns true if a text has no byte from 0xcc on, and so no character from U+0300 on. Such a text is in form C. If the
+ * result is false, the text may still be in form C. */
 bool vkt_is_nfc(const char *text, size_t n);
 /* Normalizes a text. A new character gets the marks of the characters from which it comes, combined with |. If `marks`
  * is NULL, out->marks is NULL, too. Bytes that are not UTF-8 stay. The caller frees out->text and out->marks.

@@ -6,9 +6,9 @@
 
 #include "data/unicode_tables.h"
 
-/* These character classes equal the classes of the library `tokenizers`. PCRE2's \s also has U+180E, so SPACES lists
- * the spaces. The Unicode version of PCRE2 may be older than the versions that `tokenizers` uses. So
- * data/unicode_tables.h adds newer characters to \p{L} and \p{N}. */
+/* These character classes equal the classes of the library `tokenizers`, if PCRE2 has Unicode 14 to 16. PCRE2's \s also
+ * has U+180E, so SPACES lists the spaces. The Unicode version of PCRE2 may be older than the versions that `tokenizers`
+ * uses. So data/unicode_tables.h adds newer characters to \p{L} and \p{N}. */
 #define SPACES "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define LETTERS "\\p{L}" VKT_LETTERS_16
 #define NUMBERS "\\p{N}" VKT_NUMBERS_16

@@ -11,8 +11,8 @@
  * The weights are divided by their sum. The filter interpolates if the image grows, and averages if the image shrinks.
  *
  * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 fractional
- * bits. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Published
- * networks were trained on images that Pillow resized. So this file produces the same bits as Pillow. */
+ * bits. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Many
+ * published networks were trained on images that Pillow resized. So this file produces the same bits as Pillow. */
 #include <math.h>
 
 #include "data/image.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The params of the new data set, and the arrays to which they point. */
+/* The params of the new data set, and the arrays that `forget` frees. */
 typedef struct description {
     vkt_dataset_params p;
     uint32_t *labels;

@@ -18,9 +18,9 @@ struct vkt_tokenizer {
     size_t longest;            /* bytes of the longest token */
     vkt_merges merges;
     uint32_t byte_ids[256];
-    /* `special` has the ids of control tokens and user-defined tokens, sorted by first byte. Of the tokens with the
-     * same first byte, longer tokens come first. The tokens with the first byte b have the indices special_from[b] to
-     * special_from[b + 1] - 1. */
+    /* `special` has the ids of control tokens and user-defined tokens, sorted by first byte. Tokens without bytes are
+     * left out. Of the tokens with the same first byte, longer tokens come first. The tokens with the first byte b
+     * have the indices special_from[b] to special_from[b + 1] - 1. */
     uint32_t *special, special_from[257];
     vkt_splitter *splitter;
     vkt_pre_rules rules;
@@ -30,8 +30,8 @@ struct vkt_tokenizer {
 
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
-    VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer */
-    VKT_MARK_CONTENT = 2, /* a byte of a message; must not be in a control token or a user-defined token <|name|> */
+    VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer, or of the token that ends the answer */
+    VKT_MARK_CONTENT = 2, /* a byte of a content; no control token and no user-defined token <|name|> contains it */
 };
 
 /* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */

@@ -4,7 +4,8 @@
  * In round s, a rank and its peer, rank xor 2^s, have summands for the same range of numbers. The two share the work:
  * the rank whose bit s is 0 adds up the lower half, the other rank the upper half. If the range has an odd length, its
  * middle number is in both halves. So both messages always have the same size, and both ranks compute the same sum of
- * the middle number. Recursive doubling does the rounds in reverse order: the ranks exchange their finished halves. */
+ * the middle number. Recursive doubling does the rounds in reverse order: the ranks exchange their finished halves,
+ * without the middle number. */
 #include "dist/dist.h"
 
 #define MAX_ROUNDS 12 /* number of rounds for VKT_MAX_SHARDS ranks */
@@ -14,7 +15,7 @@ _Static_assert(VKT_MAX_SHARDS == 1 << MAX_ROUNDS, "a round for each bit of a ran
 #define NAN_BITS 0x7fc00000u
 #define NORMAL_BITS 0x00800000 /* 2^-126 */
 
-/* ---- functions of one number, without branches, so that compilers can vectorise loops ---- */
+/* ---- functions of single numbers, without branches, so that compilers can vectorise loops ---- */
 
 static inline uint32_t bits_of(float f)
 {

@@ -1,4 +1,5 @@
-/* dist/dist.h - the additions of vkt_all_reduce (vktrain/dist.h), for other folders of the engine.
+/* dist/dist.h - the additions and the message counters of vkt_all_reduce (vktrain/dist.h). Only all_reduce.c and tests
+ * use them.
  *
  * Each addition of the tree has these steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16,
  * both operands are then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0,
@@ -10,7 +11,8 @@
 #include "base/base.h"
 #include "vktrain/dist.h"
 
-/* The messages of one rank so far, and the time that the rank spent in the function `exchange`. */
+/* The messages of one rank in all its calls of vkt_all_reduce_counted, and the time that the rank spent in the function
+ * `exchange`. */
 typedef struct vkt_traffic {
     uint64_t messages;
     uint64_t sent_bytes;

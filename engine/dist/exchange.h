@@ -1,11 +1,12 @@
 /* dist/exchange.h - sums a step's gradients over all ranks, bucket by bucket, while the device computes.
  *
  * The program of shards writes the sum of the gradients of this rank's shards to the vector `sum`. With one rank and
- * VKT_WIRE_F32, these sums are final. Otherwise (`active`), host and device share the vector. The sections of the
- * program of shards (record/marks.h) end where a bucket is complete. The host waits for the end of such a section,
- * exchanges the bucket with the other ranks, and opens the gate for the bucket. Each section of the update program
- * waits for the buckets that it needs. So the backward pass of early layers runs while the ranks exchange the gradients
- * of late layers, and the update begins with the buckets whose sums have arrived. */
+ * VKT_WIRE_F32, these sums are final. Otherwise (`active`), host and device share the vector. Each section of the
+ * program of shards (record/marks.h), except the last one, ends where a bucket is complete. The last section ends with
+ * the program. The host waits until a bucket is complete, exchanges the bucket with the other ranks, and opens the gate
+ * for the bucket. Each section of the update program waits for the buckets that it needs. So the backward pass of early
+ * layers runs while the ranks exchange the gradients of late layers, and the update begins with the buckets whose sums
+ * have arrived. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 

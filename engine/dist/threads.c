@@ -3,9 +3,10 @@
  * copied once.
  *
  * After the timeout, a waiting rank follows a chain: the rank for which it waits, the rank for which that rank waits,
- * and so on. The chain ends at a rank that is in no call, and so does not answer, or the chain is a cycle. In both
- * cases the group fails. But if the rank before the end of the chain has waited for less than the timeout, the group
- * does not fail yet: the waiting ranks check again when that rank has waited for the timeout. */
+ * and so on. The chain ends at a rank that is in no call, and so does not answer. If the chain is a cycle, it counts as
+ * ended after as many steps as there are ranks. In both cases the group fails. But if the rank before the end of the
+ * chain has waited for less than the timeout, the group does not fail yet: the waiting ranks check again when that rank
+ * has waited for the timeout. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"

@@ -114,8 +114,8 @@ vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *hos
                                vkt_unless_fn unless, vkt_ctx **out);
 
 /* Makes the path "<cache>/vktrain/<device, driver and subgroup size><suffix>". <cache> is the folder of vkt_user_cache
- * (base/system.h). The caller frees *path (vkt_free). *path is NULL if there is no such folder, and after VKT_E_NOMEM.
- */
+ * (base/system.h). The caller frees *path (vkt_free). *path is NULL if vkt_user_cache finds no folder, and after
+ * VKT_E_NOMEM. */
 vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
 #define VKT_TUNING_SUFFIX ".tune" /* suffix of the tuning file (kernel/tuning.h) */
 /* Creates each directory above `path`, like mkdir -p. Errors are ignored: writing the file reports them. */
@@ -187,8 +187,8 @@ vkt_result vkt_buffer_create_shared(vkt_ctx *ctx, vkt_mem_class cls, uint64_t by
 /* Creates a buffer from a range of an application's buffer. VKT_E_ARG: there is no VkBuffer, the range has no bytes,
  * its start is no multiple of VKT_ALIGN_BYTES, or `usage` has no STORAGE_BUFFER. VKT_E_NOMEM. */
 vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
-/* Destroys a buffer. The caller guarantees that no submission uses it any more. This function waits for uploads and
- * fills, because no caller waits for these. */
+/* Destroys a buffer. The caller guarantees that no submission, except uploads and fills, uses the buffer any more. This
+ * function waits for uploads and fills, because no caller waits for these. */
 void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */
@@ -240,10 +240,11 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
                              const char *label, uint64_t *value);
 
 /* ---- gates: work that waits for the host ----
- * A submission can wait for a value that the host signals later. All later submissions wait too, and so does every call
- * that waits for them: vkt_wait, vkt_readback, vkt_settle, the destruction of arrays and of the context. On lavapipe of
- * Mesa 22.3, vkt_timer_read also waits for all submitted work, and a program may call vkt_timer_read at the start of
- * its third run. So the host must open the gate before any of these calls, also after an error. */
+ * A submission can wait for a value that the host signals later. All later submissions to the compute queue wait too,
+ * and so does every call that waits for them, for instance vkt_wait, vkt_readback, vkt_settle, the destruction of
+ * arrays and of the context, and vkt_upload if the staging ring is full. On lavapipe of Mesa 22.3, vkt_timer_read also
+ * waits for all submitted work, and a program may call vkt_timer_read at the start of its third run. So the host must
+ * open the gate before any of these calls, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */

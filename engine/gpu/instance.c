@@ -50,8 +50,8 @@ static vkt_result has_layer(vkt_ctx *ctx, const char *name, bool *found)
     return r < 0 ? vkt_vk_check(ctx, r, "vkEnumerateInstanceLayerProperties") : VKT_OK;
 }
 
-/* Sets *found to true if `layer` has the instance extension `name`. `layer` NULL means the loader and the drivers. If
- * the extension is missing, *found does not change. */
+/* Sets *found to true if `layer` has the instance extension `name`. `layer` NULL means the loader, the drivers and
+ * the implicit layers. If the extension is missing, *found does not change. */
 static vkt_result has_extension(vkt_ctx *ctx, const char *layer, const char *name, bool *found)
 {
     static const char *const what = "vkEnumerateInstanceExtensionProperties";

@@ -156,6 +156,7 @@ void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer le
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);
-void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes a changed cache to its file, then destroys the cache */
+void vkt_pipeline_cache_close(vkt_ctx *ctx); /* destroys the cache. Before that, writes a changed cache to its
+                                              * file, unless the device is lost */
 
 #endif

@@ -10,7 +10,7 @@
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
-#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* largest standard size of a block that is not device-local */
+#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* default of block_bytes for memory that is not device-local */
 #define SMALLEST_BLOCK_BYTES ((uint64_t)1 << 20)
 
 typedef struct range {
@@ -33,7 +33,7 @@ struct vkt_memory {
     VkPhysicalDeviceMemoryProperties props;
     block *blocks;
     size_t n_blocks, cap_blocks;
-    uint32_t others; /* number of buffers that are in no block (shared.c) */
+    uint32_t others; /* number of buffers with imported memory (shared.c) */
     bool quiet;      /* VKT_E_MEMORY_CAP and VKT_E_DEVICE_MEMORY are not logged */
 };
 
@@ -167,8 +167,9 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
-/* Allocates the memory of a block, and maps the memory if it is host-visible. If vkAllocateMemory finds no memory, logs
- * nothing and returns VKT_E_DEVICE_MEMORY, because the caller may try a smaller size. */
+/* Allocates the memory of a block, and maps the memory if it is host-visible. If there is no device memory, even
+ * after all blocks without buffers are freed, logs nothing and returns VKT_E_DEVICE_MEMORY, because the caller may try
+ * a smaller size. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -261,7 +262,7 @@ static void block_release(block *b, uint64_t offset, uint64_t bytes)
     b->holes[i] = (range){ offset, bytes };
     b->n_holes++;
     b->buffers--;
-    /* Merges the new hole with the hole behind it, then with the hole before it. */
+    /* Merges the new hole with the hole behind it, then with the hole before it, if there is no gap between them. */
     for (size_t k = i + 1; k-- > (i ? i - 1 : 0);)
         if (k + 1 < b->n_holes && b->holes[k].offset + b->holes[k].bytes == b->holes[k + 1].offset) {
             b->holes[k].bytes += b->holes[k + 1].bytes;

@@ -78,7 +78,7 @@ static vkt_result create(vkt_ctx *ctx, const void *data, size_t n)
                                              .pInitialData = data };
     const VkResult r = ctx->vk.CreatePipelineCache(ctx->device, &info, ctx->allocation, &ctx->pipeline_cache);
     if (r != VK_SUCCESS) ctx->pipeline_cache = VK_NULL_HANDLE;
-    if (r != VK_SUCCESS && n) return create(ctx, NULL, 0); /* the driver rejected the data */
+    if (r != VK_SUCCESS && n) return create(ctx, NULL, 0); /* the driver may have rejected the data */
     return vkt_vk_check(ctx, r, "vkCreatePipelineCache");
 }
 

@@ -61,8 +61,8 @@ vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
                                                    sizeof *ns, VK_QUERY_RESULT_64_BIT);
     if (r == VK_NOT_READY) return vkt_fail(&ctx->host, VKT_E_STATE, "timestamps were read before the work was done");
     VKT_TRY(vkt_vk_check(ctx, r, "vkGetQueryPoolResults"));
-    /* Only the low bits of a timestamp are valid, so timestamps wrap around. vkt_timer_between uses only these bits of
-     * the difference. */
+    /* On some devices only the low bits of a timestamp are valid, so timestamps wrap around. vkt_timer_between uses
+     * only the valid bits of the difference. */
     const uint64_t start = ns[0];
     for (uint32_t i = 0; i < t->count; i++) ns[i] = vkt_timer_between(ctx, start, ns[i]);
     return VKT_OK;

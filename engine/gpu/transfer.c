@@ -6,11 +6,11 @@
  * ring. A region never wraps around the end of the ring. Readbacks use one host-visible buffer of two halves. The host
  * copies from one half while the device fills the other half.
  *
- * A small program needs little memory: the ring and the readback buffer are created small, at the first use. An upload
- * that is larger than a quarter of the ring replaces the ring by a larger ring, of at most
- * vkt_ctx_params.staging_bytes. A readback that is larger than half of the readback buffer replaces that buffer by a
- * larger buffer, of at most half of staging_bytes. If there is no memory for a larger ring or buffer, the pieces are
- * smaller.
+ * A small program needs little memory: the ring and the readback buffer are created at the first use, and are only as
+ * large as this use needs. Later, an upload that is larger than a quarter of the ring replaces the ring by a larger
+ * ring. The largest ring has `most` bytes, which vkt_ctx_params.staging_bytes determines. A readback that is larger
+ * than half of the readback buffer replaces that buffer by a larger buffer. The largest readback buffer has `most` / 2
+ * bytes. If there is no memory for a larger ring or buffer, the pieces are smaller.
  *
  * A ring that is in use when it is replaced is freed later. A wait for its work could last forever: the work may wait
  * for a gate that this thread has not opened yet. vkt_queue_submit keeps pieces in order, and lets a piece wait for

@@ -7,7 +7,7 @@
 
 #define KIND "training-state"
 
-/* The text with which the header of every checkpoint begins. The digits of the checksum follow this text. */
+/* The text with which the JSON of every checkpoint begins. The digits of the checksum follow this text. */
 static const char opening[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
 
 enum {

@@ -1,9 +1,10 @@
 /* io/checkpoint.h - writes the full state of a training run to one file, atomically, and opens such a file.
  *
  * A checkpoint is a safetensors file: any program that reads this format gets the parameters under their own names. The
- * file also has the other tensors that the trainer needs to continue: their names begin with "vktrain" (train/state.c).
- * The metadata describe the run (train/identity.h, train/state.c). Three metadata keys make the file a checkpoint.
- * checkpoint.c writes and checks these keys. They come first in the header:
+ * file also has the other tensors that are needed to continue: their names begin with "vktrain" (train/state.c). The
+ * metadata describe a trainer's run (train/identity.h, train/state.c), or a store without a trainer
+ * (train/store_state.c). Three metadata keys make the file a checkpoint. checkpoint.c writes and checks these keys.
+ * They come first in the header:
  *
  *   vktrain.crc32    CRC-32 (zlib) of the whole file without the eight lower-case hexadecimal digits of this value. The
  *                    position and meaning of the digits are the same in every version, so that damage is never mistaken

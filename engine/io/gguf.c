@@ -116,7 +116,7 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
     for (size_t i = 0; i < m->count; i++) {
         span s;
         VKT_TRY(take_text(c, &s));
-        /* The file is mapped, so another program may have changed a length since the first loop added it up. */
+        /* If the file is mapped, another program may have changed a length since the first loop added it up. */
         if (s.bytes >= (uint64_t)(end - copy)) return malformed(c->g, "it changes while it is read");
         if (s.bytes > 0) memcpy(copy, s.text, (size_t)s.bytes);
         strings[i] = (vkt_gguf_string){ .text = copy, .bytes = (size_t)s.bytes };

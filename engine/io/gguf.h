@@ -54,7 +54,8 @@ size_t vkt_gguf_kind_bytes(vkt_gguf_kind kind);
  * with type, rank or dims; NULL: nothing is wrong. */
 const char *vkt_gguf_measure(vkt_gguf_tensor *t);
 
-/* Provides the bytes of tensor i while a file is written. They must stay valid until the next call. */
+/* Provides the bytes of tensor i while a file is written. The bytes must stay valid until the next call, or until
+ * vkt_gguf_write_with returns. */
 typedef vkt_result (*vkt_gguf_fill)(void *user, size_t i, const void **data);
 /* Does what vkt_gguf_write does, but does not check `path`, `meta` and `tensors` for NULL. If the data of a tensor are
  * NULL, `fill` provides them. `fill` is called for one tensor after the other. If `fill` fails, no file is written, and

@@ -7,7 +7,8 @@
 
 #include "io/gguf.h"
 
-/* The file, and the description that is read from it. `prefix` is the architecture's name, with which keys begin. */
+/* The file, and the description that is read from it. `prefix` is the architecture's name. The keys that belong to an
+ * architecture begin with this name, for instance "llama.block_count". */
 typedef struct reader {
     const vkt_gguf *g;
     const char *prefix;

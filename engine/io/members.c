@@ -1,5 +1,5 @@
-/* io/members.c - see members.h. These functions only find quotes, brackets and separators; jansson checks the keys and
- * values. */
+/* io/members.c - see members.h. vkt_members_next only finds quotes, brackets and separators. vkt_members_parse lets
+ * jansson check a key or a value. */
 #include "io/members.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* ir/attrs.h - the attributes of nodes, with defaults filled in. Both ops/ and reference/ use these structs. */
+/* ir/attrs.h - attributes of nodes, for ops/ and reference/. Defaults are filled in. Where a 0 still means a default,
+ * the comment of the member says so. */
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
 
@@ -83,12 +84,12 @@ typedef struct vkt_row_norm_attr {
  * of a channel are computed from its n elements in the real samples (vkt_run.rows). */
 typedef struct vkt_running_stats_attr {
     uint32_t batch, positions;
-    uint32_t unbiased; /* 1: the new variance is multiplied by n / (n - 1), so that it is unbiased */
+    uint32_t unbiased; /* 1: the new variance is multiplied by n / max(n - 1, 1), so that it is unbiased */
     float momentum;    /* weight of the new statistics */
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
-    double decay; /* weight of the value that was published before; 0: the new value is copied */
+    double decay; /* weight of the old published value, where the op averages (publish.c). 0: the op always copies */
 } vkt_publish_attr;
 
 /* A range of the parameter arena that has only states (vkt_state). */
@@ -102,7 +103,7 @@ typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
     uint32_t parts;               /* number of runs that compute one shard */
-    uint32_t bf16;                /* 1: each summand is rounded to bfloat16 */
+    uint32_t bf16;                /* 1: each addition of the tree over shards rounds both summands to bfloat16 */
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
@@ -184,8 +185,8 @@ typedef struct vkt_attention_attr {
     float scale;
 } vkt_attention_attr;
 
-/* q (..,H,T,D), k and v (..,H / group,C,D). C is the largest number of keys. Query t uses keys 0 .. past + t. The
- * number `past` is the op's input 3. */
+/* q (..,H,T,D), k and v (..,H / group,C,D). C is the largest number of keys. Query t uses keys 0 to
+ * min(past + t, C - 1). The number `past` is the op's input 3. */
 typedef struct vkt_attention_cached_attr {
     uint32_t group;
     float scale;
@@ -193,7 +194,8 @@ typedef struct vkt_attention_cached_attr {
 
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
-    uint32_t channels; /* 1: y (or dy, in embedding_dw) is (B,D,..) in VKT_BATCH_LAST; 0: (..,D) in VKT_ROWS */
+    uint32_t channels; /* shape of y (in embedding_dw: of dy). 1: (B,D,..) in VKT_BATCH_LAST. 0: in VKT_ROWS, a row of
+                        * the table for each id */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
@@ -246,15 +248,15 @@ typedef struct vkt_latent_grid_attr {
 typedef struct vkt_quantize_attr {
     uint32_t bits;  /* 2^bits levels */
     uint32_t noise; /* 1: adds noise instead of rounding */
-    uint32_t salt;  /* the noise of element e is computed from word e % 4 of philox((e / 4, t, salt,
-                     * VKT_STREAM_QUANTIZE), seed). t is the word STEP_DRAW of the step state */
+    uint32_t salt;  /* the noise of the element at index e in memory is computed from word e % 4 of philox((e / 4, t,
+                     * salt, VKT_STREAM_QUANTIZE), seed). t is the word STEP_DRAW of the step state */
 } vkt_quantize_attr;
 
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;
     vkt_shape sample;  /* (C,H,W) or (F); rank 0 for labels */
-    uint32_t channels; /* C for a sample (C,H,W); else 1 */
+    uint32_t channels; /* C for a sample (C,H,W); 1 for a sample (F); not used for labels */
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
 

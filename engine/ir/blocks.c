@@ -1,5 +1,5 @@
 /* ir/blocks.c - marks nodes as a block that is computed again for its gradients (vkt_recompute_begin). The list of
- * blocks is read by vkt_backward and vkt_gradients (autodiff/again.c). */
+ * blocks is read by vkt_backward and vkt_gradients (autodiff/autodiff.c). */
 #include "ir/ir.h"
 
 static bool is_open(const vkt_graph *g)

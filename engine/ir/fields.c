@@ -39,8 +39,8 @@ static double default_of(const vkt_field *f)
     return f->kind == VKT_FIELD_F32 ? (double)(float)f->default_value : f->default_value;
 }
 
-/* Stores x in element i of the member. Returns false if the member cannot have this number: a bool is 0 or 1,
- * a u32 is a whole number, and a float is finite. */
+/* Stores x in element i of the member. Returns false if the member cannot have this number: a bool is 0 or 1, a
+ * u32 is a whole number from 0 to 2^32 - 1, and a float is finite. */
 static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
 {
     char *at = (char *)attr + f->offset + i * kind_bytes(f->kind);

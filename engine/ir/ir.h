@@ -38,7 +38,7 @@ typedef enum vkt_role {
     VKT_ROLE_PUBLISHED,
     VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
     VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
-    VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot per run */
+    VKT_ROLE_WORDS,   /* ring of words that runs read, one slot for a run (abi/step.abi.h) */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
     VKT_ROLE_SCRATCH  /* made by emit, for the dispatches of its node and of later nodes that recall it (vkt_recall) */
@@ -56,11 +56,11 @@ typedef struct vkt_value {
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
     bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; only an `appended` alias of it may be read */
     bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
-    uint32_t producer; /* index + 1 of the node whose output this value is; 0: no node writes it */
+    uint32_t producer; /* index + 1 of the node whose output this value is, or whose emit made it; 0: none */
     uint32_t readers;  /* number of node inputs that refer to this value. If `again` is set, call vkt_readers instead */
     uint32_t again;    /* id of a second value: a later node computes the same numbers again (vkt_recompute_begin). The
                         * `readers` of the second value counts the readers of both values. 0: no second value */
-    uint32_t alias;    /* id of the value whose memory this value uses; 0: it has its own memory. See vkt_root */
+    uint32_t alias;    /* id of the value whose memory this value uses; 0: this value is no alias. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
@@ -84,15 +84,15 @@ struct vkt_node {
     uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do (passes/companion.c); 0:
                           * none */
     uint32_t slope;      /* number + 1 of a fused node, which is a relu's gradient. This node computes that gradient as
-                          * it loads its input slope_in (vkt_op). 0: none */
-    uint32_t fused_into; /* number + 1 of the node whose dispatches do this node's work; 0: none. The output of a fused
-                          * epilogue is an alias. No dispatch writes the output of a node that is fused as `slope` */
-    uint32_t after;      /* for a node that computes a value of a block again: number + 1 of a node that makes a
-                          * gradient. This node runs behind that node, although it reads no output of that node
-                          * (autodiff/again.c). 0: any order */
+                          * it loads the input that vkt_op.slope_in names. 0: none */
+    uint32_t fused_into; /* for an epilogue or `slope` of another node: number + 1 of the node whose dispatches do this
+                          * node's work. 0: none. The output of an epilogue is an alias. No dispatch writes the output
+                          * of a `slope` */
+    uint32_t after;      /* for a node that computes a value of a block again: number + 1 of an earlier node. This node
+                          * runs behind that node, but reads none of its outputs (autodiff/again.c). 0: any order */
 };
 
-/* Nodes that are computed again for their gradients: `first` .. end - 1. */
+/* The nodes of a block (vkt_recompute_begin): `first` .. end - 1. */
 typedef struct vkt_block {
     uint32_t first, end;
 } vkt_block;
@@ -108,14 +108,14 @@ struct vkt_graph {
     size_t n_params, cap_params;
     uint32_t *names;              /* hash table of the ids in `params`, by name; 0: a free entry; at most half full */
     size_t cap_names;             /* a power of two, or 0 */
-    uint64_t names_looked;        /* counts the entries of `names` that lookups compare; a test checks the count */
+    uint64_t names_looked;        /* number of visits to entries of `names` in all lookups; a test checks this number */
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
     vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h), in which `report` counts runs; {0}: no report */
     vkt_tensor seed; /* the gradient that vkt_backward starts from; {0} before that call */
     uint32_t batch;  /* largest batch of a gather, and number of rows of a run with vkt_run.rows = 0; 0: no gather */
-    vkt_optimizer optimizer; /* set by vkt_update */
+    vkt_optimizer optimizer; /* set by vkt_update or vkt_update_by_sum */
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
@@ -129,23 +129,23 @@ struct vkt_graph {
     void **owned; /* memory of vkt_graph_own */
     size_t n_owned, cap_owned;
     bool no_fuse;       /* VKT_NO_FUSE=1 at creation: no nodes are fused */
-    bool finished;      /* a program was made from the graph, so values and nodes can no longer be added */
+    bool finished;      /* set by vkt_program_create and vkt_program_needs: values and nodes can no longer be added */
     const bool *wanted; /* [value id]: its gradient is needed; NULL except during vkt_backward and vkt_gradients */
     size_t n_wanted;
 };
 
-/* The kinds of computation that can be fused. The code that fuses nodes compares these kinds, and names no ops. */
+/* The kinds of computation that can be fused. Code such as passes/epilogue.c compares these kinds instead of ops. */
 typedef enum vkt_fuse_kind {
     VKT_FUSE_NONE = 0,
     VKT_FUSE_AFFINE,  /* inputs x, w, bias (or null): x w^T + bias */
     VKT_FUSE_RELU,    /* input x: max(x, 0) */
     VKT_FUSE_NETWORK, /* inputs x and the params of vkt_mlp_attr: layers of AFFINE, with a RELU between two layers */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
-    VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(v), for some function f */
+    VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(x) for some function f, where v is x or f(x) */
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
 } vkt_fuse_kind;
 
-/* How one member of an op's attributes is written as text ("stride=2,2"), in shapes files and names of benchmarks. */
+/* How one member of an op's attributes is written as text, for instance "stride=2,2" in a shapes file. */
 typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
 typedef struct vkt_field {
     const char *name;
@@ -169,7 +169,7 @@ typedef struct vkt_field {
         .default_value = (default_), .label = (label_)                                                      \
     }
 
-/* An op descriptor. ops/ops.def lists all of them. */
+/* An op descriptor. ops/ops.def lists all of them, except those of ops/custom.c. */
 struct vkt_op {
     const char *name;
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
@@ -184,14 +184,14 @@ struct vkt_op {
                         * element of the output reads the same element of the input, and it reads before it writes */
     bool forward_only; /* a gradient that would pass through the op is an error. If forward_only is false and `diff` is
                         * 0, the gradient stops at the op, without an error */
-    bool prologue;     /* runs before all other nodes, even if it was added later */
+    bool prologue;     /* lowered before all nodes without this flag, even if it was added later */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
-    bool early;        /* runs as soon as the nodes on which it depends have run: plan/early.c */
-    vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
+    bool early;        /* plan/early.c moves its dispatches to the front, as far as their dependences allow */
+    vkt_fuse_kind fuse_kind;
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
-    uint32_t late_epilogues; /* a set of kinds like `epilogues`, for a second pass. After all other fusions, this pass
-                              * fuses nodes of these kinds that are not fused yet */
+    uint32_t late_epilogues; /* a set of kinds like `epilogues`, for a second pass. This pass fuses nodes of these
+                              * kinds that the first pass has not fused */
     uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
                               * this input; 0: none */
     /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
@@ -206,14 +206,13 @@ struct vkt_op {
     bool (*stops)(const vkt_node *n, uint32_t i);
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
-    /* Checks inputs and attributes, and describes the outputs. No check of the node follows. So a node that passes must
-     * be safe to emit and to compute, also if its attributes are from the text of a case. */
+    /* Checks inputs and attributes, and describes the outputs. Later code does not repeat these checks. So a node that
+     * passes must be safe to emit and to compute, also if its attributes are from the text of a case. */
     vkt_result (*infer)(vkt_infer *f);
-    /* Called after the shapes of a random case have changed (check/case.c). Recomputes the attributes that the shapes
-     * determine. Reduces the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape.
-     */
+    /* Called after the shapes of a case have changed (check/case.c). Recomputes the attributes that depend on shapes.
+     * Reduces the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape. */
     void (*settle)(void *attr, vkt_case_input *in);
-    /* Appends dispatches. It is a pure function of node and device limits: it uses no Vulkan, and allocates only
+    /* Appends dispatches, which depend only on the node, its graph and `e`. Uses no Vulkan, and allocates only
      * through `e`. NULL: nothing runs on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
@@ -228,8 +227,8 @@ struct vkt_op {
      * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient from
      * which the traversal will start; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
-    /* Generates a legal random case. NULL: the op has no cases of its own (for instance a gradient), and is tested by
-     * the tests of the op `tested_by`. */
+    /* Generates a legal random case. NULL: the op has no cases of its own, for instance because it is a gradient. If
+     * `tested_by` is not NULL, the tests of that op test this op, too. */
     void (*sample)(vkt_rng *r, vkt_case *c);
     /* Changes the n random words of input number `amended`, a u32 input, to words that the op accepts. NULL: the op
      * accepts all words below the bound of the input. */
@@ -374,7 +373,7 @@ static inline bool vkt_has(const vkt_infer *f, uint32_t i)
 void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
 /* Describes the next output as an alias of input i with another shape and layout (same physical bytes). */
 void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape);
-/* If cond is false, logs a message, and infer returns `result`. */
+/* If cond is false, logs a message, and the function in which the macro stands returns `result`. */
 #define VKT_REQUIRE(f, cond, result, ...)                                   \
     do {                                                                    \
         if (!(cond)) return vkt_fail(&(f)->g->host, (result), __VA_ARGS__); \
@@ -489,9 +488,9 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch. If x is above limits.max_groups, the dispatch has max_groups groups along x: each kernel loops
- * over x with a stride of the number of groups. Kernels need not loop over y and z, so a y or z above max_groups is
- * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
+/* Appends one dispatch. If x is above limits.max_groups, the dispatch has only max_groups groups along x, so the kernel
+ * must loop over x. Kernels need not loop over y and z, so a y or z above max_groups is VKT_E_UNSUPPORTED. A shader of
+ * an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Reports that the node needs a kernel that this build does not have. The node is then lowered again with another
  * variant, or refused if there is no other variant. vkt_dispatch_add calls this function. */
@@ -522,8 +521,8 @@ const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
  * its position in the graph. */
 const vkt_node *vkt_fuse_companion(vkt_emit *e);
 /* Returns the relu's gradient that is fused to the node being lowered; NULL: there is none. Let v and dy be inputs 0
- * and 1 of the returned node. As emit's kernels load the input slope_in (vkt_op), they compute it: dy where v > 0, else
- * 0. */
+ * and 1 of the returned node. As emit's kernels load the input that vkt_op.slope_in names, they compute this input: dy
+ * where v > 0, else 0. */
 const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
@@ -550,8 +549,8 @@ typedef struct vkt_storage {
     vkt_precision precision;
     const bool *half; /* [value id]: this f32 value is stored in 16 bits. An alias has its root's entry. NULL: none */
 } vkt_storage;
-/* Calls emit for the nodes in order, prologue nodes first. Leaves out node i if live[i] is false; `live` NULL: leaves
- * out none. On VKT_OK the caller frees with vkt_lower_free. */
+/* Calls emit for the nodes in order, prologue nodes first. Leaves out nodes whose work is done by another node. Also
+ * leaves out node i if live[i] is false; `live` may be NULL. On VKT_OK the caller frees with vkt_lower_free. */
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out);
 void vkt_lower_free(vkt_emit *e);
 static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t)
@@ -564,7 +563,7 @@ struct vkt_case_input {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_shape shape;
-    float lo, hi;   /* f32: values are uniform in [lo, hi) */
+    float lo, hi;   /* f32, f16: random values from lo to hi; uniform unless `grid` or `distinct` is set */
     float grid;     /* f32: values are multiples of this power of two, so that sums of few products are exact, and a
                      * maximum is the same element in f32 and in the reference. 0: any values */
     uint32_t bound; /* u32, u8: values are uniform in [0, bound) */
@@ -579,7 +578,7 @@ struct vkt_case {
     uint32_t rows;  /* real rows of the batch; 0: all */
     uint32_t first; /* see vkt_run.first */
     bool one_sign;  /* the gradients of the outputs are in [0.5, 1), so that their sums do not cancel */
-    char text[160]; /* the case in one line, by which it can be reproduced */
+    char text[160]; /* shapes and layouts of the inputs, `rows` and `first`, in one line for messages */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
 vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);

@@ -332,8 +332,8 @@ static vkt_variant last_choice(const vkt_emit *e, size_t first)
     return VKT_V_COUNT;
 }
 
-/* Lowers a node and its epilogues. All their dispatches have the index of the node, so a pass that moves or repeats
- * dispatches keeps them together. If a variant needs a kernel that this build does not have, the node is lowered again
+/* Lowers a node and its epilogues. All their dispatches have the index of the node, so plan/recompute.c repeats them
+ * together. If a variant needs a kernel that this build does not have, the node is lowered again
  * without that variant. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {

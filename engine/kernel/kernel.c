@@ -191,8 +191,8 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_entry *kernel, boo
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* Makes the shader module of a kernel, unless it exists. One call of vkt_pipelines_get may make several
- * pipelines of this kernel. They share the module. */
+/* Makes the shader module of *v, unless it exists. One call of vkt_pipelines_get may make several pipelines with the
+ * same *v. They share the module. */
 static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     const vkt_module *spv = texel ? &kernel->spv_texel : &kernel->spv;
@@ -312,7 +312,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
     return VKT_OK;
 }
 
-/* Returns the sizes of the cooperative matrices that a VKT_KF_COOP kernel multiplies. */
+/* Returns the sizes of the device's cooperative matrices: of bf16 for a VKT_KF_BFLOAT kernel, else of f16. */
 static const vkt_coop *coop_of(const vkt_ctx *ctx, const vkt_kernel_entry *kernel)
 {
     return kernel->flags & VKT_KF_BFLOAT ? &ctx->limits.coop_bf16 : &ctx->limits.coop;

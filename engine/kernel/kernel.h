@@ -10,7 +10,7 @@
 #include "kernel/ids.h"
 #include "kernel/module.h"
 
-/* One entry of kernels.def. Masks have bit i for binding i. */
+/* An entry of kernels.def, or of the list of vkt_kernel_add. Masks have bit i for binding i. */
 typedef struct vkt_kernel_entry {
     const char *name;          /* for instance "CONV2D_TILE" */
     uint32_t reads, writes;    /* bindings that the shader reads, and those that it writes (a binding may be in both) */
@@ -51,8 +51,9 @@ typedef struct vkt_pipeline {
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
 /* The arguments of vkt_pipeline_get for one of the n pipelines that vkt_pipelines_get returns. Pipelines that do not
- * exist yet are made in parallel, by at most 17 threads and at most one per core. If several pipelines fail,
- * vkt_pipelines_get returns the error of the pipeline that is first in `wants`. */
+ * exist yet are made in parallel, by at most 17 threads and at most one per core. If the validation layer may log, one
+ * thread makes them. Wrong arguments are found before any pipeline is made. If the driver cannot make several of the
+ * pipelines, vkt_pipelines_get returns the error of the one that is first in `wants`. */
 typedef struct vkt_pipeline_want {
     vkt_kernel_id id;
     bool texel;

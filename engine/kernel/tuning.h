@@ -1,7 +1,7 @@
 /* kernel/tuning.h - the tuning file: the variants that were measured to be best on this device. It is in the cache
- * directory. vkt-bench --tune writes it. A context reads it when its first program is made.
+ * directory. vkt-bench --tune writes it. A context reads it when its first program is made or planned.
  *
- * The file belongs to one device, driver and subgroup size, and to the shaders that were measured. If one of these has
+ * The file belongs to one device, driver and subgroup size, and to all shaders of the library. If one of these has
  * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. The file is text:
  *
  *   vktrain tuning 2                        a file of version 1 can be read; it has no tiles
@@ -21,7 +21,7 @@ typedef struct vkt_tuning_id {
     uint64_t shaders; /* hash of all SPIR-V modules of the library, as they are stored */
 } vkt_tuning_id;
 
-/* Loads the file's entries into ctx->limits.choices. Only the first call for a context does so. Does nothing if
+/* Loads the file's entries into ctx->limits.choices, unless an earlier call has done so. Does nothing if
  * VKT_NO_TUNING=1 is set, if the context keeps no cache, or if there is no cache directory. VKT_E_NOMEM. */
 vkt_result vkt_tuning_use(vkt_ctx *ctx);
 /* Merges entries into the file: a new entry replaces an old one with the same key. Replaces the file atomically, and

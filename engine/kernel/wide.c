@@ -1,9 +1,9 @@
 /* kernel/wide.c - see wide.h.
  *
- * llvmpipe runs a subgroup as one vector. The vector has 256 bits, or the width that LP_NATIVE_VECTOR_WIDTH had when
- * the driver was loaded. The loader loads the driver when a process makes its first instance, and unloads it when the
- * last instance is destroyed. Therefore this file identifies the device with one instance, destroys that instance, and
- * then sets the variable. */
+ * llvmpipe runs a subgroup as one vector. The vector has the width that LP_NATIVE_VECTOR_WIDTH had when the driver was
+ * loaded. Without this variable, the vector has 256 bits on x86 CPUs with AVX. The loader loads the driver when a
+ * process makes its first instance, and unloads it when the last instance is destroyed. Therefore this file identifies
+ * the device with one instance, destroys that instance, and then sets the variable. */
 #include "kernel/wide.h"
 
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 
-/* Drivers that are faster with vectors of 512 bits than with 256 bits. Each entry is the start of
- * vkt_device_info.driver, which names the version of Mesa. (The driverVersion of llvmpipe is always 1.) Mesa 22.3.6 was
- * measured, and passed the tests of ops and training with 512 bits. No other driver gets 512 bits: on Mesa 25.0.7 a
- * product of 1024 x 1024 took 150 ms instead of 12 ms, and Mesa 26 ended the process. */
+/* Drivers that are faster with vectors of 512 bits than with 256 bits, on the CPUs of this_cpu_gains. Each entry is the
+ * start of vkt_device_info.driver, which names the version of Mesa. (The driverVersion of llvmpipe is always 1.) Mesa
+ * 22.3.6 was measured, and passed the tests of ops and training with 512 bits. No other driver is in this list: on Mesa
+ * 25.0.7 a product of 1024 x 1024 took 150 ms instead of 12 ms, and Mesa 26 ended the process. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
 /* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but llvmpipe is slower on

@@ -27,7 +27,7 @@ vkt_result vkt_adapter_read(const vkt_host *h, vkt_store *s, vkt_store_part part
  * adapter, and so on. */
 vkt_result vkt_adapters_write(vkt_store *s, const vkt_adapter *list, uint32_t n, const float *values);
 /* Compares the options of a file with the options of the network (`built`, with all defaults filled in). VKT_E_STATE:
- * the ranks differ, or the alphas differ. */
+ * the ranks differ, or the alphas differ by more than 1e-6 of the file's alpha. */
 vkt_result vkt_adapters_match(const vkt_host *h, const char *path, const vkt_lora_params *built,
                               const vkt_lora_params *file);
 /* Returns the number of values of an adapter. */

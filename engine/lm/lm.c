@@ -87,7 +87,7 @@ static vkt_result put_rows(const loader *l, const vkt_gguf_tensor *t, vkt_array 
 {
     const uint64_t row_bytes = t->bytes / t->dims[1];
     const uint32_t rows = (uint32_t)t->dims[1];
-    /* A multiple of 4 rows, so every piece begins at a multiple of 4 bytes. */
+    /* A multiple of 4 rows, or all rows. So every piece begins at a multiple of 4 bytes. */
     const uint32_t piece = (uint32_t)VKT_MIN(4 * VKT_MAX(PIECE_BYTES / 4 / row_bytes, 1), rows);
     uint8_t *sorted = vkt_alloc_array(&l->m->host, piece, row_bytes);
     if (!sorted) return vkt_fail_nomem(&l->m->host, "rows of a tensor", piece * row_bytes);

@@ -1,4 +1,4 @@
-/* lm/lora_gguf.c - adapters as GGUF files, and models merged with their adapters. */
+/* lm/lora_gguf.c - writes GGUF files: adapters, and models merged with their adapters. */
 #include <math.h>
 #include <stdio.h>
 

@@ -16,8 +16,9 @@ typedef struct vkt_lora_place {
     bool in_heads; /* the tensor is a query or key matrix: vkt_lm_source_row gives the order of its rows in a file */
 } vkt_lora_place;
 
-/* Finds the tensor of model m to which adapter `a` belongs. VKT_E_UNSUPPORTED: GGUF files have no tensor for this
- * layer. VKT_E_SHAPE: the adapter does not fit the model's heads. */
+/* Finds the tensor of model m to which adapter `a` belongs. Does not check that m has the block of this tensor.
+ * VKT_E_UNSUPPORTED: GGUF files have no tensor for this layer. VKT_E_SHAPE: the adapter does not fit the model's
+ * heads. */
 vkt_result vkt_lora_place_of(const vkt_host *h, const vkt_adapter *a, const vkt_gguf_model *m, vkt_lora_place *out);
 /* Parses the name of matrix A or B of an adapter, for instance "blk.3.attn_q.weight.lora_a". Sets *out to the tensor of
  * the model, here "blk.3.attn_q.weight". Sets *is_b to true if the name ends with ".lora_b". Returns false for a name

@@ -1,5 +1,5 @@
 /* lm/network.c - the network of a language model: embedding, transformer blocks, the last norm, and the output layer.
- * It computes what LlamaModel, Qwen2Model and Qwen3Model of the library transformers compute. */
+ * It computes what LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM of the library transformers compute. */
 #include <stdio.h>
 
 #include "lm/lm.h"
@@ -14,7 +14,7 @@ typedef struct net {
     const vkt_lm_cache *cache; /* may be NULL */
 } net;
 
-/* Returns an external value for a tensor of the model. The value's name is "<scopes>.<name>". */
+/* Returns an external value for a tensor of the model. The value's name is the builder's scope, followed by `name`. */
 static vkt_tensor weight(const net *n, const char *name, const vkt_lm_tensor *t)
 {
     char full[2 * VKT_NAME_MAX];

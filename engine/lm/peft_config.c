@@ -64,7 +64,8 @@ static bool is_text_of(const json_t *v, const char *one, const char *other)
     return !v || json_is_null(v) || (text && (strcmp(text, one) == 0 || strcmp(text, other) == 0));
 }
 
-/* Refuses an option with which PEFT computes something else than this library does. */
+/* Refuses an option with which PEFT computes something else than this library does, and an unknown option that is not
+ * off. */
 static vkt_result check_options(const source *f)
 {
     const char *key;
@@ -211,7 +212,8 @@ static json_t *targets_to_json(const vkt_lora_params *lora, const vkt_adapter *l
     return NULL;
 }
 
-/* Returns a JSON integer if x is a whole number (8, not 8.0), because PEFT writes lora_alpha as an integer. */
+/* Returns a JSON integer if x is a whole number below 1e9 in magnitude (8, not 8.0), because PEFT writes lora_alpha as
+ * an integer. */
 static json_t *number(double x)
 {
     return x == floor(x) && fabs(x) < 1e9 ? json_integer((json_int_t)x) : json_real(x);

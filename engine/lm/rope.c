@@ -1,4 +1,4 @@
-/* lm/rope.c - the frequencies of a model's rotary embedding, and the factor of its attention scores. */
+/* lm/rope.c - the divisors of the frequencies of a model's rotary embedding, and the factor of its attention scores. */
 #include <math.h>
 
 #include "io/gguf.h"

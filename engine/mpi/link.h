@@ -2,13 +2,14 @@
  *
  * A rank that waits for its peer polls. While it polls, it receives control messages: faults, inquiries, and answers
  * to inquiries. A rank that has waited for the timeout (the asker) sends an inquiry to all other ranks: for which rank
- * does each of them wait? A rank that is in a call answers at once. Then the asker follows a chain: its peer, the rank
- * for which its peer waits, and so on. The chain ends at a rank that has not answered, or it is a circle.
+ * does each of them wait? A rank that is in a call answers at once. Then the asker follows a chain: the asker itself,
+ * its peer, the rank for which this peer waits, and so on. The chain ends at a rank that has not answered. If the chain
+ * leads into a circle, the asker stops after as many steps as there are ranks.
  *
- * The last rank L of the chain that has answered decides. If L has waited for less than the timeout, the asker reports
- * nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks, with one
- * exception: the chain is a circle, and a rank of the chain is transferring data. If two ranks ask at the same time,
- * only the rank with the lower number goes on, so that all ranks get the same message. */
+ * L, the last rank of the chain that has answered, decides. If L has waited for less than the timeout, the asker
+ * reports nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks,
+ * with one exception: the chain leads into a circle, and a rank of the chain is transferring data. If two ranks ask at
+ * the same time, only the rank with the lower number goes on, so that all ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 
@@ -90,7 +91,7 @@ vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
 /* For an MPI function that returned the error `code`. Calls vkt_mpi_fail with the message that rank `peer` has failed.
  * The message has MPI's text for `code`. */
 vkt_result vkt_mpi_fail_code(vkt_mpi *m, uint32_t peer, int code);
-/* Returns whether MPI has sent all control messages of this rank. */
+/* Returns false while a control message of this rank is being sent. */
 bool vkt_mpi_has_sent(vkt_mpi *m);
 
 #endif

@@ -126,7 +126,7 @@ uint64_t vkt_nn_parameters(const vkt_builder *b)
     return n;
 }
 
-/* Returns how many numbers all frozen parameters (vkt_freeze) have together. */
+/* Returns how many numbers all frozen parameters (vkt_freeze) of the builder have together. */
 static uint64_t frozen_parameters(const vkt_builder *b)
 {
     uint64_t n = 0;

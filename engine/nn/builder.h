@@ -63,8 +63,8 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Computes the initial values of the parameter b->inits[i], row-major. `out` has the size of the parameter. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Checks the name of a layer or scope. Returns true if the name is not empty and the graph has no error. A name that is
- * NULL or empty sets the graph's status to VKT_E_ARG. */
+/* Checks the name of a layer, scope, parameter or state. Returns true if the name is not empty and the graph has no
+ * error. A name that is NULL or empty sets the graph's status to VKT_E_ARG. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

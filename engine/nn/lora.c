@@ -13,7 +13,7 @@
 
 #include "nn/builder.h"
 
-enum { DEFAULT_RANK = 8, SHOWN = 60 }; /* SHOWN: characters of a target in a message */
+enum { DEFAULT_RANK = 8, SHOWN = 60 }; /* SHOWN: the most characters of a target in a message */
 
 static vkt_result copy_targets(const vkt_host *h, const vkt_lora_params *p, vkt_lora *out)
 {

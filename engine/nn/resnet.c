@@ -6,7 +6,7 @@
 
 #include "nn/builder.h"
 
-/* The numbers that follow from the depth of a network. */
+/* The form of a network: it follows from the members `depth` and `cifar` of vkt_resnet_params. */
 typedef struct form {
     uint32_t blocks[4]; /* blocks of each stage; 0: the network does not have this stage */
     bool bottleneck;    /* the blocks are bottlenecks */
@@ -75,7 +75,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
-/* Adds stage number i, from 0. Stage 0 keeps height and width. Block 0 of each other stage halves both. */
+/* Adds stage number i, from 0. Stage 0 keeps height and width. Block 0 of each other stage halves both, rounded up. */
 static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
 {
     char name[16];

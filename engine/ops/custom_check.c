@@ -63,7 +63,7 @@ static vkt_result check_entry(const check *c, uint32_t b)
     return VKT_OK;
 }
 
-/* Checks that the shader writes something. A forward shader must write all outputs. */
+/* Checks that `bind` has something that the shader writes. A forward shader must write all outputs. */
 static vkt_result check_outputs(const check *c)
 {
     char text[40];

@@ -29,8 +29,8 @@ vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor 
 /* If possible, replaces the op of the node `mse` by mlp_mse. The op mlp_mse also computes the layers before the loss,
  * and the gradients that start from dloss. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
-/* The decay rates whose powers the optimizer's clock has, in the format of base/fixed.h. A rate that the optimizer does
- * not have is 0. */
+/* The decay rates from which the optimizer's clock is computed, in the format of base/fixed.h. A rate that the
+ * optimizer does not have is 0. */
 typedef struct vkt_clock_rates {
     uint64_t beta1, beta2;
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
@@ -39,9 +39,9 @@ vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
 /* Returns a mask of the optimizer's moments. Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Appends the node that advances the step state. The node runs before all other nodes, even if it is added after them.
- * Only nodes that gather the batch may run at the same time (trait early_batch). vkt_shard_sums calls this function for
- * a graph of shards, and record/ calls it for every other graph that uses a step. `update`: the node also advances the
- * optimizer's clock. */
+ * There is one exception: nodes that gather the batch may run at the same time (trait early_batch). vkt_shard_sums
+ * calls this function for a graph of shards, and record/ calls it for every other graph that uses a step. `update`: the
+ * node also advances the optimizer's clock. If the loss is scaled, loss_scale.comp advances the clock instead. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* ---- a step that is split into shards (data parallel training: train/shards.c) ----
@@ -81,13 +81,15 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
                              vkt_tensor *sum);
 
 /* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: dispatches added after vkt_when_above(e, n)
- * need to run only if the u32 at the start of `counter` is larger than n. An earlier dispatch of the same step must
- * write the counter. The commands of a step are recorded once, before the counter is known. So a kernel writes the
- * numbers of groups of all conditional dispatches, and the device reads these numbers (vkCmdDispatchIndirect). A
- * conditional dispatch must not depend on numbers that a dispatch with a larger n has written to scratch.
+ * need to run only if the u32 at the start of `counter` is larger than n. In each run, a dispatch before
+ * vkt_when_begin must write the counter. The commands of a step are recorded before the counter is known. So a kernel
+ * writes the numbers of groups of all conditional dispatches, and the device reads these numbers
+ * (vkCmdDispatchIndirect). A conditional dispatch must not depend on numbers that a dispatch with a larger n has
+ * written to scratch.
  *
- * The condition only saves time: the results must be the same if all dispatches run. If a submission has a
- * time limit, the first two runs of a program run all dispatches, to measure how long they take (record/parts.c). */
+ * The condition only saves time: the results must be the same if all dispatches run. If a submission has a time limit,
+ * and the device has timestamps, the first two runs of a program run all dispatches, to measure how long they take
+ * (record/parts.c). */
 typedef struct vkt_when {
     vkt_tensor counter;
     size_t first; /* index of the first dispatch after vkt_when_begin */
@@ -169,8 +171,8 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
  * vkt_largest_loop. Two iterations are added for each pass: a partial one, and one of a loop around the pass. If the
  * largest work group is too small, sets the emission's error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes);
-/* Returns how many bytes one binding can hold, rounded down to a multiple of VKT_ALIGN_BYTES. Larger tensors are split
- * into ranges of this size. */
+/* Returns how many bytes one binding can hold, rounded down to a multiple of VKT_ALIGN_BYTES. If a larger tensor is
+ * split into ranges of this size, each range starts at a multiple of VKT_ALIGN_BYTES. */
 static inline uint64_t vkt_bind_range_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
@@ -221,8 +223,8 @@ vkt_cost vkt_node_cost(const vkt_node *n);
 double vkt_flops_none(const vkt_node *n);      /* counts nothing */
 double vkt_flops_an_output(const vkt_node *n); /* counts one operation for each element of output 0 */
 double vkt_flops_an_input(const vkt_node *n);  /* counts one operation for each element of input 0 */
-double vkt_flops_of_scores(const vkt_node *n); /* counts four operations for each logit in input 0: maximum, difference,
-                                                * exponential and sum */
+double vkt_flops_of_scores(const vkt_node *n); /* counts four operations for each element of input 0. In a softmax:
+                                                * maximum, difference, exponential and sum */
 /* Return the number of elements of input or output i; 0 if it is absent. */
 double vkt_elements_in(const vkt_node *n, uint32_t i);
 double vkt_elements_out(const vkt_node *n, uint32_t i);

@@ -1,4 +1,4 @@
-/* ops/table.c - the list of all ops, for the tests, fuzzing, the bench runner and the docs. */
+/* ops/table.c - the list of all ops, for instance for audits, tests, fuzzing, the bench runner and the docs. */
 #include "ops/ops.h"
 
 const vkt_op *const vkt_ops[] = {

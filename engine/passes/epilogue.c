@@ -19,7 +19,7 @@ static bool have_same_storage(const vkt_value *a, const vkt_value *b)
     return a->dtype == b->dtype && a->layout == b->layout && vkt_shape_equal(a->shape, b->shape);
 }
 
-/* Returns the node whose dispatches write t's memory, or NULL if no node of this graph does. */
+/* Returns the node that produces t's root value. NULL: no node produces it (it is a parameter, for instance). */
 static vkt_node *producer_of(const vkt_graph *g, vkt_tensor t)
 {
     const uint32_t producer = g->values[vkt_root(g, t)].producer;
@@ -38,8 +38,8 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i, bool 
            (kinds >> n->op->fuse_kind & 1) && have_same_storage(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
-/* Returns whether `head` may write its output into t's memory (plan/plan.c). If `head` did so, its first dispatch would
- * overwrite t, and a later dispatch with the epilogue would read wrong numbers. */
+/* Returns whether `head` may write its output into t's memory (plan/plan.c). If `head` did so, its first dispatch could
+ * overwrite t. Then a later dispatch with the epilogue would read wrong numbers. */
 static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
 {
     bool may = false;
@@ -65,8 +65,9 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
-/* If input slope_in - 1 of n is a relu's gradient that only n reads, fuses the node of this gradient with n. After
- * that, n computes the gradient as it loads the input. */
+/* Fuses n with the node that produces input slope_in - 1 of n, if that node is a relu's gradient and only n reads its
+ * output. That node must not be fused yet, and its inputs and its output must have the same type, shape and layout.
+ * After the fusion, n computes the gradient as it loads the input. */
 static void fuse_slope(vkt_graph *g, vkt_node *n)
 {
     const vkt_node *slope = vkt_sole_producer(g, n->in[n->op->slope_in - 1]);

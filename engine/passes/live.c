@@ -1,4 +1,4 @@
-/* passes/live.c - dead code elimination: nodes whose results are not used do not run. */
+/* passes/live.c - dead code elimination: a node without side effect does not run if its results are not used. */
 #include "passes/passes.h"
 
 static bool has_effect(const vkt_graph *g, const vkt_node *n)

@@ -10,9 +10,10 @@
  *   the earlier node. The dispatches of the earlier node can do the work of both nodes (vkt_op.is_companion).
  *   Examples: running statistics, the gradient of cross-entropy.
  *
- * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the forward and backward nodes of a chain become
- *   one node of another op (vkt_node_become). No other node may read the values inside the chain, which are not stored.
- *   Examples: convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
+ * - vkt_op.fuse, called by vkt_backward before the reverse traversal: the nodes of a chain become one node
+ *   (vkt_node_become). If the chain ends with the loss, this node may also compute the gradients. No other node may
+ *   read the values inside the chain, which are not stored. Examples: convolution, relu and max pooling
+ *   (conv2d_max_pool); linear layers and mse (mlp_mse).
  *
  * - vkt_op.backward: a gradient is computed from the inputs of the node that produces dy, instead of from dy. The
  *   forward nodes stay. Example: the gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).

@@ -1,8 +1,8 @@
 /* plan/early.c - moves dispatches of `early` ops towards the start of the list, each behind the last node on which it
  * depends.
  *
- * Sums of gradients are added to the graph behind the whole backward pass, but each sum needs the gradients of a few
- * layers only. The earlier a sum runs, the earlier another rank can get the sum. */
+ * Sums of gradients are added to the graph behind the whole backward pass, but each sum needs only the gradients of its
+ * bucket. The earlier a sum runs, the earlier another rank can get the sum. */
 #include "plan/plan.h"
 
 /* Returns the range of a binding. The plan is not made yet, so each activation and each scratch value counts as memory

@@ -3,14 +3,14 @@
  * The values of a list are placed one after the other. Each value gets the lowest offset that no placed value with an
  * overlapping live range uses. There are two searches. The first search starts with the values in the order of size,
  * the second search in the order of size times live range (Pisarchyk & Lee, "Efficient Memory Management for Deep
- * Neural Net Inference", 2020, section 5.1). A search has several rounds. After a round, each value that ends above the
- * least possible size (lower_bound) moves to a random earlier position in the list, and all values are placed again:
- * squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values moved by a fixed distance, the search would
- * cycle. The plan is the best of all rounds. The random numbers are from Philox with a fixed key, so the plan of a
- * graph is always the same.
+ * Neural Net Inference", 2020, section 5.1). A search has at most 64 rounds. After a round, each value that ends above
+ * the least possible size (lower_bound) moves to a random position in the list, not behind its old position. Then all
+ * values are placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999). If values moved by a fixed
+ * distance, the search could cycle. The plan is the best of all rounds. The random numbers are from Philox with a fixed
+ * key, so the plan of a graph is always the same.
  *
  * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
- * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one
+ * are live in it, so most values need not be compared with all others. Values that are live in many buckets are in one
  * common list. */
 #include "plan/plan.h"
 
@@ -40,8 +40,8 @@ typedef struct packer {
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* the placed values that are not long and that are live at the same time as the value being
-                        * placed, sorted by block and offset */
+    vkt_packed **near; /* for the value v that is being placed: the placed values that are live at the same time as v
+                        * and are not long, sorted by block and offset. If v itself is long: empty */
     size_t n_near;
     uint64_t work;   /* iterations of loops over values so far, for vkt_plan.work */
     uint64_t *ends;  /* end of each block in this round */
@@ -195,8 +195,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* 64 rounds per search are enough for a few hundred values. A round costs n^2 operations. If n is above 2048, a
-     * search has as many rounds as fit into 2^28 operations, but at least one. */
+    /* 64 rounds per search are enough for a few hundred values. A round counts as n^2 operations, but it can be faster.
+     * If n is above 2048, a search has as many rounds as fit into 2^28 operations, but at least one. */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;

@@ -10,7 +10,7 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
 
 /* ---- owners: the owner of a value is the value whose memory it uses ---- */
 
-/* The executions of nodes that touch a root value. A node that is recomputed is executed twice. */
+/* The executions of nodes that touch a root value. A node that is recomputed is executed more than once. */
 typedef struct touch {
     uint32_t nodes; /* number of these executions */
     uint32_t last;  /* index + 1 of the node of the last execution */
@@ -43,7 +43,8 @@ static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, cons
     return vkt_is_packed(&e->g->values[root]) && t[root].nodes == 2 && t[root].last == n->index + 1 && !t[root].kept;
 }
 
-/* Moves the node's first output to the memory of an input, if the op descriptor allows this. */
+/* Moves the node's first output to the memory of an input, if the op descriptor and may_overwrite allow this. Every
+ * input that the op descriptor allows must have the type, shape and layout of the output. */
 static void overwrite_input(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
     const vkt_value *y = vkt_lowered_value(e, n->out[0]);

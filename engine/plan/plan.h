@@ -4,9 +4,9 @@
  * Dispatches run in stages. Dispatches of one stage need no barrier between them. Between two stages there may be a
  * barrier. In a plan that keeps the graph's order, each stage has one dispatch. In a plan with another order
  * (schedule.c), a stage may have several dispatches. The live range of a value is a range of stages: from the first
- * stage that touches the value to the last stage that touches it. A kept value is live in the whole program. Values
- * whose live ranges do not overlap may share bytes. So two values that share bytes are never used in the same stage,
- * and the sharing needs no barrier within a stage. */
+ * stage that touches the value to the last stage that touches it. A kept value is live in the whole program. Two values
+ * may share bytes if their live ranges do not overlap. Then no stage uses both values, so the sharing needs no barrier
+ * within a stage. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -35,7 +35,7 @@ typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
 typedef struct vkt_barrier {
     uint32_t before; /* index of the dispatch that follows the barrier */
     vkt_hazard hazard;
-    uint32_t value; /* id of the value that dispatch `before` accesses */
+    uint32_t value; /* id of the value in which dispatch `before` has the hazard */
     uint32_t other; /* index of the earlier dispatch for which the barrier waits */
 } vkt_barrier;
 
@@ -87,7 +87,7 @@ void vkt_run_early(vkt_emit *e, vkt_access_fn access);
  * host has no memory. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);
 void vkt_plan_free(vkt_plan *p);
-/* Appends a readable table of the values and their memory. */
+/* Appends a readable table of the packed values and their memory. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
 /* Splits a list of n dispatches into parts that take at most limit_ns each. Dispatch i takes ns[i]. A dispatch that

@@ -190,12 +190,12 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* Returns whether a second run of the node is allowed and saves memory. Fills all members of *c except `first` and
- * `end`. */
+/* Returns whether a second run of the node is allowed and saves memory. If so, all members of *c except `first` and
+ * `end` are filled. */
 static bool evaluate(const recomputation *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
-    uint64_t idle_bytes = 0; /* size of those outputs of the second run that no dispatch reads */
+    uint64_t idle_bytes = 0; /* size of those outputs of the second run that no later node reads */
     c->reader = UINT32_MAX;
     for (uint32_t i = 0; i < c->n_roots; i++) {
         const uint32_t root = c->roots[i];

@@ -5,9 +5,10 @@
  * A dispatch is ready if it depends on earlier stages only. A stage gets ready dispatches. First it gets those from
  * which the longest path of dependent dispatches starts, because the longest path determines the number of stages. Then
  * it gets other dispatches that free at least as much memory as they need. Both kinds must fit into the budget. The
- * remaining ready dispatches wait. If they ran now, there would not be fewer stages, and their results would occupy
- * memory for a longer time. If no dispatch fits, the first ready dispatch in the graph's order runs alone, because the
- * graph's order keeps to the budget. */
+ * remaining ready dispatches wait. Some of them would fit, but need more memory than they free. No longest path starts
+ * from these dispatches, so they can run in a later stage. If they ran now, their results would occupy memory for a
+ * longer time. If a stage would be empty, the first ready dispatch in the graph's order runs alone, because the graph's
+ * order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -123,7 +124,8 @@ static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool w
     return VKT_OK;
 }
 
-/* Returns the number of the node whose dispatches do the work of node `number`. */
+/* Follows fused_into from node `number` as far as possible, and returns the number of the last node. If node `number`
+ * is not fused, returns `number`. */
 static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 {
     while (g->nodes[number]->fused_into) number = g->nodes[number]->fused_into - 1;
@@ -260,7 +262,8 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Updates the ready list. An owner that no later dispatch touches is no longer live. */
+/* Updates the ready list. An owner that no later dispatch touches is no longer live, unless a kept value is in its
+ * memory. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
     uint32_t owners[VKT_MAX_BINDINGS], left = 0;

@@ -40,8 +40,8 @@ static vkt_result has_room(vkt_program *p, uint64_t budget_ns, bool *room)
     return VKT_OK;
 }
 
-/* Prepares a run: writes the words of the run (abi/step.abi.h), and makes the slices if there are none yet. If the call
- * would have to wait for this, does nothing and sets *ready to false. */
+/* Prepares a run: writes the words of the run (abi/step.abi.h). From the third run on, makes the slices if there are
+ * none yet. If the call would have to wait, does nothing and sets *ready to false. */
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;

@@ -1,5 +1,5 @@
-/* record/debug.c - what VKT_DEBUG does for a program (vktrain/core.h): it logs the GPU time of each kernel, and finds
- * the first NaN of a run. This file also has the functions by which tests check guards (debug.h). */
+/* record/debug.c - VKT_DEBUG for a program (vktrain/core.h): level 2 logs the GPU time of each kernel, and level 4
+ * finds the first NaN of a run. This file also has the functions by which tests check guards (debug.h). */
 #include "record/debug.h"
 
 #include <math.h>

@@ -138,7 +138,7 @@ static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
 
 /* If a node cannot use its entry of the tuning file, logs this once in a context. This can happen because the file's
  * hash covers the kernels, but not the lists of variants and tiles. Another version of the library may have other
- * lists. */
+ * lists. Does nothing if the user forces variants or a tile. */
 static void log_if_tuning_is_ignored(vkt_program *p)
 {
     const vkt_choices *c = &p->ctx->limits.choices;
@@ -195,7 +195,7 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
-/* Returns whether the memory of two arrays overlaps. Both arrays may be parts of one buffer of the application. The
+/* Returns whether two arrays overlap in one VkBuffer. Both arrays may be parts of one buffer of the application. The
  * sizes are rounded up to multiples of 16 bytes, because descriptors have such sizes. */
 static bool share_memory(const vkt_array *a, const vkt_array *b)
 {

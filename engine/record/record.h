@@ -138,9 +138,10 @@ struct vkt_program {
     size_t n_shaders;
     VkBufferView *views;
     size_t n_views;
-    /* parts.c: a run submits `parts`, or `pieces` as long as there are no parts. */
+    /* parts.c: a run submits `pieces` as long as there are no parts. Later, a run that is profiled submits `profiled`,
+     * a run of vkt_step_budget submits slices, and any other run submits `parts`. */
     vkt_series pieces[2];   /* by side: one for each dispatch, with timestamps to measure it; none once parts exist */
-    vkt_series parts[2];    /* by side: the command buffers that a run submits, once they exist */
+    vkt_series parts[2];    /* by side: the command buffers of a step; none while there are pieces */
     vkt_series profiled[2]; /* by side: the parts with timestamps; none if `profile` is false */
     uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
@@ -192,8 +193,9 @@ const char *vkt_dispatch_name(const vkt_dispatch *d);
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
 /* Records the dispatches `first` .. end - 1 of one side, and the barriers between them. If `timer` is not NULL, records
- * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. `all`: conditional dispatches always run. No
- * barrier is necessary before the first dispatch or behind the last one: see vkt_submit. */
+ * timestamp 2 * i before dispatch i, and timestamp 2 * i + 1 behind it. `all`: conditional dispatches always run. In a
+ * submission by vkt_submit or vkt_series_submit, no barrier is necessary before the first dispatch or behind the last
+ * one. */
 void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32_t first, uint32_t end,
                       vkt_timer *timer, bool all);
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
@@ -236,10 +238,10 @@ void vkt_slices_free(vkt_program *p);
  * slice that begins at the same dispatch. Old slices may be pending. They stay in `old` until vkt_slices_turn finds
  * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
-/* Begins a frame: updates the expected times from all times that have arrived, and changes to the other set. If the
- * budget or the times have changed much, makes other slices. If there is no memory for these, the step keeps its
- * slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no frame begins.
- */
+/* Begins a frame: updates the expected times from the times of the frames that are done, and changes to the other set.
+ * May make other slices if the budget or the times have changed much. If there is no memory for other slices, the step
+ * keeps its slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no
+ * frame begins. */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);
 /* Stores that slices [first, end) of this frame's set were submitted. `value` is the timeline value of the last of
  * these slices. `unlimited`: a call without limit has submitted them. Such a call belongs to no frame. */
@@ -257,9 +259,9 @@ vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
-/* program.c: makes a program that has only a plan, and nothing on the device. The plan is the one with the least
- * memory. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner: the
- * caller. */
+/* program.c: makes a program that has only a plan, and nothing on the device. The plan uses no additional memory to
+ * save barriers. Of `params`, only precision and recompute have an effect. The graph must not change afterwards. Owner:
+ * the caller. */
 vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, vkt_program **out);
 /* print.c: logs the text of vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);

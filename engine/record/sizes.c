@@ -1,5 +1,6 @@
-/* record/sizes.c - finds the largest batch and the largest context of a step that fit under a limit of memory. Each
- * probe builds a graph and plans it, which takes some tenths of a second for a network of several thousand nodes. */
+/* record/sizes.c - finds two sizes of a step under a limit of memory: the largest batch that fits with the wanted
+ * context, and the largest context that fits with the wanted batch. Each probe builds a graph and plans it, which takes
+ * some tenths of a second for a network of several thousand nodes. */
 #include "record/record.h"
 
 typedef struct search {
@@ -59,8 +60,8 @@ static vkt_result plan_wanted(search *s)
 }
 
 /* Finds the largest batch that fits. If `of_context` is true, finds the largest context instead. Tries `most` and
- * multiples of `step`. If the size `wanted` fits (s->out->fits), first doubles the size until a size does not fit. The
- * rest of the search is a bisection. */
+ * multiples of `step`. If the size `wanted` fits (s->out->fits), first doubles the size until a size does not fit, or
+ * until `most` fits. The rest of the search is a bisection. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
     /* Both numbers count steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high`

@@ -1,14 +1,16 @@
 /* record/slices.c - the slices of a run that is distributed over several frames (budget.c): how long each slice takes,
  * and where a step is divided.
  *
- * A slice takes at most about a quarter of the budget (GRAINS), unless it is one slow kernel. If possible, a slice ends
- * at the end of a stage of the plan. Each slice has its own timestamps, which the device copies to memory of the host.
- * So the host can read the times of a slice as soon as the slice is done, and never waits.
+ * The limit for the expected time of a new slice is a quarter of the budget, or 0.1 ms if the quarter is less than
+ * 0.1 ms. Only a slice of one kernel may exceed the limit. If possible, a slice ends at the end of a stage of the plan.
+ * Each slice has its own timestamps, which the device copies to memory of the host. So the host can read the times of a
+ * slice as soon as the slice is done, and never waits.
  *
  * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
  * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
- * the measured time at once. If it takes less time, the expected time falls by a quarter of the difference. A
- * conditional dispatch counts with its time in the second run even if it did not run. */
+ * the measured time at once. If it takes less time, the expected time falls by a quarter of the difference. The
+ * expected time is never below the time of the slice's conditional dispatches in the second run, because they may run
+ * again. */
 #include "record/record.h"
 
 /* The grain is the limit for the time of a slice. It is a quarter of the budget, so that little of the budget stays
@@ -20,14 +22,15 @@ enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
  * forever. */
 enum { MIN_SLICE_NS = 1000 };
 
-/* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains, or if there are more than
- * TOO_MANY slices for each grain of the step's time. These two conditions are not checked in the first MIN_FRAMES
- * frames after a division, nor directly after a frame under another load. If there is no memory for new slices, the
- * next attempt is RETRY_FRAMES frames later. */
+/* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains. It is also divided anew if
+ * there are more than TOO_MANY slices for each grain of the step's time, and new slices would be fewer. These two
+ * conditions are not checked in the first MIN_FRAMES frames after a division. They are also not checked while the
+ * newest measured frame shows another load (see MUCH). If there is no memory for new slices, the next attempt is at
+ * least RETRY_FRAMES frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
-/* If two frames in a row take more than MUCH times the expected time, or less than the expected time / MUCH, then other
- * work on the device has begun or ended. */
+/* The load on the device counts as changed if the slices of two frames in a row take more than MUCH times their mean
+ * time. The same holds if the slices of two frames in a row take less than their mean time / MUCH. */
 #define MUCH 1.25
 
 static uint64_t grain_of(uint64_t budget_ns)

@@ -5,7 +5,8 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* Returns how many numbers the array has for each pixel; 0: the array's type or shape does not fit the rectangle. */
+/* Returns how many numbers the array has for each pixel: 1 to 4. Returns 0 if the array is not f32, if its shape does
+ * not fit the rectangle, or if it has more than 4 numbers for each pixel. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;

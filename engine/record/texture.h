@@ -19,7 +19,7 @@ const vkt_texture_format *vkt_texture_format_find(VkFormat f);
 /* Returns the names of all formats, for messages. */
 const char *vkt_texture_format_names(void);
 /* Returns the kernel that reads or writes storage images of the format on this device; VKT_K_NONE: there is no such
- * kernel, or the device cannot run it. */
+ * kernel, or the device does not support it for this format. */
 vkt_kernel_id vkt_texture_kernel(const vkt_ctx *ctx, const vkt_texture_format *f, bool write);
 
 /* For texture_slices.c: the copies in slices, in one direction. A slice is a range of neighbouring pixels of the

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* The two kernels for storage images of format `f`. The modules of these kernels declare the format (kernels.def).
- * Every device supports storage images of the formats that NAMED names. */
+ * Every device supports storage images of the four formats that use NAMED. */
 #define NAMED(f)                                        \
     {                                                   \
         VKT_K_TEXTURE_READ_##f, VKT_K_TEXTURE_WRITE_##f \

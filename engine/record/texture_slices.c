@@ -70,10 +70,11 @@ static void learn(vkt_ctx *ctx, vkt_texture_slices *s)
     s->measured_budget_ns = s->budget_ns;
 }
 
-/* Returns how many slices fit into the budget. *cost_ns gets their expected time. As long as no time is known, a single
- * slice is submitted, and its cost is the whole budget. If nothing is pending, one slice counts as fitting even if it
- * is longer than the budget. Without this rule, such a slice would never run, because it would be too long in each
- * later frame, too. */
+/* Returns how many slices fit into the budget; 0 if the budget is 0, or if the pending slices take longer than the
+ * budget. *cost_ns gets the expected time of the slices that fit. As long as no time is known, at most one slice
+ * is pending, and its cost is the whole budget. If nothing is pending, one slice counts as fitting into any budget
+ * above 0, even if the slice is longer than the budget. Without this rule, such a slice would never run, because it
+ * would be too long in each later frame, too. */
 static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     const uint32_t left = s->series.n - s->next;

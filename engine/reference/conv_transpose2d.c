@@ -1,6 +1,7 @@
 /* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,v] * w[c,o,r,s] is added
  * to y[n,k,i,j] with k = g * (O / G) + o, i = h * stride - pad + r * dil, j = v * stride - pad + s * dil. x has C
- * channels, y has O channels, G = groups, and g = floor(c / (C / G)) is the group of c. */
+ * channels, y has O channels, G = groups, and g = floor(c / (C / G)) is the group of c. A product is left out if i or j
+ * is outside of y. If there is a bias, bias[k] is added to each y[n,k,i,j]. */
 #include "reference/families.h"
 
 /* Computes the row (axis 0) or column (axis 1) of y to which input position `in` adds. k is the index r (axis 0) or s

@@ -1,4 +1,4 @@
-/* reference/families.h - the references of all ops, for the table in reference.c, and functions that several files of
+/* reference/families.h - all references (vkt_ref_op), for the table in reference.c, and functions that several files of
  * this folder use. */
 #ifndef VKT_REFERENCE_FAMILIES_H
 #define VKT_REFERENCE_FAMILIES_H

@@ -1,4 +1,5 @@
-/* reference/loss.c - losses of logits z and labels t over the real rows of a batch, and predictions.
+/* reference/loss.c - losses of logits z and labels t over the real rows of a batch, and predictions. In nll,
+ * z has log-probabilities instead of logits.
  *   softmax_xent: the mean over the real rows b of -log(softmax(z[b])[t[b]]), in nats
  *   cross_entropy, nll: see below
  *   argmax: the index of the first largest element of each row
@@ -48,7 +49,7 @@ static void xent_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_softmax_xent = { "softmax_xent", 1, xent_forward, xent_backward };
 
-/* ---- cross_entropy and nll: with class weights, a label that is ignored, and label smoothing ---- */
+/* ---- cross_entropy and nll: class weights, and a label that is ignored; label smoothing in cross_entropy only ---- */
 
 static double weight(const vkt_ref_call *c, size_t k)
 {

@@ -10,7 +10,7 @@ typedef struct rule {
     const vkt_optimizer *o;
     double lr, t;
     double product, u, u_next; /* NAdam, with u_i = nadam_momentum(o, i): product = u_1 * .. * u_t, u = u_t,
-                                * u_next = u_(t+1) */
+                                * u_next = u_(t+1). The multiplication ends as soon as `product` is 1e-300 or less */
 } rule;
 
 static double nadam_momentum(const vkt_optimizer *o, double t)

@@ -24,9 +24,10 @@ typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    const double *constant;   /* forward: a copy of the unchanged input 0, if the caller has changed one element of
-                               * input 0 for a difference quotient; else NULL. If an op's gradient treats a part of the
-                               * formula as constant, forward computes this part from `constant` (NULL: from input 0) */
+    const double *constant;   /* a copy of the unchanged input 0, while the caller changes elements of inputs to compute
+                               * difference quotients; NULL at other times, or if input 0 is VKT_U32. If an op's
+                               * gradient treats a part of the formula as constant, forward computes this part from
+                               * `constant` (NULL: from input 0) */
     const double *stored; /* backward: NULL, or output 0 rounded to 16 bits, as the device stores it. If an op's kernel
                            * computes the gradient from the stored output, the reference must use `stored` too */
     bool f16;             /* mlp and mlp_mse: round the outputs of hidden layers, and the gradients with respect to
@@ -48,7 +49,7 @@ typedef struct vkt_ref_op {
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
     /* Returns true if, by definition of the op, its gradient is not the derivative of `forward`. An example is an
-     * embedding with a row that is not trained. NULL: the gradient is always the derivative. */
+     * embedding with a row that is not trained. NULL has the same effect as a function that returns false. */
     bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 

@@ -1,7 +1,7 @@
 /* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
  * x has H rows, and y has P rows. Row p of y is computed as follows, and columns are computed like rows.
  *   nearest: row min(floor(p * (H / P)), H - 1) of x. H / P and the product are float32 numbers, as in torch
- *   bilinear: y is interpolated between the rows floor(at) and floor(at) + 1 of x
+ *   bilinear: y is interpolated between the rows floor(at) and min(floor(at) + 1, H - 1) of x
  *     with align_corners: at = p * (H - 1) / (P - 1), or 0 if P is 1
  *     without align_corners: at = max((p + 1/2) * H / P - 1/2, 0) */
 #include "reference/families.h"

@@ -82,8 +82,8 @@ static bool read_numbers(const vkt_card *c, const char *key, double least, doubl
     return true;
 }
 
-/* Reads sample, classes, mean and deviation. Returns false if one of them is missing or beyond its limits, or if the
- * number of names is not the number of classes. */
+/* Reads sample, classes, mean and deviation. Returns false if one of them is missing or beyond its limits. Also returns
+ * false if "names" is a list whose length is not the number of classes. */
 static bool parse(owned *o)
 {
     vkt_card *c = &o->c;

@@ -132,8 +132,9 @@ static void report_attribute(vkt_differences *d, part op, part of, part name, co
     }
 }
 
-/* Adds each name whose value differs, and each name that only one of the two texts has. `op` is the name of the op
- * whose attributes are compared, and `of` is the label of the node. For settings, `op` and `of` are empty. */
+/* Calls report_attribute for each name whose value differs, and for each name that only one of the two texts has. `op`
+ * is the name of the op whose attributes are compared, and `of` is the label of the node. For settings, `op` and `of`
+ * are empty. */
 static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;
@@ -177,7 +178,8 @@ static void count(op_counts *c, part text, bool is)
     }
 }
 
-/* Adds the ops whose counts differ in the two graphs. If all counts are equal, adds the first node that differs. */
+/* Adds the ops whose counts differ in the two graphs. If all counts are equal, adds node number `node`, the first
+ * node whose op differs. The node has the op `op` in the checkpoint, and the op `other` in this run. */
 static void report_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
 {
     op_counts c = { .n = 0 };

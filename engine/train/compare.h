@@ -1,4 +1,5 @@
-/* train/compare.h - finds the differences of two texts of identity.h, and reports them in words. */
+/* train/compare.h - compares two texts of settings or two texts of graphs, and reports the differences in words.
+ * identity.h describes the form of both kinds of text. */
 #ifndef VKT_COMPARE_H
 #define VKT_COMPARE_H
 
@@ -8,7 +9,7 @@
  * differences. {.text.h = h} is an empty list. */
 typedef struct vkt_differences {
     vkt_text text;
-    uint32_t n;           /* number of all differences */
+    uint32_t n;           /* number of all differences; vkt_differences_text reduces it to 5 at most */
     const char *was, *is; /* names of the two texts. NULL: was = "checkpoint", is = "this run" */
 } vkt_differences;
 

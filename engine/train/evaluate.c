@@ -142,8 +142,9 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     choose_samples(e);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    /* A batch's result is read after the next two batches are submitted. With metrics, the result is read before the
-     * next batch is submitted, because that batch would overwrite the outputs. */
+    /* A batch's result is read after the next two batches are submitted. The results of the last two batches are read
+     * after the last batch is submitted. With metrics, each result is read before the next batch is submitted, because
+     * that batch would overwrite the outputs. */
     const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;

@@ -30,8 +30,8 @@ static bool is_identifier(const char *s)
     return at > s && !*at && !strstr(s, "__"); /* GLSL reserves names with two underscores in a row */
 }
 
-/* Writes the macro PREFIX_NAME to `out`. Letters of the name become upper case. One underscore replaces each group of
- * characters of the name that a macro must not have. */
+/* Writes the macro PREFIX_NAME to `out`. Letters of the name become upper case. Each character that is neither a letter
+ * nor a digit becomes an underscore, and neighbouring underscores become one. */
 static void macro_of(const char *prefix, const char *name, char out[MACRO_ROOM])
 {
     size_t n = (size_t)snprintf(out, MACRO_ROOM, "%s", prefix);

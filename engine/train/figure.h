@@ -17,8 +17,8 @@ typedef struct vkt_rgb {
 
 static const vkt_rgb vkt_ink = { .13, .13, .15 }, vkt_soft_ink = { .38, .38, .42 }, vkt_axis_color = { .62, .62, .66 },
                      vkt_grid_color = { .91, .91, .93 }, vkt_white = { 1, 1, 1 };
-/* Colors of Okabe & Ito, "Color Universal Design" (2002), with a darker yellow. People with any kind of colour vision
- * can distinguish them. */
+/* Colors of Okabe & Ito, "Color Universal Design" (2002), with a darker yellow. People with the common kinds of
+ * colour blindness can distinguish them, too. */
 #define VKT_SERIES_COLORS 7
 extern const vkt_rgb vkt_series_color[VKT_SERIES_COLORS];
 
@@ -33,7 +33,8 @@ void vkt_figure_line(cairo_t *cr, double x0, double y0, double x1, double y1, do
 
 /* Returns a step between ticks: 1, 2 or 5 times a power of ten. It divides `span` into about `pieces` parts. */
 double vkt_figure_step(double span, double pieces);
-/* Writes the label of a tick, with enough digits to distinguish neighbouring ticks, whose distance is `step`. */
+/* Writes the label of a tick, with enough digits to distinguish neighbouring ticks, whose distance is `step`. But the
+ * label has at most seven significant digits if `step` is below 1e-4, or if the absolute value is 1e6 or more. */
 void vkt_figure_tick(double value, double step, char out[32]);
 
 /* Calls `draw` on a white background, and replaces the file by the result atomically. The figure has width x height

@@ -79,8 +79,8 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* Finds the step with the lowest smoothed loss. Among the earlier steps, returns the step at which the smoothed loss
- * falls fastest. Returns n if the smoothed loss falls at none of the earlier steps. */
+/* Finds `lowest`, the step with the lowest smoothed loss. Among the steps 1 to lowest - 1, returns the step at which
+ * the smoothed loss falls fastest. Returns n if the smoothed loss falls at none of these steps. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* One call of vkt_trainer_fit. */
+/* The fit of one rank, during one call of vkt_trainer_fit. */
 typedef struct fit {
     vkt_trainer *t;
     const vkt_fit_params *p;
@@ -12,7 +12,7 @@ typedef struct fit {
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread, without waits, after the last reported step or checkpoint */
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
-    bool interrupted;     /* callbacks.stop returned true, on this rank or on another one */
+    bool interrupted;     /* the fit ends because callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite; `diverged` has logged it on rank 0 */
     vkt_result written;   /* VKT_OK; VKT_E_CHECKPOINT after a checkpoint could not be written */
@@ -200,10 +200,10 @@ static vkt_result run_steps(fit *f)
         VKT_TRY(vkt_steps_submit(t, lr, &submitted));
         if (!submitted) return drain(f);
         t->submitted++;
-        /* A step's result is read after the next two steps are submitted. The very first result of a trainer is read at
-         * once, to measure the latency of the first step. With several ranks, reading a result is an exchange, so all
-         * ranks must read a result after the same steps. So each rank reads the first result of each fit at once, even
-         * if this rank has trained before. */
+        /* A step's result is read after the next two steps are submitted, or earlier if drain() reads all results. The
+         * very first result of a trainer is read at once, to measure the latency of the first step. With several ranks,
+         * reading a result is an exchange, so all ranks must read a result after the same steps. So each rank reads the
+         * first result of each fit at once, even if this rank has trained before. */
         const bool first = t->shards.ranks > 1 ? t->steps.arrived == 0 : !t->first_step_ns;
         if (vkt_steps_open(t) > 2 || first) VKT_TRY(await_step(f));
         VKT_TRY(maybe_checkpoint(f));
@@ -347,8 +347,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* If one of the next two calls fails, it has not changed the state of the run. So the next fit finishes this
-     * epoch. */
+    /* If one of the next two calls fails, the run has its old state, and the next fit finishes this epoch. A divergence
+     * is no such failure: this function finishes the epoch after a divergence, too. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -389,8 +389,8 @@ static vkt_result fail_without_best(const fit *f)
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
 
-/* Continues after a divergence. VKT_E_STATE if weights or optimizer state are not finite. The epoch in which the run
- * diverged begins again, because the sums of its losses are not finite. */
+/* Continues after a divergence. VKT_E_STATE if weights or optimizer state are not finite. If the run diverged before
+ * the end of an epoch, this epoch begins again, because the sums of its losses may not be finite. */
 static vkt_result go_on(fit *f)
 {
     static const char *const names[VKT_ARENAS] = { [VKT_PART_VALUE] = "weights",
@@ -461,7 +461,7 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* Reports a failure to the other ranks, with three exceptions. VKT_E_DIVERGED: each rank finds the divergence
+    /* Passes the result to vkt_steps_fail, with three exceptions. VKT_E_DIVERGED: each rank finds the divergence
      * itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the ranks differ, a state is not
      * finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
     if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);

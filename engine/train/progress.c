@@ -1,4 +1,5 @@
-/* train/progress.c - shows one line per epoch, and a progress bar if the stream is a terminal.
+/* train/progress.c - shows a line for each epoch, and a progress bar if the stream is a terminal that can rewrite lines
+ * (vkt_terminal_rewrites).
  *
  * The line with the bar is rewritten in place. It is shorter than the width of the terminal, because each redraw of a
  * wrapped line would leave a line behind. Each redraw reads the width of the terminal, so no signal handler is needed

@@ -1,6 +1,6 @@
-/* train/ranks.c - comparisons of the ranks of a run. At the start of a fit, the ranks compare everything on which the
- * bits of the result depend. Later they compare the weights from time to time. The file also has two small exchanges:
- * vkt_ranks_share and vkt_ranks_any. */
+/* train/ranks.c - comparisons of the ranks of a run. At the start of a fit, the ranks compare facts on which the bits
+ * of the result depend (add_facts). Later they compare the weights from time to time. The file also has two small
+ * exchanges: vkt_ranks_share and vkt_ranks_any. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -40,7 +40,7 @@ static bool is_seen(const chart *c, double loss)
 /* Computes the ranges of both axes. The vertical axis has the range of the smoothed losses. If every smoothed loss is a
  * gap, the axis has the range of all losses. The range is extended down to the lowest loss, and widened to multiples of
  * y_step. Losses above the range are not drawn: the last losses of a test may be very large, and an axis that includes
- * them would hide the form of the curve. Returns false if all losses are gaps. */
+ * them would hide the form of the curve. Returns false if all losses and all smoothed losses are gaps. */
 static bool fit(chart *c)
 {
     double lo = INFINITY, hi = -INFINITY;

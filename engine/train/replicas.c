@@ -10,8 +10,8 @@ uint32_t vkt_replicas_count(const vkt_trainer *t)
 }
 
 /* The longest time that a rank of this process may keep the others waiting. A rank that fails reports its failure at
- * once, so only a rank that hangs reaches this limit. Callbacks of the application and the first run on a slow driver
- * must stay below the limit. */
+ * once, so this limit is for ranks that hang. Callbacks of the application and the first run on a slow driver must stay
+ * below the limit. */
 static const double patience_seconds = 3600;
 
 /* Makes new connections of all ranks. After a failure, the old connections stay. */

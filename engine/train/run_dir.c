@@ -26,7 +26,7 @@ struct vkt_run_dir {
     vkt_events *events;
     vkt_fit_callbacks caller;
     uint32_t epochs;
-    bool failed, stopped; /* failed: a file could not be written. stopped: the caller's `stop` ended the fit */
+    bool failed, stopped; /* failed: a file could not be written. stopped: the caller's `stop` has returned true */
 };
 
 /* ---- the folder ---- */

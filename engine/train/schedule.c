@@ -56,8 +56,8 @@ static double line(double from, double to, double part)
     return from + (to - from) * part;
 }
 
-/* Returns the rate of the one-cycle schedule. As in torch, the rise ends at t = pct_start * total - 1, and the fall at
- * t = total - 1. */
+/* Returns the rate of the one-cycle schedule. As in torch, the rise ends at t = pct_start * total - 1, and the fall
+ * ends at t = total - 1. */
 static double one_cycle(const vkt_schedule *s, double lr, double t)
 {
     const double first = lr / vkt_or(s->div_factor, 25), last = first / vkt_or(s->final_div_factor, 1e4);

@@ -1,5 +1,5 @@
 /* train/snapshot.c - copies data of a trainer from the device and back: one part (vkt_store_part) of all parameters, or
- * everything that a step changes. */
+ * a vkt_snapshot. */
 #include <math.h>
 
 #include "train/trainer.h"

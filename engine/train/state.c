@@ -1,6 +1,6 @@
 /* train/state.c - weights and full training state in files.
  *
- * A checkpoint has everything that the rest of the run depends on. It has nothing that differs between equal runs: no
+ * A checkpoint has all state that the rest of the run depends on. It has nothing that differs between equal runs: no
  * times, no names of devices. So two equal runs write the same bytes. The tensors of a checkpoint are:
  *
  *   <name>                       parameters and states             F32
@@ -9,11 +9,12 @@
  *   vktrain.gradient_sum.<name>  sum of the gradients of the       F32, if a step has several micro-batches and no
  *                                micro-batches so far              shards
  *   vktrain.published.<name>     the averaged parameters           F32, if they exist
- *   vktrain.history              a row for each epoch: epoch,      F64
- *                                train_loss, train_acc, val_loss,
- *                                val_acc, lr, the caller's metrics
+ *   vktrain.history              a row for each complete epoch:    F64
+ *                                epoch, train_loss, train_acc,
+ *                                val_loss, val_acc, lr, and the
+ *                                caller's metrics
  *
- * The metadata of a checkpoint are:
+ * Besides the three keys of every checkpoint (io/checkpoint.h), the metadata are:
  *
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; floats are hexadecimal (C99), because this form is exact
@@ -135,7 +136,7 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
 }
 
 /* Parses the loss scale. Returns false if the text is malformed, or if a store cannot have this scale. Without
- * VKT_PRECISION_F16, ignores the text, and the scale is 0, as in a new run. */
+ * VKT_PRECISION_F16, ignores the text and sets the scale to 0, which stands for the scale of a new store. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };
@@ -185,7 +186,7 @@ static bool parse_position(const char *text, bool has_terms, uint64_t *seed, vkt
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
-    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf */
+    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes a `best` of NaN as -inf */
     return n == (has_terms ? 18 : 17) && p->sums.terms >= p->sums.rows && p->epoch >= 1 && stopped >= 0 &&
            stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO && monitor <= VKT_MONITOR_METRIC;
 }
@@ -255,7 +256,7 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
-/* Reads the state of a file to *s, best[], *at and *seed. The trainer does not change. */
+/* Reads the state of a file to *s, best[], *at and *seed. The state of the trainer does not change. */
 static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
                              vkt_position *at, uint64_t *seed)
 {
@@ -297,7 +298,7 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
     return r;
 }
 
-/* Sets the trainer's state, and attaches the texts of the file to the trainer. */
+/* Sets the trainer's state, and attaches those texts of the file that the trainer does not have. */
 static vkt_result apply_state(vkt_trainer *t, const vkt_safetensors *st, const state *s, const float *best,
                               const vkt_position *at, uint64_t seed)
 {

@@ -189,10 +189,10 @@ static vkt_result submit_shards(vkt_trainer *t, uint32_t rows, uint64_t *values)
     return VKT_OK;
 }
 
-/* Submits a step of shards, and then exchanges the gradients of the previous step, while the device computes the
- * shards. In two cases the exchange must come first: if a step has many runs, or if the first runs of a program still
- * measure times (vkt_program_is_measured). In these cases the submission waits for one of the new runs, and this run
- * waits for the exchange of the previous step. */
+/* Submits a step of shards. If the gradients of the previous step are not exchanged yet, then exchanges them while the
+ * device computes the shards. In two cases this exchange must come before the submission: if a step has many runs, or
+ * if the first runs of a program still measure times (vkt_program_is_measured). In both cases the submission may wait
+ * for a run that cannot end before the exchange of the previous step. */
 static vkt_result submit_sharded(vkt_trainer *t, double lr, bool *submitted)
 {
     vkt_shards *s = &t->shards;

@@ -56,7 +56,7 @@ typedef struct vkt_shards {
                                 * to stop, and all ranks have received this wish */
     bool torn;   /* some shards of a step are submitted, but the update of this step is not. So the states (running
                   * statistics) are not those of a complete step */
-    bool broken; /* a fit has failed in the middle of a step: the weights may be wrong */
+    bool broken; /* a fit has failed, and the weights or the states may be wrong: see vkt_steps_fail */
 } vkt_shards;
 
 typedef struct vkt_steps {
@@ -70,8 +70,8 @@ typedef struct vkt_steps {
 uint32_t vkt_steps_rows(const vkt_trainer *t);
 /* Returns the number of steps of an epoch. */
 uint32_t vkt_steps_of_epoch(const vkt_trainer *t);
-/* Returns the largest number of samples that this rank has in an epoch; 0: it has all samples. May be called before
- * t->feed is created. */
+/* Returns an upper bound of the number of samples that this rank has in an epoch; 0: it has all samples. May be called
+ * before t->feed is created. */
 uint32_t vkt_steps_most_rows(const vkt_trainer *t);
 /* Begins epoch number `epoch` at step `skip` of this epoch. */
 vkt_result vkt_steps_begin(vkt_trainer *t, uint32_t epoch, uint32_t skip);
@@ -105,8 +105,8 @@ vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums of the gradients to the graph of shards `g`, and builds the graph of the update. The caller destroys
  * *update, also after a failure. */
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update);
-/* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings to arrays[*n]. Call
- * vkt_shards_programs after t->program is made: it makes the program of the update, and connects it with t->program. */
+/* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings at arrays[*n]. vkt_shards_programs
+ * makes the program of the update, and connects this program with t->program. So t->program must exist before. */
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n);
 vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v);
 void vkt_shards_destroy(vkt_trainer *t);

@@ -1,7 +1,7 @@
-/* train/suggest_batch.c - gives advice after a trainer did not fit into memory: a smaller batch that fits, or a larger
- * cap.
+/* train/suggest_batch.c - gives advice after a trainer did not fit into memory or exceeded another limit of the device:
+ * a smaller batch that fits, or a larger cap.
  *
- * The sizes are those of memory plans (vkt_program_needs), which need no work on the device. Each batch size needs a
+ * The sizes are computed from memory plans (vkt_program_needs), without work on the device. Each batch size needs a
  * plan for training, and one for validation if there is a validation set. The search plans only the batch that did not
  * fit and some powers of two. */
 #include "record/record.h"

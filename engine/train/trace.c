@@ -1,4 +1,4 @@
-/* train/trace.c - writes one training step as a trace for Chrome and Perfetto.
+/* train/trace.c - writes one run of the training program as a trace for Chrome and Perfetto.
  *
  * Format: "Trace Event Format" (Google, the JSON object form with complete events, ph "X", times in microseconds). */
 #include "train/trainer.h"

@@ -33,7 +33,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     return VKT_OK;
 }
 
-/* Makes the summary: the table of layers, and the kernels, the barriers and the memory of a step. */
+/* Makes the summary: the table of layers, and how many kernels, barriers and bytes of memory t->program has. */
 static vkt_result make_summary(vkt_trainer *t)
 {
     char *layers, packed[24], bound[24];

@@ -13,7 +13,8 @@
 
 /* The values of a graph that training and evaluation read. */
 typedef struct vkt_head {
-    vkt_tensor y, loss; /* loss: null if the data set lacks labels, targets or terms that the training set has */
+    vkt_tensor y, loss; /* loss: null in a predictor, or if the data set lacks labels, targets or terms that the
+                         * training set has */
     vkt_tensor correct; /* null if there is no accuracy */
     bool classifies;    /* y is (B,K): a number for each class. In a trainer, the training set also has labels */
     vkt_tensor weights; /* weights of the classes (K), external; null: none */
@@ -50,7 +51,7 @@ typedef struct vkt_sums {
     uint64_t rows, terms; /* terms: sum of the samples' terms (vkt_dataset_terms). Without terms: number of samples */
 } vkt_sums;
 
-/* The position of a run between two steps. Every checkpoint contains it. */
+/* The position of a run between two steps. Every checkpoint of a trainer contains it. */
 typedef struct vkt_position {
     uint64_t t;     /* completed steps, without skipped ones */
     uint32_t epoch; /* current epoch, from 1 */
@@ -85,8 +86,8 @@ void vkt_attachments_hash(const vkt_attachments *a, vkt_text *x);
 struct vkt_trainer {
     vkt_ctx *ctx;
     vkt_host host;
-    vkt_trainer_params params; /* with defaults filled in; the data sets are borrowed */
-    char *name;                /* a copy of params.model.name */
+    vkt_trainer_params params; /* with some defaults filled in (`resolve` in trainer.c); the data sets are borrowed */
+    char *name;                /* owned; params.model.name points to it */
     uint32_t batch_wanted;     /* the caller's batch, or 128; params.batch is smaller if there are fewer samples */
     vkt_feed feed;
     vkt_graph *g;
@@ -99,15 +100,15 @@ struct vkt_trainer {
     vkt_steps steps;
     vkt_trainer **replicas;    /* params.n_more_devices trainers of the other ranks of this process; NULL: none */
     const vkt_trainer *first;  /* rank 0, if this trainer is a replica of rank 0; else NULL */
-    vkt_thread_group *group;   /* the connections of all ranks of this process; NULL: there are no other ranks */
-    vkt_transport *transports; /* one for each rank of this process; NULL: there are no other ranks */
+    vkt_thread_group *group;   /* the connections of this trainer and its replicas; NULL: there are no replicas */
+    vkt_transport *transports; /* one for this trainer, then one for each replica; NULL: there are no replicas */
     bool store_given;          /* the caller has got the store, and may write to it at any time */
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
     vkt_position at;
     bool owes_checkpoint; /* the last checkpoint of a fit could not be written */
-    bool diverged;        /* the last fit diverged, and no checkpoint was resumed since: see go_on in fit.c */
+    bool diverged;        /* a fit has diverged. A resumed checkpoint and go_on (fit.c) set this to false */
     vkt_attachments attached;
     vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics of them; owns their names */
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */
@@ -165,7 +166,8 @@ void vkt_step_graphs_free(vkt_step_graphs *g);
 /* Builds the graph of an evaluation. The caller destroys *g, also after a failure. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
-/* After a trainer did not fit into memory, logs advice: a smaller batch that would fit, or a larger cap. */
+/* After a trainer did not fit into memory or exceeded another limit of the device, logs advice: a smaller batch that
+ * would fit, or a larger cap. */
 void vkt_trainer_suggest_batch(vkt_trainer *t);
 
 /* Returns whether each rank validates only a part of the validation set. With metrics of the caller, each rank
@@ -198,7 +200,7 @@ vkt_result vkt_own_metrics_end(vkt_trainer *t, vkt_result run, vkt_epoch_record 
 /* Calls the metrics with one batch of `rows` samples. The run of this batch must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
-/* Copies of everything that a training step changes on the device, except the clock. vkt_trainer_restore writes them
+/* Copies of everything that a training step changes in the store, except the clock. vkt_trainer_restore writes them
  * back, and sets the clock to step t->at.t. Call vkt_snapshot_free also after a failure. */
 typedef struct vkt_snapshot {
     float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
@@ -210,7 +212,8 @@ vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_snapshot *kept);
 void vkt_snapshot_free(const vkt_host *h, vkt_snapshot *kept);
 
 /* Connect and disconnect the ranks of this process. vkt_replicas_connect is called before the trainer is built, and
- * sets p->dist.transport. vkt_replicas_disconnect is called after the trainers of the other ranks are destroyed. */
+ * sets p->dist.transport if p->n_more_devices is not 0. vkt_replicas_disconnect is called after the trainers of the
+ * other ranks are destroyed. */
 vkt_result vkt_replicas_connect(vkt_trainer *t, vkt_trainer_params *p);
 void vkt_replicas_disconnect(vkt_trainer *t);
 uint32_t vkt_replicas_count(const vkt_trainer *t); /* number of the other ranks of this process */
@@ -231,7 +234,7 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
-/* Returns the prefix of the names of this part's tensors in a checkpoint; NULL for the gradient, which is no state. */
+/* Returns the prefix of the names of this part's tensors in a checkpoint; NULL for the gradient, which is not saved. */
 const char *vkt_part_prefix(vkt_store_part part);
 
 /* Returns the host of scores. The host is valid as long as the scores. */

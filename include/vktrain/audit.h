@@ -1,4 +1,4 @@
-/* vktrain/audit.h - checks whether a device computes correctly. The audit runs each op of a graph, forward and
+/* vktrain/audit.h - checks whether a device computes correctly. The audit runs the ops of a graph, forward and
  * backward, and compares the results with a reference: the same op in double precision on the CPU. The audit also
  * compares the gradients of the reference with difference quotients. The program `vkt-audit` does all of this. */
 #ifndef VKTRAIN_AUDIT_H
@@ -20,12 +20,13 @@ extern "C" {
  * `op` is "custom", `text` has the op's name and the shapes of its inputs, `times` is 1, and `forward` is 0. `gradient`
  * and `difference` are errors of the gradients, divided by the tolerance of this paragraph. */
 
-/* The result of one op on one case. It is valid only during the call that passes it. */
+/* The result of one op on one case. It is valid only during the call of on_entry. */
 typedef struct vkt_audit_entry {
     const char *op;     /* name of the op, for instance "conv2d" */
     const char *name;   /* name of the node's first output in the graph; "": the node has no output. In entries of
                          * vkt_audit_op: the seed, for instance "seed 3" */
-    const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes */
+    const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes,
+                         * unless the op is "custom" */
     uint32_t node;      /* number of the first node with this work (op, attributes and shapes). In entries of
                          * vkt_audit_op: 0 */
     uint32_t times;     /* number of nodes with this work. If several random cases replace a node, only the first of
@@ -33,8 +34,8 @@ typedef struct vkt_audit_entry {
     bool reduced;       /* a smaller case replaces the node, because the reference would take too long. The batch is
                          * halved first, then the largest dimensions */
     bool sampled;       /* random cases of the op replace the node, and this entry is one of them. Reason: the node
-                         * cannot be made smaller, or the values that its inputs may have are not known. In entries of
-                         * vkt_audit_op: false, although their cases are random, too */
+                         * cannot be made small enough, or the values that its inputs may have are not known. In entries
+                         * of vkt_audit_op: false, although their cases are random, too */
     vkt_result status;  /* not VKT_OK: the case could not be run, and of the members below only `right` and `fault` are
                          * valid */
     double forward;     /* largest error of an output element, divided by the op's tolerance; wrong if above 1 or NaN */
@@ -47,7 +48,8 @@ typedef struct vkt_audit_entry {
                            * too near to a kink of the op. For custom ops also because the input is so large that
                            * rounding removes the small step of the difference quotient */
     double difference;    /* largest error of the elements that `differences` counts, divided by the tolerance; wrong if
-                           * above 1 or NaN. The tolerance is 1e-6 of the largest element of the gradient */
+                           * above 1 or NaN. The tolerance is 1e-6 times the largest magnitude of the gradient, or 1e-6
+                           * if the gradient is all zeros. Custom ops have another tolerance: see above */
     bool right;           /* the case could be run, and no element of it is wrong */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
@@ -75,12 +77,13 @@ typedef struct vkt_audit_totals {
     uint32_t failed;  /* number of cases that are wrong or could not be run */
 } vkt_audit_totals;
 
-/* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.
- * The inputs are random numbers of the kind that the op's own tests use. The graph does not change, and the numbers in
- * its values and stores are not read. The graph may be with or without gradients. This function may be called before
- * or after vkt_program_create. *totals is always set. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is
- * wrong or could not be run. Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit. If the graph has an
- * error, returns this error. params may be NULL. Threads: calls on one context must not overlap. */
+/* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run
+ * in VKT_PRECISION_F32. For exceptions see `reduced` and `sampled` of vkt_audit_entry, and vkt_audit_totals.parts. The
+ * inputs are random numbers of the kind that the op's own tests use. The graph does not change, and the numbers in its
+ * values and stores are not read. The graph may be with or without gradients. This function may be called before or
+ * after vkt_program_create. Returns VKT_OK if all cases are right; VKT_E_WRONG if a case is wrong or could not be run.
+ * Each fault is logged. VKT_E_NOMEM and VKT_E_DEVICE_LOST end the audit; *totals then has the numbers so far. If the
+ * graph has an error, returns this error. params may be NULL. Threads: calls on one context must not overlap. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 

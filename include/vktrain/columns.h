@@ -48,7 +48,7 @@ typedef struct vkt_column {
                                  * a target with classes, these texts are the names of the classes */
     uint32_t n_values, missing; /* missing: number of missing fields of an input in the rows that vkt_columns_guess has
                                  * read */
-    char why[48];               /* why the column is left out */
+    char why[48];               /* why the column is left out; "as in training" after vkt_columns_from_text */
     uint32_t distinct;          /* not 0: the guess left the column out, because it has this many different texts */
 } vkt_column;
 
@@ -64,7 +64,7 @@ typedef enum vkt_target_kind {
 typedef struct vkt_columns_params {
     const char *target;          /* NULL: the last column */
     vkt_target_kind kind;        /* the kind of the target */
-    const char *const *left_out; /* n_left_out names of columns that are not used */
+    const char *const *left_out; /* n_left_out names of columns that are not used as inputs */
     uint32_t n_left_out;         /* number of names in left_out */
     uint32_t most_values;        /* an input with more different texts than this is left out; 0 means 32 */
     const uint32_t *rows;        /* indices of the n_rows training rows, from which the inputs are guessed; NULL: all
@@ -107,8 +107,8 @@ VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name,
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 
-/* Finds a column of a table by its name. VKT_E_NOT_FOUND: there is no such column; the message lists the names, and
- * *column = UINT32_MAX. */
+/* Finds a column of a table by its name. VKT_E_NOT_FOUND: there is no such column; the message lists the names (if
+ * there are many, only the first ones), and *column = UINT32_MAX. */
 VKT_API vkt_result vkt_records_column(const vkt_host *host, const vkt_records *r, const char *name, uint32_t *column);
 /* Returns whether a field is missing. A field that does not exist is missing. */
 VKT_API bool vkt_records_missing(const vkt_records *r, uint32_t row, uint32_t column);

@@ -2,15 +2,16 @@
  *
  * Conventions of every vktrain header:
  *   - A call that can fail returns a vkt_result. (An op returns a tensor; graph.h says where its errors are kept.)
- *     If the result is not VKT_OK, the logger gets a message that says what was wanted and what was found. The outputs
- *     are then zeroed or untouched, unless the comment of the function says otherwise.
+ *     If the result is not VKT_OK, the logger gets a message that says what was wanted and what was found, and the
+ *     outputs are zeroed or untouched. The comment of a function names its exceptions.
  *   - A params struct may be zeroed: a zero member stands for its default. If a member has no default, a zero gives
  *     VKT_E_ARG. The struct is read during the call only. NULL instead of the struct means all zeros. Where a
  *     floating-point 0 stands for a default, VKT_ZERO stands for the number 0.
  *   - If a handle or address that a call needs is NULL, the call returns VKT_E_ARG. A function that returns no
  *     vkt_result then does nothing and returns 0, NULL or the null tensor, unless its comment says otherwise.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
- *   - Names of sizes in bytes end in _bytes. Names of times in nanoseconds end in _ns. */
+ *   - In structs, the name of a size in bytes is `bytes` or ends in _bytes. The name of a time in nanoseconds ends in
+ *     _ns. */
 #ifndef VKTRAIN_CORE_H
 #define VKTRAIN_CORE_H
 
@@ -51,8 +52,9 @@ VKT_API const char *vkt_build_text(void);
 
 /* Stands for the number 0 in a floating-point member or argument where 0 means a default. With .beta1 = VKT_ZERO, Adam
  * has no momentum. With .weight_decay = VKT_ZERO, AdamW has no decay. VKT_ZERO also works in members whose default is
- * 0. A member that refuses 0 (an optimizer's eps) refuses VKT_ZERO too. Integer members have names of their own for 0,
- * such as VKT_PATIENCE_NONE. The value is -2^-126, the same in float and double. No member needs this number itself. */
+ * 0. A member that refuses 0 (an optimizer's eps) refuses VKT_ZERO too. VKT_ZERO does not work in integer
+ * members: a patience of 0, for instance, is VKT_PATIENCE_NONE. The value is -2^-126, the same in float and double. No
+ * member needs this number itself. */
 #define VKT_ZERO (-1.1754943508222875e-38f)
 
 /* Every status the library can return, with the sentence that vkt_result_text() gives. */
@@ -170,7 +172,7 @@ typedef enum vkt_device_kind {
     VKT_DEVICE_CPU         /* a driver that runs on the host, such as lavapipe */
 } vkt_device_kind;
 
-/* A device of this machine, before it is opened. */
+/* The description of a device of this machine. */
 typedef struct vkt_device_info {
     uint32_t index;         /* index in the loader's list. Programs of vktrain get it as `--device N` */
     char name[256];         /* as the driver reports it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
@@ -213,8 +215,8 @@ typedef struct vkt_ctx_params {
     /* The largest size of a block of memory that buffers share. If a buffer fits into no block, the context allocates
      * a new block. The new block is as large as all existing blocks of its memory type together, but at most
      * block_bytes, at most a sixteenth of the heap, and at least 1 MiB. If the buffer is larger than half of this
-     * size, the new block has the size of the buffer instead. A block_bytes of 0 means 64 MiB for device-local memory,
-     * and 16 MiB for other memory. */
+     * size, or if there is no memory for a block of this size, the new block has the size of the buffer instead. A
+     * block_bytes of 0 means 64 MiB for device-local memory, and 16 MiB for other memory. */
     uint64_t block_bytes;
     /* The largest size of the ring through which data are uploaded. 0 means 8 MiB. Other sizes are rounded down to a
      * multiple of 64 KiB, but not below 64 KiB. The ring for reading back has at most half of this size. Each ring is
@@ -246,14 +248,14 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * CPU, opens it with wider vectors. Call this function while the program has only one thread: no other thread may read
  * or change the environment during the call.
  *
- * lavapipe runs a subgroup as one vector. A vector has 256 bits unless LP_NATIVE_VECTOR_WIDTH in the environment says
- * otherwise when the driver is loaded. This call sets the variable to 512 under three conditions: the device is
- * lavapipe of Mesa 22.3; the CPU is from AMD and has AVX-512 (wide vectors are slower on Intel's CPUs); the variable is
- * not set. A small kernel then checks that the wider vectors compute correctly. If they do, the variable stays set for
- * the rest of the process and for the processes that it starts. If they do not, or if the device cannot be opened with
- * wider vectors, the call removes the variable, logs a warning with the reason and opens the device as vkt_ctx_create
- * does. If VKT_TRAITS in the environment is wrong, the call returns the error that vkt_ctx_create returns for
- * VKT_TRAITS. Before that, the call removes LP_NATIVE_VECTOR_WIDTH if the call has set it.
+ * lavapipe runs a subgroup as one vector. On x86 CPUs with AVX, a vector has 256 bits unless LP_NATIVE_VECTOR_WIDTH in
+ * the environment says otherwise when the driver is loaded. This call sets the variable to 512 under three conditions:
+ * the device is lavapipe of Mesa 22.3; the CPU is from AMD and has AVX-512 (wide vectors are slower on Intel's CPUs);
+ * the variable is not set. A small kernel then checks that the wider vectors compute correctly. If they do, the
+ * variable stays set for the rest of the process and for the processes that it starts. If they do not, or if the device
+ * cannot be opened with wider vectors, the call removes the variable, logs a warning with the reason and opens the
+ * device as vkt_ctx_create does. If VKT_TRAITS in the environment is wrong, the call returns the error that
+ * vkt_ctx_create returns for VKT_TRAITS. Before that, the call removes LP_NATIVE_VECTOR_WIDTH if the call has set it.
  *
  * If the user has set the variable, and lavapipe has subgroups of 16 lanes, the call checks the wider vectors, too. If
  * another Vulkan instance of the process has loaded the driver already, the width stays as it is. VKT_E_WRONG: the
@@ -331,7 +333,8 @@ typedef struct vkt_memory_stats {
  * thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
 /* Returns the host services of the context, with the defaults filled in: no function is NULL. These services are valid
- * as long as the context. Objects that are made with these services must be destroyed before the context. */
+ * as long as the context. Objects that are made with these services must be destroyed before the context. If ctx is
+ * NULL, returns the services of a zeroed vkt_host. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 /* Fills *out with the memory of this context, now and at its peaks. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);

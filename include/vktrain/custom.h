@@ -44,7 +44,7 @@ extern "C" {
  * fewer of them. If no op gathers the batch, VKT_STEP_ROWS may be larger than the batch. So a shader must use
  * the smaller one of VKT_STEP_ROWS and the batch. */
 #define VKT_STEP_ROWS 2  /* number of real rows of the batch; 0xFFFFFFFF: all rows are real */
-#define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first sample in the order of the epoch */
+#define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first row in the order of the gather */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
 /* Counter of random numbers. In a graph with an update or with shards: number of this run among the runs of all steps
@@ -79,8 +79,8 @@ typedef struct vkt_custom_shader {
     const void *push;                   /* push constants, the same in each run */
     size_t push_bytes;                  /* size of `push`, a multiple of 4 */
     uint32_t groups[3];                 /* work groups along x, y, z; { 5 } means 5 x 1 x 1. {0}: see `elements` */
-    uint64_t elements; /* instead of `groups`: a number of elements. Each element gets one invocation along x. The last
-                        * work group may have invocations beyond the last element */
+    uint64_t elements; /* instead of `groups`: a number of elements. Without `loops`, each element gets one invocation
+                        * along x. The last work group may have invocations beyond the last element */
     bool loops;        /* only with `elements`: the shader loops over the elements; the stride is the number of all
                         * invocations. So an invocation may compute several elements, and the library may run fewer work
                         * groups. Without `loops`, a number of work groups that the device cannot run gives
@@ -98,12 +98,13 @@ typedef struct vkt_custom_params {
     vkt_custom_shader gradient;       /* spirv NULL: the op has no gradient */
 } vkt_custom_params;
 
-/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error
- * all outputs are null tensors, and vkt_graph_status returns the error. The struct and what it points to are copied.
+/* Adds the op to the graph. Returns its first output; outs (may be NULL) gets all p->n_outputs outputs. After an error,
+ * returns the null tensor, outs has no valid tensors, and vkt_graph_status returns the error. The struct and what it
+ * points to are copied.
  *
- * Gradients. vkt_backward and vkt_gradients run the gradient shader once for the node. Let L be the loss. The shader
- * reads DY(k) = dL/dY(k), which is all zeros if L does not depend on output k. It writes DX(i) = dL/dX(i) with the
- * shape and layout of input i. The shader overwrites each element of DX(i) and never adds to it: if an input has
+ * Gradients. vkt_backward and vkt_gradients append one node that runs the gradient shader. Let L be the loss. The
+ * shader reads DY(k) = dL/dY(k), which is all zeros if L does not depend on output k. It writes DX(i) = dL/dX(i) with
+ * the shape and layout of input i. The shader overwrites each element of DX(i) and never adds to it: if an input has
  * several readers, the library adds their gradients in a fixed order. A DX(i) that is not needed is written to scratch
  * memory. If an input needs a gradient, and the op has no gradient shader or this shader has no DX(i) for the input,
  * vkt_backward and vkt_gradients fail with VKT_E_ARG. An input with `no_gradient` needs no gradient, and u32 inputs
@@ -112,8 +113,8 @@ typedef struct vkt_custom_params {
  * Checks. vkt_custom reads the module and compares it with the declaration, which is *p. VKT_E_FORMAT: the module is no
  * SPIR-V. VKT_E_NOT_FOUND: the module has no such entry point. VKT_E_UNSUPPORTED: the module is newer than SPIR-V 1.6.
  * VKT_E_ARG: the module and the declaration differ (bindings, `readonly`, size of the push constants), or the
- * declaration is wrong; the message names the binding and says what is wanted. VKT_E_DTYPE: a type is not f32 or u32,
- * or a u32 value has a DX or DY. VKT_E_SHAPE: an output's shape or layout is illegal.
+ * declaration is wrong; the message says what is wanted. VKT_E_DTYPE: a type is not f32 or u32, or a u32 value has a DX
+ * or DY. VKT_E_SHAPE: an output's shape or layout is illegal.
  *
  * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
  * work groups, shared memory or bindings that are too large. These two functions do not check what a shader does: an

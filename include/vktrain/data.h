@@ -1,5 +1,5 @@
-/* vktrain/data.h - data sets: tables of rows with class labels or targets. The functions make data sets from memory,
- * from files or from a source, and shuffle their rows.
+/* vktrain/data.h - data sets: tables of rows, which may have class labels and targets. The functions make data sets
+ * from memory, from files or from a source, and shuffle their rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
  * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. A table of
@@ -9,7 +9,7 @@
  * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1). A network sees a batch of such rows as u32
  * (B,L), with the same numbers.
  *
- * Data sets do not depend on a device. A trainer copies a whole table to the device, or streams its rows.
+ * Data sets do not depend on a device. A trainer keeps the rows on the device, or streams them.
  *
  * Input files must be regular files. A gzip file may unpack to 64 MiB plus 32 times its size; VKT_MAX_UNPACKED=BYTES in
  * the environment allows more. A library that was built without zlib cannot read gzip files (VKT_E_UNSUPPORTED).
@@ -174,9 +174,9 @@ typedef struct vkt_image_params {
 VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
                                                 const vkt_image_params *params, vkt_dataset **out);
 /* Reads the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Each folder is
- * a class, even if it is empty. Names that begin with a dot, and folders in the folder of a class, are ignored. Results
- * are those of vkt_dataset_from_image_table, for a folder instead of the CSV. VKT_E_NOT_FOUND also if there is no
- * image. */
+ * a class, even if it is empty. Names that begin with a dot are ignored. Files of folder/<class>/ with other endings
+ * are ignored, too. Results are those of vkt_dataset_from_image_table, but VKT_E_NOT_FOUND and VKT_E_IO are for the
+ * folders. VKT_E_NOT_FOUND also if no class has an image file. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
 /* Decodes one JPEG or PNG (n bytes in memory) to a row of (C,height,width) bytes. In evaluation, a data set with these
@@ -257,7 +257,7 @@ VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, doub
 /* Fills `order` with 0, 1, .. n-1. */
 VKT_API void vkt_order_identity(uint32_t *order, uint32_t n);
 /* Fills `order` with a random permutation of 0 .. n-1. The order depends on (n, seed, epoch) alone, so a resumed run
- * can make the order of any epoch again. Every permutation is equally likely (Durstenfeld 1964, on Philox numbers). */
+ * can make the order of any epoch again. The method is that of Durstenfeld (1964), with random numbers of Philox. */
 VKT_API void vkt_shuffle(uint32_t *order, uint32_t n, uint64_t seed, uint32_t epoch);
 
 #ifdef __cplusplus

@@ -51,8 +51,8 @@ typedef enum vkt_wire {
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
  * recursive halving, then recursive doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication
  * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s. So the additions form a binary tree
- * whose leaves are the ranks in rising order. A rank sends 2 * n * (ranks - 1) / ranks numbers, and a few more if n is
- * no multiple of `ranks`.
+ * whose leaves are the ranks in rising order. A rank sends 2 * n * (ranks - 1) / ranks numbers. If n is no multiple of
+ * `ranks`, the rank may send a few more.
  *
  * A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So the result does not
  * depend on whether hosts and devices flush denormal numbers. `scratch` has space for n / 2 numbers, rounded up; it may
@@ -66,10 +66,11 @@ VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t 
 
 /* The ranks of one process. Each rank runs in a thread of its own. */
 typedef struct vkt_thread_group vkt_thread_group;
-/* Makes the connections of `ranks` ranks (a power of two). A rank that keeps another rank waiting for longer than
- * timeout_seconds counts as failed. A timeout_seconds of 0 means 60 seconds. After a failure the group logs one
- * message, and all calls of all ranks return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. Destroy the group
- * after the last call of its transports. */
+/* Makes the connections of `ranks` ranks (a power of two). A rank that makes no call counts as failed when another rank
+ * has waited for it for longer than timeout_seconds. Ranks whose calls do not match also count as failed when they have
+ * waited for each other for longer than timeout_seconds. A timeout_seconds of 0 means 60 seconds. After a failure the
+ * group logs one message, and all calls of all ranks return VKT_E_PEER. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller.
+ * Destroy the group after the last call of its transports. */
 VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
                                            vkt_thread_group **out);
 VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
@@ -96,7 +97,8 @@ VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
 /* How a step is split among the ranks. A member that is zero selects its default. */
 typedef struct vkt_dist_params {
-    const vkt_transport *transport; /* NULL: this is the only rank. Must outlive the trainer */
+    const vkt_transport *transport; /* must outlive the trainer. NULL: the only ranks are the trainer's context and the
+                                     * contexts of vkt_trainer_params.more_devices */
     uint32_t shards;                /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0: with a
                                      * transport or vkt_trainer_params.more_devices, the larger of 8 and the number of
                                      * ranks; else 1. With 1 shard, the step is not split. The result depends on V, and
@@ -109,8 +111,8 @@ typedef struct vkt_dist_params {
 } vkt_dist_params;
 
 #define VKT_DIST_BUCKETS 64 /* length of the arrays in vkt_dist_stats. Further buckets are not in the arrays */
-/* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. The inputs of this model are
- * bucket_bytes, and ready_ms divided by `steps`. */
+/* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. Among the inputs of this model
+ * are bucket_bytes, and ready_ms divided by `steps`. */
 typedef struct vkt_dist_stats {
     uint64_t steps;     /* number of steps that ready_ms covers: all but the first one, because ready_ms begins at the
                          * end of the last exchange of the previous step */
@@ -122,9 +124,9 @@ typedef struct vkt_dist_stats {
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which they become complete */
     double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the end of the last exchange
-                                        * of the previous step until the exchange of the bucket begins. It begins when
-                                        * the bucket is complete and the exchange of the bucket before it has ended.
-                                        * The times of `steps` steps are added up */
+                                        * of the previous step until the exchange of the bucket begins. An exchange
+                                        * begins when its bucket is complete and the exchange of the previous bucket
+                                        * has ended. The times of `steps` steps are added up */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

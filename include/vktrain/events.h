@@ -46,7 +46,7 @@ VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step
 VKT_API vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels,
                                     uint32_t height, uint32_t width, uint32_t channels);
 /* Writes everything that was added so far to the file. If a write fails (VKT_E_IO, logged once), nothing more is
- * written, and every later call returns VKT_E_IO. */
+ * added, and later calls with valid arguments return VKT_E_IO, too. */
 VKT_API vkt_result vkt_events_flush(vkt_events *e);
 
 #ifdef __cplusplus

@@ -8,15 +8,15 @@
  *
  * The ids are those of vktrain/tokenizer.h. When the generator is made, two programs are recorded: one for `chunk`
  * tokens and one for a single token. The number of tokens in the cache is an input of both programs, so these two
- * programs serve texts of every length.
+ * programs serve texts of every length up to `context`.
  *
  * The next token is chosen in four steps. The filters and their order are those of Hugging Face's transformers
  * (temperature, then top-k, then top-p). All numbers are double. The tokens are sorted by falling logit, and tokens
  * with equal logits by rising id. The steps call this "the order".
  *   1. temperature: token i has the weight w_i = exp((logit_i - largest logit) / temperature). If the temperature is 0,
  *      the first token of the order is chosen, and steps 2 to 4 do not apply.
- *   2. top_k: the first top_k tokens of the order remain. (In transformers, later tokens also remain if their logit
- *      equals the logit of the last of these tokens.)
+ *   2. top_k, if it is not 0: the first top_k tokens of the order remain. (In transformers, later tokens also remain if
+ *      their logit equals the logit of the last of these tokens.)
  *   3. top_p, if it is neither 0 nor 1: let S be the sum of the weights of the tokens that remain after step 2. Token t
  *      of these tokens also remains after step 3 if the weights of all tokens before t in the order add up to less than
  *      top_p * S. So the first token always remains, and the remaining weights add up to at least top_p * S.
@@ -53,11 +53,11 @@ typedef struct vkt_generator_params {
     uint32_t context;  /* C, the largest number of tokens of prompt and answer together, at most the context of the
                         * model. 0: the context of the model, but at most 2048. For each block of the model, the cache
                         * has 8 * C * kv_heads * head_width bytes (vkt_gguf_model) */
-    uint32_t chunk;    /* tokens of a prompt that are computed at once, at most C; a larger number means C. 0: 64 */
+    uint32_t chunk;    /* largest number of tokens of a prompt that are computed at once. 0 means 64. A number above C
+                        * means C */
     float temperature; /* divides the logits; 0: the most probable token is always chosen */
     uint32_t top_k;    /* only the k most probable tokens may be chosen; 0: all tokens */
-    float top_p;       /* only the most probable tokens whose probabilities add up to top_p may be chosen; 0 or 1: all
-                        * tokens */
+    float top_p;       /* only the most probable tokens may be chosen: see step 3 above. 0 or 1: no limit */
     uint64_t seed;     /* seed of the random numbers */
 } vkt_generator_params;
 
@@ -69,8 +69,8 @@ typedef struct vkt_generator_params {
 VKT_API vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generator_params *params,
                                         vkt_generator **out);
 VKT_API void vkt_generator_destroy(vkt_generator **g);
-/* Empties the cache, and starts the random numbers and the counts again. After a reset, the same calls give the same
- * ids. */
+/* Empties the cache, and starts the random numbers and the counts again. After a reset, the same calls with the same
+ * adapters give the same ids. */
 VKT_API vkt_result vkt_generator_reset(vkt_generator *g);
 /* Appends n tokens to the text so far, for instance a prompt, or the next message of a chat. VKT_E_ARG: a NULL, n is 0,
  * or an id is not below the model's vocabulary. VKT_E_SHAPE: the text would have more than C tokens. After these
@@ -91,13 +91,12 @@ VKT_API uint64_t vkt_generator_bytes(const vkt_generator *g);   /* bytes of the 
 
 /* The counts since the generator was made or reset. A rate is tokens / seconds. */
 typedef struct vkt_generator_stats {
-    uint64_t fed;                      /* tokens that vkt_generator_feed got */
+    uint64_t fed;                      /* tokens of the calls of vkt_generator_feed that succeeded */
     uint64_t made;                     /* tokens that vkt_generator_next returned */
-    double feed_seconds, make_seconds; /* feed_seconds: time in vkt_generator_feed. make_seconds: time in
-                                        * vkt_generator_next. The token that vkt_generator_next returns is not in the
-                                        * cache yet. A later call computes this token's part of the cache, and the
-                                        * time counts for the later call. Time in vkt_generator_logits counts for
-                                        * neither member */
+    double feed_seconds, make_seconds; /* feed_seconds: time in vkt_generator_feed. make_seconds: time in the calls of
+                                        * vkt_generator_next that returned a token. The token is not in the cache yet.
+                                        * A later call computes this token's part of the cache, and the time counts
+                                        * for the later call. Time in vkt_generator_logits counts for neither member */
 } vkt_generator_stats;
 VKT_API vkt_generator_stats vkt_generator_get_stats(const vkt_generator *g); /* zeros if g is NULL */
 

@@ -63,7 +63,7 @@ VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type,
 
 /* ---- metadata and tensors ---- */
 
-/* A text. A NUL follows the last byte. */
+/* A text. In a text from a file, a NUL follows the last byte. */
 typedef struct vkt_gguf_string {
     const char *text; /* UTF-8; the library does not check this */
     size_t bytes;     /* without the NUL. The text itself may contain NULs */

@@ -30,7 +30,7 @@ typedef struct vkt_gguf_model {
     vkt_gguf_architecture architecture; /* "general.architecture" */
     const char *name;                   /* "general.name"; "" if it is absent */
     uint32_t blocks;                    /* number of transformer blocks */
-    uint32_t context;                   /* length of the longest text that the model was trained with, in tokens */
+    uint32_t context;                   /* length of the longest text that the model supports, in tokens */
     uint32_t width;                     /* length of a token's embedding */
     uint32_t feed_forward;              /* width of the hidden layer of a block's feed-forward network */
     uint32_t heads;                     /* heads of queries */

@@ -2,7 +2,7 @@
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
  * context: planned memory and recorded command buffers. A run of the program submits these command buffers. From the
- * fourth run on, a run records and allocates nothing.
+ * fourth run on, vkt_program_run records and allocates nothing.
  *
  * Errors while building are sticky. An op whose arguments do not fit logs what it wanted and what it got, and returns
  * the null tensor {0}. After that, every op of this graph returns the null tensor without a further message.
@@ -134,15 +134,16 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 /* The nodes that are made between vkt_recompute_begin and vkt_recompute_end are a block, for instance one layer of a
  * transformer. vkt_backward and vkt_gradients append nodes that compute the block a second time, just before the
  * gradients of the block. So between the forward and the backward pass, a program need not keep all values of a block.
- * It keeps only those that nodes outside the block read. In a chain of blocks, these are the inputs of the blocks. The
- * second computation takes about as long as the forward pass of the block. Losses, gradients and parameters have the
- * same bits as without blocks, with one exception in 16-bit precisions: the last op before a block is not fused with
- * the first op of the block. So the value between these two ops is rounded once more. (Gradient checkpointing: Chen et
- * al., "Training Deep Nets with Sublinear Memory Cost", 2016.)
+ * It keeps at most two kinds of values: values that nodes outside the block read (in a chain of blocks, the inputs of
+ * the blocks), and results of nodes that are not computed again (see below). The second computation takes about as long
+ * as the forward pass of the block. Losses, gradients and parameters have the same bits as without blocks, with one
+ * exception in 16-bit precisions: the last op before a block is not fused with the first op of the block. So the value
+ * between these two ops is rounded once more. (Gradient checkpointing: Chen et al., "Training Deep Nets with Sublinear
+ * Memory Cost", 2016.)
  *
  * Three kinds of nodes are not computed again: nodes that no gradient needs, nodes whose outputs are all kept
  * (vkt_keep), and nodes with side effects (running statistics, vkt_write, vkt_report). A shader of an application
- * (custom.h) in a block runs twice, and must write the same numbers both times. A block has no effect in a graph
+ * (custom.h) in a block may run twice, and must write the same numbers both times. A block has no effect in a graph
  * without gradients. vkt_program_params.recompute may be used together with blocks. It lets the library compute single
  * cheap nodes again, in blocks and outside of them.
  *
@@ -223,7 +224,7 @@ VKT_API bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* number of elements of all parameters and states, without
                                                           * padding */
 
-/* The parts that a store has of each parameter. */
+/* The parts that a store may have of each parameter. */
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,    /* the parameter or state itself */
     VKT_PART_GRADIENT,     /* gradient of the last run, before the loss scale is divided out and before clipping */
@@ -251,7 +252,8 @@ VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed
  * starts with a gradient of `scale` instead of 1, and the update divides all gradients by `scale` (VKT_PART_GRADIENT
  * has scaled gradients). If some gradient is not finite, the device skips the step, without the host: parameters,
  * moments and t stay as they are, and the scale is halved. After 2000 steps in a row without a skip the scale is
- * doubled. (torch.amp.GradScaler has the same rule and numbers by default.) */
+ * doubled. (torch.amp.GradScaler has the same rule and numbers by default.) The scale never leaves the range from
+ * 2^-126 to 2^126. */
 typedef struct vkt_loss_scale {
     float scale;         /* a power of two from 2^-126 to 2^126; 0 means 65536 */
     uint32_t good_steps; /* steps since the scale changed or a step was skipped; below 2000 */
@@ -310,11 +312,12 @@ typedef struct vkt_binding {
  *
  * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. The error is at
  * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
- * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. A part has 16
- * terms of each sum, for 32 to 128 rows and columns of the result. So numbers that are 2^38 times smaller than X or Y
- * may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces 2^-38.) The sums are f32. An infinity in
- * an operand makes each result that depends on it infinite or NaN. If a program has products, but none of them is
- * computed in this way, the program computes as in VKT_PRECISION_F32. A warning says so, once in a context. */
+ * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. (An X or Y below
+ * 2^-112 counts as 2^-112.) A part has 16 terms of each sum, for 32 to 128 rows and columns of the result. So numbers
+ * that are 2^39 times smaller than X or Y may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces
+ * 2^-38, and 2^28 replaces 2^39.) The sums are f32. An infinity in an operand makes each result that depends on it
+ * infinite or NaN. If a program has products, but none of them is computed in this way, the program computes as in
+ * VKT_PRECISION_F32. In most cases a warning says so, once in a context. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -324,8 +327,9 @@ typedef enum vkt_precision {
 
 /* Values that the device computes for a run. They replace the values in the vkt_run. For instance, a shader may count
  * the samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program reads
- * the struct when the run begins, however the run is submitted or recorded. The results have the same bits as with the
- * same numbers in a vkt_run. With run_values, the members lr, rows, first and terms of vkt_run are not used.
+ * the struct when the run begins, however the run is submitted or recorded. If `rows` is from 1 to the size of the
+ * batch, the results have the same bits as with the same numbers in a vkt_run. With run_values, the members lr, rows,
+ * first and terms of vkt_run are not used.
  *
  * If `rows` is larger than the batch, the run uses the whole batch.
  *
@@ -379,7 +383,7 @@ typedef struct vkt_memory_needs {
  * makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
  * params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
  * as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap allows it.
- * The errors are those of vkt_program_create, except the errors of the store and of the arrays. */
+ * The errors are those of vkt_program_create, except VKT_E_MEMORY_CAP and the errors of the store and of the arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
@@ -406,7 +410,7 @@ typedef struct vkt_sizes {
     bool fits;              /* the wanted sizes fit under the limit */
     vkt_memory_needs needs; /* what the wanted sizes need */
     uint64_t limit_bytes;   /* the limit: max_bytes, or the cap of the context */
-    uint64_t need_bytes;    /* needs.cap_bytes + other_bytes; if `fits`, at most limit_bytes */
+    uint64_t need_bytes;    /* needs.cap_bytes + other_bytes; 0 if `planned` is false. If `fits`, at most limit_bytes */
     uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
     uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
     uint32_t plans;         /* number of plans that the search made */
@@ -465,14 +469,16 @@ typedef struct vkt_run {
  *
  * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted
  * kernel by kernel, and the second run is measured. The third call waits for the second run, and records the commands
- * for all runs from the third on. The commands are split into submissions of at most max_submission_ns each. Only a
- * submission of a single kernel may take longer. The bits of the results do not depend on the split.
+ * for all runs from the third on. The commands are split into submissions that take at most max_submission_ns each, by
+ * the measured times. Only a submission of a single kernel may take longer. The bits of the results do not depend on
+ * the split.
  *
  * Apart from this wait (and from VKT_DEBUG, see core.h), a call waits only if VKT_RUN_RING runs are pending already.
  * Then it waits for the oldest of these runs. */
 #define VKT_RUN_RING 8 /* number of runs of a program that may be pending, and whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
-/* The numbers that vkt_report() copied in one run. */
+/* The numbers that vkt_report() copied in one run. If vkt_report was called before vkt_update, t, skipped and grad_norm
+ * may be wrong: see vkt_report. */
 typedef struct vkt_metrics {
     float loss;       /* `loss` of vkt_report, for instance a mean over the real rows */
     float correct;    /* `correct` of vkt_report, a count of rows; 0 if it was null */

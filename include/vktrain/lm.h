@@ -36,10 +36,11 @@ typedef struct vkt_lm vkt_lm;
 VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
 /* Copies the weights to a further context, for vkt_trainer_params.more_devices or for a generator. A program uses the
  * copy in its own context. So a graph that uses m can be compiled for each of these contexts. The bytes come from the
- * context of vkt_lm_create, so the file is not needed. If the context of a program was not added, vkt_program_create
- * returns VKT_E_ARG. VKT_E_ARG: an argument is NULL, or the context has the weights already. VKT_E_MEMORY_CAP,
- * VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all weights need. VKT_E_NOMEM. After an
- * error, m is as before. During the call no other thread may use m, or a program with weights of m. */
+ * context of vkt_lm_create, so the file is not needed. If the context of a program does not have the weights,
+ * vkt_program_create returns VKT_E_ARG. VKT_E_ARG: an argument is NULL, or the context has the weights already.
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY: the weights do not fit; the message has the bytes that all weights need.
+ * VKT_E_NOMEM. After an error, m is as before. During the call no other thread may use m, or a program with weights of
+ * m. */
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
 /* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
@@ -71,7 +72,7 @@ typedef struct vkt_lm_params {
  * external values of the builder's graph (vkt_external_array). VKT_E_SHAPE: ids are not (B,T), or T is larger than the
  * model's context. */
 VKT_API vkt_tensor vkt_lm_hidden(vkt_builder *b, const vkt_lm *m, vkt_tensor ids, const vkt_lm_params *p);
-/* Computes the logits of the next token: hidden (..,D) -> (..,V), ROWS. */
+/* Computes the logits of the next token: hidden (..,D), ROWS -> (..,V), ROWS. */
 VKT_API vkt_tensor vkt_lm_logits(vkt_builder *b, const vkt_lm *m, vkt_tensor hidden);
 /* Computes the mean cross-entropy, in nats, over the labels that count: hidden (B,T,D), labels (B,T) u32 -> scalar. The
  * label of a token is the id of the token after it. A label of UINT32_MAX does not count. If no label counts, the loss

@@ -1,9 +1,9 @@
 /* vktrain/metrics.h - scores of predictions: confusion matrix, precision, recall, F1, top-k accuracy.
  *
  * vkt_trainer_scores predicts with a trainer, and computes all scores. The rule for threads is that of a trainer
- * (train.h). The other functions run on the host, in double precision, on any thread. They read arrays of the caller:
- * the labels (N), and the predicted classes (N) or outputs (N,K) of vkt_trainer_predict. `host` may be NULL. A sample
- * is a row of the data set.
+ * (train.h). The other functions run on the host, in double precision, on any thread. They read arrays of the caller,
+ * for instance the labels (N), and the predicted classes (N) or outputs (N,K) of vkt_trainer_predict. `host` may be
+ * NULL. A sample is a row of the data set.
  *
  * Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes that
  * never occur. */

@@ -10,7 +10,7 @@ extern "C" {
 
 /* The options of a residual network (He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016). */
 typedef struct vkt_resnet_params {
-    uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2, for instance 20, 32, 44, 56 or 110 */
+    uint32_t depth;   /* 18, 34, 50, 101 or 152; in the CIFAR form 6 n + 2 with n > 0, for instance 20, 32, 44 or 56 */
     bool cifar;       /* the form for images of 32x32 */
     uint32_t classes; /* 0 means 1000, or 10 in the CIFAR form */
     /* Batch norms use their running statistics in training too, and do not change them. Set this member if you freeze

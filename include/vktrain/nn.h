@@ -56,7 +56,7 @@ typedef struct vkt_init {
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
 /* Makes a builder over g. g must outlive the builder. Owner: the caller. `training`: dropout is active, and batch norms
- * use the statistics of the batch. */
+ * use the statistics of the batch, unless vkt_nn_batch_norm_params.use_running is set. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
 VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
@@ -333,13 +333,13 @@ VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name,
 
 /* Initialises every parameter and state that was made with the builder. Random numbers come from Philox. The values of
  * a parameter depend only on the seed, on the parameter's shape and distribution, and on how many parameters and states
- * were made before it. VKT_E_NOT_FOUND: the store lacks one of these parameters or states, or has it with another
- * shape. The errors of vkt_builder_check. */
+ * were made before it. (In an embedding with has_padding, row padding_id is 0.) VKT_E_NOT_FOUND: the store lacks a
+ * parameter or state of the builder, or has it with another shape. The errors of vkt_builder_check. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
 /* Prints the table of layers: name, output shape, parameters, and memory of parameters and output together. Below the
- * table it prints the number of parameters, and how many of them are trainable and frozen (vkt_freeze).
- * vkt_text_release frees *text. */
+ * table it prints the number of parameters, and how many of them are trainable and frozen. The arrays of
+ * vkt_nn_linear_quantized count as frozen parameters. vkt_text_release frees *text. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters. States,
                                                            * and arrays of vkt_nn_linear_quantized, do

@@ -8,19 +8,20 @@
  *   range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest range:
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
- *     sums, maxima, broadcasting              one slice of the slowest dimension, or up to 64 slices if a slice's size
- *                                             is no multiple of 256 bytes
+ *     sums, maxima, broadcasting              up to 64 slices of the slowest dimension if a slice's size is no multiple
+ *                                             of 256 bytes. Most slices whose size is such a multiple are split again
  *     layer, group, RMS norm, vkt_to_layout   up to four samples
  *     matrix products                         a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
  *   in their comments or in the message.
  *   Loops. On the CPU, Mesa before 23 counts the iterations of all loops of an invocation together. After 65,535
- *   iterations it ends the loops, without an error. So on CPU devices long sums are split. Ops that do not split a sum
- *   state their limit. Other devices have no such limit.
+ *   iterations it ends the loops, without an error. So on CPU devices long sums are split. An op that does not split a
+ *   sum has a limit, which is in its comment or in the message. Other devices have no such limit.
  *
- * The letters of shapes: B or N is the batch, C channels, H x W height and width, O output channels, R x S the kernel,
- * P x Q the output's height and width. A matrix product has the sizes M, N and K. dx is the gradient of the loss with
- * respect to x. VKT_ZERO (core.h) stands for the number 0 where a floating-point 0 selects a default. */
+ * The letters of shapes, unless a comment says otherwise: B or N is the batch, C channels, H x W height and width, O
+ * output channels, R x S the kernel, P x Q the output's height and width. A matrix product has the sizes M, N and K. dx
+ * is the gradient of the loss with respect to x. VKT_ZERO (core.h) stands for the number 0 where a floating-point 0
+ * selects a default. */
 #ifndef VKTRAIN_OPS_H
 #define VKTRAIN_OPS_H
 
@@ -67,8 +68,8 @@ typedef enum vkt_quant {
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
 /* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
- * `words` is an external value or an input. It has the bytes of the weights, as in the file, row after row. N is at
- * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the length of a block.
+ * `words`, for instance an external value, has the bytes of the weights, as in the file, row after row. N is at least
+ * vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the length of a block.
  * dx = dy w. The weights have no gradient. If x has up to 8 rows, and y is not stored in 16 bits (vkt_precision), one
  * kernel usually reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of
  * two ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks
@@ -100,7 +101,7 @@ typedef struct vkt_conv2d_params {
 } vkt_conv2d_params;
 /* Convolves: computes the cross-correlation, as torch's conv2d does. g is the group of output channel o:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS x is converted first)
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1. Q has the same formula, with W and S. The params may be NULL.
  * On CPU devices R * S is at most 19,999, because one invocation loops over the taps. A binding (at least 128 MiB on
  * every device) must hold one channel of x with all samples, and another binding must hold one channel of y. */
@@ -124,12 +125,15 @@ typedef struct vkt_conv_transpose2d_params {
     uint32_t dilation[2];   /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;        /* 0 means 1 */
     uint32_t output_pad[2]; /* rows and columns that are added to y at the end. A convolution with a stride maps images
-                             * of several sizes to x's size. output_pad selects y's size among these sizes */
+                             * of several sizes to x's size. An output_pad below the stride selects one of these
+                             * sizes for y */
 } vkt_conv_transpose2d_params;
 /* Computes a transposed convolution: the gradient of vkt_conv2d with respect to its input (torch: conv_transpose2d).
+ * With one group:
  *   y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with p = i stride - pad + r dil and
  *     q = j stride - pad + s dil
- *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ * With any number of groups:
+ *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS x is converted first)
  *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1. Q has the same formula, with W and S. output_pad is less
  *   than the larger one of stride and dilation. The params may be NULL.
  * vkt_conv_transpose1d does the same for sequences: x (N,C,L), w (C,O/groups,K) -> (N,O,Q).
@@ -167,7 +171,7 @@ typedef struct vkt_pool2d_params {
  *   - An element of the convolution's output is a sum of at most 40 products.
  *   - The number of input channels of a group is no multiple of 4, or the kernel of the convolution is 1 x 1.
  *   - The convolution's input and the maxima have at most 128 MiB each.
- * The first layers of many networks meet these conditions. Fusion saves two or three dispatches. Nothing is fused if
+ * The first layers of many networks meet these conditions. Fusion saves a few dispatches. Nothing is fused if
  * vkt_gradients has already computed a gradient of the maximum. The bits are the same as without fusion, except in a
  * program that stores values in 16 bits: a fused node does not round the values between the fused ops. If rounding
  * would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment
@@ -208,7 +212,7 @@ VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
 /* The formula of vkt_upsample2d. */
 typedef enum vkt_upsample_mode {
-    VKT_UPSAMPLE_NEAREST = 0, /* the nearest pixel */
+    VKT_UPSAMPLE_NEAREST = 0, /* one pixel, at the position rounded down */
     VKT_UPSAMPLE_BILINEAR     /* weighted mean of four pixels */
 } vkt_upsample_mode;
 /* The options of upsampling. Set both elements of `size`, or both elements of `scale`. */
@@ -226,10 +230,11 @@ typedef struct vkt_upsample2d_params {
  *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
  * the same in every run. One invocation sums the gradient of a pixel of x. So on CPU devices at most about 50,000
- * pixels of y may depend on one pixel of x, unless x is a single pixel. */
+ * pixels of y may depend on one pixel of x, and fewer if x has only a few rows or columns. If x is a single pixel,
+ * there is no such limit. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
-/* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
+/* ---- functions of one number: f32, any layout. Any shape, and NaN propagates, unless a comment says otherwise ---- */
 
 /* Computes max(x, 0). The gradient at 0 is 0; at NaN it is dy. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
@@ -284,11 +289,11 @@ VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shif
  * move x further outside (Bengio, Leonard & Courville, 2013, section 4). NaN stays NaN. VKT_E_ARG: bits is not 1 to
  * 16. */
 VKT_API vkt_tensor vkt_quantize(vkt_graph *g, vkt_tensor x, uint32_t bits, bool noise);
-/* vkt_dropout keeps an element with probability 1-p and divides it by 1-p; other elements become 0. vkt_dropout2d does
- * this with whole planes (n,c) of x (N,C,..). If p is 0, both return x. The mask comes from Philox with the seed, the
- * number of the step (or micro-batch), the node's number and the index of the element or plane. So a training that is
- * resumed or repeated has the same masks. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of vkt_dropout2d has fewer than
- * three dimensions. Leave the op out of graphs that evaluate. */
+/* vkt_dropout keeps an element with probability 1-p and divides it by 1-p; other elements become 0, even if they are
+ * NaN. vkt_dropout2d does this with whole planes (n,c) of x (N,C,..). If p is 0, both return x. The mask comes from
+ * Philox with the seed, the number of the step (or micro-batch), the node's number and the index of the element or
+ * plane. So a training that is resumed or repeated has the same masks. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of
+ * vkt_dropout2d has fewer than three dimensions. Leave the op out of graphs that evaluate. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
@@ -299,7 +304,7 @@ typedef struct vkt_batch_norm_params {
                                            * 0.01 here */
     vkt_tensor gamma, beta;               /* (C); a null gamma means 1, a null beta means 0 */
     vkt_tensor running_mean, running_var; /* (C), made by vkt_state. In training, both may be null */
-    bool biased;   /* track the biased variance, as ONNX and Keras do; torch tracks n / (n-1) times this variance */
+    bool biased;   /* track the biased variance, as ONNX and Keras 3 do; torch tracks n / (n-1) times this variance */
     bool evaluate; /* normalise with the running statistics, and do not change them */
 } vkt_batch_norm_params;
 /* Computes y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (other layouts are
@@ -422,8 +427,8 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_ALL_AXES UINT32_MAX /* all dimensions, whatever the rank */
 /* Reduce x over the axes of a mask, for instance VKT_AXIS(0) | VKT_AXIS(2), or VKT_ALL_AXES. With `keepdim` these axes
  * are 1 in the result, else they are removed. The result is ROWS.
- *   max_over, min_over  The result is NaN if an element is NaN. dx = dy / m at the m elements equal to y, else 0
- *                       (torch: amax, amin)
+ *   max_over, min_over  If an element is NaN, the result y and dx are NaN. Otherwise dx is dy / m at the m elements
+ *                       that equal y, and 0 elsewhere (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
  *                       default (unbiased), and 0 is biased. The effect of the mean's rounding error is subtracted. So
  *                       the relative error is about 1e-6 even if the mean is a million times the standard deviation
@@ -441,7 +446,7 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *   softmax_of_scores  softmax(scale x) over the last axis of x (.., T, S), for attention; scale is above 0. With
  *                      `causal`, query t uses keys 0 .. t only (torch's is_causal), and y is 0 for the other keys
  * A line is the elements of x that differ only in their index along the axis. If a line has a NaN or +inf, or only
- * -inf, all of its results are NaN, as in torch.
+ * -inf, all of its results are NaN, as in torch. (With `causal`, only the keys 0 .. t of the line count.)
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
  * the batch, or if `causal` is true, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
@@ -473,8 +478,9 @@ typedef struct vkt_attention_params {
  *   dv = w^T dy, ds = w * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q. Here * is elementwise, and the
  *   sum is over a row of y. dmask is the sum of ds over the dimensions in which the mask repeats
  * With `kv_heads` = K, q is (..,H,T,D), k (..,K,S,D) and v (..,K,S,E), where K divides H. Head h of q reads head
- * h / (H / K) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv are
- * sums over the H / K heads of q that read a head, in a fixed order. The heads of k and v are not repeated in memory.
+ * floor(h / (H / K)) of k and v (Ainslie et al., GQA, 2023; K = 1: Shazeer, Fast Transformer Decoding, 2019). dk and dv
+ * are sums over the H / K heads of q that read a head, in a fixed order. The heads of k and v are not repeated in
+ * memory.
  *
  * If D = E is a multiple of 4 up to 128, and there is neither dropout nor a mask, the weights are computed tile by
  * tile, and again for the gradients. In this case no (..,T,S) tensor exists, so memory grows with T + S (Dao et al.,
@@ -483,9 +489,11 @@ typedef struct vkt_attention_params {
  * (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
  * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
- * iterations (see Loops at the top of this file). At D = 64 and with subgroups of 8 lanes, the limit is about 76,000
- * keys, and with gradients 46,000 keys and 39,000 queries. At D = 4 the limit is about 640,000 keys without gradients.
- * Wider subgroups allow more. With kv_heads = K, a gradient allows H / K times fewer queries.
+ * iterations in each variant of the kernels (see Loops at the top of this file). At D = 64 and with subgroups of 8
+ * lanes, the limit is about 93,000 keys, and with gradients 62,000 keys and 47,000 queries. Subgroups of 16 lanes allow
+ * more at D = 64. At D = 4 the limit is about 640,000 keys without gradients. If there are more tiles of queries or
+ * keys than the device allows work groups (often 65,535), a work group computes several tiles, and the limits are
+ * lower. With kv_heads = K, a gradient allows H / K times fewer queries.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
  * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has all heads of q, then all
@@ -545,7 +553,7 @@ typedef struct vkt_rope_params {
  * linear layer needs no vkt_permute before vkt_attention.
  *
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
- * angle is the exact product, modulo 2 pi. Up to position 2^20, sine and cosine have an error of one or two units in
+ * angle is computed modulo 2 pi, in 64 bits. Up to position 2^20, sine and cosine have an error of one or two units in
  * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
  * also multiplies sine and cosine by a number. If dims is D, set vkt_attention_params.scale to the square of this
  * number, divided by sqrt(D), instead.
@@ -648,9 +656,10 @@ VKT_API vkt_tensor vkt_latent_grid(vkt_graph *g, vkt_tensor grid, vkt_tensor ori
  *   y[n, 2 * (d * K + k)] = sin(2^k pi x[n,d]), y[n, 2 * (d * K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 * D * K), BATCH_LAST (a ROWS x is converted first). K = `frequencies`, 1 to 32; 0 means 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
- * The result is accurate to one or two units in the last place for every x, because 2^k x is reduced to one period
- * exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance, 10,000,000
- * points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split so many points into several batches. */
+ * The result is accurate to one or two units in the last place, also for a large x, because 2^k x is reduced to one
+ * period exactly. A binding must hold the encoding of one coordinate of all points: 8 * K * B bytes. For instance,
+ * 10,000,000 points at 10 frequencies need 800 MB, but lavapipe binds 128 MiB. Split so many points into several
+ * batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* The reduction of a loss to a scalar. A loss counts only the real rows of the batch: the first vkt_run.rows indices of
@@ -715,15 +724,16 @@ typedef struct vkt_linear_cross_entropy_params {
  * rows do not count, and neither do ignored labels. A label that is neither a class nor ignored makes the loss NaN. If
  * no label counts, the mean is NaN and its gradient is 0.
  *
- * The logits of all rows are never in memory at once. The rows whose labels count are computed slice by slice, and the
- * logits of all slices share about 64 MiB of memory. Slices without any row that counts are not computed, but the first
- * two runs may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are computed
- * with the loss, from the same logits. In two cases the logits are computed again for dx and dw: if the loss is only a
- * part of the loss that vkt_backward gets, and if vkt_gradients computes dx and dw. For the mean loss of several
- * batches, set `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit.
- * VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: a binding does not hold the V logits of a row,
- * or a row of x or w; or there are more labels or classes than the loops of a CPU device can visit (see
- * vkt_softmax_cross_entropy).
+ * The rows whose labels count are computed slice by slice. The logits of all slices share at most 64 MiB of memory. So
+ * the logits of all rows are in memory at once only if there is a single slice. Slices without any row that counts are
+ * not computed, but the first two runs may compute all slices to measure their times (vkt_program_run). After
+ * vkt_backward, dx and dw are computed with the loss, from the same logits. In three cases the logits are computed
+ * again for dx and dw: if the loss is only a part of the loss that vkt_backward gets, if vkt_gradients computes dx and
+ * dw, and if the graph was created with VKT_NO_FUSE=1 in the environment. For the mean loss of several batches, set
+ * `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE:
+ * other types. VKT_E_UNSUPPORTED when the program is made: the V logits of a row have more than 64 MiB, or a row of x
+ * or w has more than 32 MiB; or there are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes:
+ * about 1.6 million).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads
@@ -762,7 +772,7 @@ VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target,
  * The variable VKT_NO_FUSE=1 in the environment switches the fusion off for a graph that is created afterwards. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in
- * torch. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */
+ * torch, and so does log y of a subnormal y. dy = (y - t) / max(y (1-y), 1e-12). A y outside [0,1] gives NaN. */
 VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tensor target,
                                             vkt_loss_reduction reduction);
 /* Computes vkt_binary_cross_entropy of sigmoid(z), without overflow or loss of digits:

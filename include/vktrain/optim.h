@@ -27,8 +27,8 @@ typedef struct vkt_param_group {
     float weight_decay; /* replaces the optimizer's weight decay; 0: no decay */
 } vkt_param_group;
 
-/* An optimizer. A member that is 0 selects the default of torch or, with `keras`, of Keras 3. VKT_ZERO stands for the
- * number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
+/* An optimizer. A member that is 0 selects the default of torch or, with `keras`, of Keras 3 (except `decoupled`).
+ * VKT_ZERO stands for the number 0. The learning rate is no member: each run passes it (vkt_run.lr). */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* AdamW: 0 means 0.01 (torch) or 0.004 (keras). Other kinds: 0 means no decay. VKT_ZERO:
@@ -83,14 +83,15 @@ typedef struct vkt_optimizer {
  * (vkt_metrics.grad_norm is the norm). After clipping, but before these formulas, the weight decay wd is applied:
  * g += wd * p, or p -= lr * wd * p if the decay is decoupled.
  *
- * With micro_batches = k, a run multiplies its gradients by its number of rows and adds them to VKT_PART_GRADIENT_SUM.
- * Every k-th run then divides this sum by the number of rows of all k runs, changes the parameters and advances t. Such
- * a step equals the step of one batch with all these rows, except for rounding, under two conditions: the loss is a
- * mean over rows, and no op mixes rows (a batch norm mixes them). If the loss is a mean over other terms, for instance
- * over the labels that count in a language model, set vkt_run.terms to the number of these terms in the run. This
- * number replaces the number of rows, also in the averages of running statistics over shards. Clipping comes after the
- * division. In VKT_PRECISION_F16 the sum of all k runs is checked for overflow. If the sum overflows, the step is
- * skipped, and the gradients of all k runs are dropped.
+ * If micro_batches is k > 1, a run multiplies its gradients by its number of rows, and adds them to the part
+ * VKT_PART_GRADIENT_SUM. Every k-th run then divides this sum by the number of rows of all k runs, changes the
+ * parameters and advances t. Such a step equals the step of one batch with all these rows, except for rounding, under
+ * three conditions: the loss is a mean over rows, no op mixes rows (a batch norm mixes them), and no op uses random
+ * numbers (a dropout uses them). If the loss is a mean over other terms, for instance over the labels that count in a
+ * language model, set vkt_run.terms to the number of these terms in the run. This number replaces the number of rows,
+ * also in the averages of running statistics over shards. Clipping comes after the division. In VKT_PRECISION_F16 the
+ * sum of all k runs is checked for overflow. If the sum overflows, the step is skipped, and the gradients of all k runs
+ * are dropped.
  *
  * (Sources: PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad, clip_grad_norm_; Keras documentation of
  * these optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On
@@ -98,9 +99,9 @@ typedef struct vkt_optimizer {
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* Copies or averages the parameters into another part of the store, VKT_PART_PUBLISHED, after the update. Programs made
- * with vkt_program_params.published read this part. The part changes only in runs that complete a step, not in other
- * micro-batches or in skipped steps. So inference between training runs always sees a whole step.
- *   published = decay published + (1 - decay) p;  after the first step, or if decay is 0: published = p
+ * with vkt_program_params.published read this part. A run changes the part only if it completes a step. Other
+ * micro-batches and skipped steps do not change it. So inference between training runs always sees a whole step.
+ *   published = decay published + (1 - decay) p;  at the end of step 1, or if decay is 0: published = p
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
  * (running statistics) are copied, not averaged. The op takes one dispatch, or several if the parameters do not fit
  * into one binding. Call vkt_publish after vkt_update, once in a graph (else VKT_E_STATE). VKT_E_ARG for a decay

@@ -9,8 +9,9 @@
  *     vkt_peft_config_destroy(&config);
  *
  * The adapter of a layer is two parameters in the store: A = "<layer>.lora_A.weight" (rank, in) and
- * B = "<layer>.lora_B.weight" (out, rank). vkt_builder_set_lora selects the layers that get an adapter. Such a layer,
- * with the weight W, computes W x + (alpha / rank) B (A x). Other parameters of a store are ignored.
+ * B = "<layer>.lora_B.weight" (out, rank). vkt_builder_set_lora selects the layers that get an adapter. For an input x,
+ * the adapter adds (alpha / rank) B (A x) to the layer's output. In training, A gets dropout(x) instead of x. Other
+ * parameters of a store are ignored.
  *
  * A folder of PEFT has adapter_config.json and adapter_model.safetensors. The name of a tensor in the second file is
  * "base_model.model." and the name of the parameter. Source: https://github.com/huggingface/peft,
@@ -38,12 +39,12 @@ typedef struct vkt_peft_config vkt_peft_config;
  * target_modules become vkt_lora_params.targets; "all-linear" becomes q_proj, k_proj, v_proj, o_proj, gate_proj,
  * up_proj and down_proj. Options that do not change what an adapter computes are ignored, for instance inference_mode.
  *
- * VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: no JSON object, or a value of the wrong kind or out of range.
+ * VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: no JSON object, or a value is missing, of the wrong kind or out of range.
  * VKT_E_UNSUPPORTED: another peft_type than LORA; another task_type than CAUSAL_LM or null; a regular expression as
- * target_modules, or a name with a '*'; an init_lora_weights that changes the base model (pissa, olora, corda, loftq);
- * a `bias` other than "none"; any other option whose value is not null, false, [] or {}, for instance use_dora,
- * modules_to_save, rank_pattern or an unknown option. The message names the option. VKT_E_NOMEM. After an error
- * *out = NULL. Owner: the caller. */
+ * target_modules, or a name with a '*'; an init_lora_weights other than true, false, null, gaussian, orthogonal and eva
+ * (pissa, olora, corda and loftq change the base model); a `bias` other than "none" or null; any other option whose
+ * value is not null, false, [] or {}, for instance use_dora, modules_to_save, rank_pattern or an unknown option. The
+ * message names the option. VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_peft_config **out);
 VKT_API void vkt_peft_config_destroy(vkt_peft_config **c);
 /* vkt_peft_config_lora returns the options for vkt_builder_set_lora. vkt_peft_config_base returns the name of the base
@@ -69,9 +70,10 @@ typedef struct vkt_peft_params {
 } vkt_peft_params;
 /* Saves the adapters of a store, for PEFT (PeftModel.from_pretrained) or vkt_peft_load. `part` is VKT_PART_VALUE or
  * VKT_PART_PUBLISHED. Makes the folder if it does not exist. The tensors are written first, as F32, then
- * adapter_config.json. VKT_E_NOT_FOUND: the store has no adapters. VKT_E_ARG: params->lora has another rank than the
- * adapters, or its alpha is VKT_ZERO. VKT_E_DIVERGED: a number is not finite; nothing is written. VKT_E_STATE: the
- * store does not have the part. VKT_E_IO, VKT_E_NOMEM. */
+ * adapter_config.json. VKT_E_NOT_FOUND: the store has no adapters, or the folder above `folder` does not exist.
+ * VKT_E_ARG: params->lora has another rank than the adapters, its alpha is VKT_ZERO or not finite, or a name is not
+ * UTF-8. VKT_E_DIVERGED: a number is not finite; nothing is written. VKT_E_STATE: the store does not have the part.
+ * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const vkt_peft_params *params,
                                  const char *folder);
 
@@ -82,9 +84,9 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
  *     self_attn.k_proj  blk.3.attn_k.weight         mlp.gate_proj  blk.3.ffn_gate.weight
  *     self_attn.v_proj  blk.3.attn_v.weight         mlp.up_proj    blk.3.ffn_up.weight
  *     self_attn.o_proj  blk.3.attn_output.weight    mlp.down_proj  blk.3.ffn_down.weight
- * If a store has an adapter of any other layer, the functions below return VKT_E_UNSUPPORTED. GGUF files of the
- * architecture llama have the rows of query and key in another order than Hugging Face's models, so the functions
- * permute B's rows. */
+ * If a store has an adapter of any other layer, the functions below that take a store return VKT_E_UNSUPPORTED. GGUF
+ * files of the architecture llama have the rows of query and key in another order than Hugging Face's models, so these
+ * functions permute B's rows of q_proj and k_proj. */
 
 /* Saves the adapters of a store to a GGUF file, which llama.cpp reads with --lora FILE. The metadata are
  * general.architecture, general.type = "adapter", adapter.type = "lora" and adapter.lora.alpha. The adapter of a layer
@@ -130,7 +132,8 @@ VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const 
  *     VKT_GGUF_F32    x
  *     VKT_GGUF_F16    x, rounded to nearest, ties to even
  *     VKT_GGUF_Q8_0   for 32 numbers of a row: d = (largest |x|) / 127, stored as float16, and the integers nearest to
- *                     x / d, ties away from 0. The division uses d before its rounding to float16, as in ggml
+ *                     x * (1 / d) in float, ties away from 0. 1 / d uses d before its rounding to float16, as in ggml.
+ *                     If d as float16 is 0, all 32 integers are 0
  * Memory on the host: one merged matrix and its adapter. VKT_E_UNSUPPORTED: another `type`; a matrix of a type that
  * vkt_gguf_read_f32 does not read; with Q8_0, a matrix whose rows have a length that is no multiple of 32.
  * VKT_E_NOT_FOUND: g lacks a matrix. VKT_E_SHAPE: sizes of g and the adapters differ. VKT_E_DIVERGED: a result is not

@@ -6,15 +6,16 @@
  *   vkt_run_dir_fit(run, trainer, &(vkt_fit_params){ .epochs = 20 }, NULL);
  *   vkt_run_dir_destroy(&run);
  *
- *   checkpoint.ckpt       full state of the trainer, written after every epoch
+ *   checkpoint.ckpt       full state of the trainer, written after every epoch, unless a loss or a weight is not finite
  *   best.safetensors      weights of the best epoch so far; weights of the last step if the run ended without a best
- *                         epoch
+ *                         epoch and did not diverge
  *   results.json          the text of vkt_trainer_results, written at the end (needs jansson)
  *   history.csv           the numbers of each epoch, rewritten after every epoch
  *   history.svg           a plot of loss and accuracy, written at the end (needs cairo)
  *   options.json          settings of the run, written at each start
  *   log.txt               a line for each start and each epoch, and texts that the program adds
- *   events.out.tfevents.* scalars of each epoch, options, summary and the plot, for TensorBoard
+ *   events.out.tfevents.* scalars of each epoch, options, summary and the plot, for TensorBoard (the plot needs cairo
+ *                         and libpng)
  *
  * Threads: one at a time per object. */
 #ifndef VKTRAIN_RUN_DIR_H
@@ -49,28 +50,30 @@ VKT_API vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, co
 VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
 /* Returns the path of a file of the folder; NULL if `file` is no vkt_run_file. The path is valid as long as `d`. */
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
-/* Returns whether the folder had a checkpoint.ckpt when it was opened. If so, vkt_run_dir_fit continues that run. */
+/* Returns whether the folder had a checkpoint.ckpt when it was opened. If so, vkt_run_dir_fit resumes a new trainer
+ * from this file, unless vkt_fit_params.checkpoint names another file. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
 /* Excludes `file` from the files that vkt_run_dir_fit writes. A program calls this function if it writes `file` itself.
- * The log and the checkpoint are always written. To write the checkpoint to another path, set
+ * The function has no effect on the log and the checkpoint. To write the checkpoint to another path, set
  * vkt_fit_params.checkpoint. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
-/* Appends `text` to log.txt, unchanged. If the write fails, vkt_run_dir_fit returns an error at its end. */
+/* Appends `text` to log.txt, unchanged. If the write fails, the running or the next vkt_run_dir_fit returns an error at
+ * its end. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
 /* Calls vkt_trainer_fit and writes the files. If vkt_fit_params.checkpoint is NULL, the checkpoint is the folder's
  * checkpoint.ckpt. A new trainer, which has not trained and was not resumed, is first resumed from the checkpoint if
  * this file exists. (A checkpoint.ckpt that was written after vkt_run_dir_open does not count.) `options` is the JSON
  * text for options.json. If `options` is NULL, options.json gets the text of vkt_trainer_settings; in a library without
- * jansson, it is not written. If `params` is NULL, the fit has one epoch. The callbacks of `params` are called as in
- * vkt_trainer_fit.
+ * jansson, it is not written. If `params` is NULL, epoch 1 is the last epoch. The callbacks of `params` are called as
+ * in vkt_trainer_fit.
  *
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If a file cannot be written later, the failure is logged at
- * once, the training continues, and the result is VKT_E_CHECKPOINT, unless the fit has another error. history.csv is
- * rewritten after each epoch, so only a failure of its last write counts. If a fit fails before its first step, the
- * files of earlier starts do not change, except options.json, log.txt and the event files. If there is a best epoch,
- * best.safetensors has the weights of this epoch also after an error or a stop. */
+ * once (a failure of log.txt is not logged), the training continues, and the result is VKT_E_CHECKPOINT, unless the fit
+ * has another error. history.csv is rewritten after each epoch, so only a failure of its last write counts. If a fit
+ * fails before its first step, the files of earlier starts do not change, except options.json, log.txt and the event
+ * files. If there is a best epoch, best.safetensors has the weights of this epoch also after an error or a stop. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  * that follows a measured value. A training step reads the rate from a word that the host writes. So a new rate does
  * not need newly recorded commands.
  *
- * Formulas, names and defaults are those of PyTorch (documentation of torch.optim.lr_scheduler), except where a comment
- * names another library. Threads: any. */
+ * Formulas and defaults are those of PyTorch (documentation of torch.optim.lr_scheduler), except where a comment names
+ * another library. Threads: any. */
 #ifndef VKTRAIN_SCHEDULE_H
 #define VKTRAIN_SCHEDULE_H
 
@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-/* The kinds of schedules. Each comment has the formula of the rate. lr and t are arguments of vkt_schedule_lr; a
- * warm-up shifts t (see vkt_schedule.warmup). The other names are members of vkt_schedule. */
+/* The kinds of schedules. Each comment has the formula of the rate, except for ONE_CYCLE and PLATEAU: see the schedules
+ * of PyTorch that they name. lr and t are arguments of vkt_schedule_lr; a warm-up shifts t, except for WARMUP_COSINE
+ * (see vkt_schedule.warmup). The other names are members of vkt_schedule. */
 typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_CONSTANT = 0, /* lr */
     VKT_SCHEDULE_STEP,         /* StepLR: lr * gamma^floor(t / step_size) */
@@ -37,12 +38,13 @@ typedef enum vkt_plateau_form {
     VKT_PLATEAU_TORCH = 0, /* torch.optim.lr_scheduler */
     VKT_PLATEAU_KERAS      /* keras.callbacks */
 } vkt_plateau_form;
-/* Lowers the rate when a value has stopped improving. An epoch is bad if its value is not better than `best`, the best
- * value of the epochs before.
+/* Lowers the rate when a value has stopped improving. An epoch is bad if its value is not better than `best`. `best` is
+ * the value of the last epoch that was not bad.
  *   torch: A value is better if it is below best * (1 - threshold), or with `absolute` below best - threshold. The rate
  *          goes down after MORE THAN `patience` bad epochs in a row, if the change is larger than eps.
  *   keras: A value is better if it is below best - threshold. (Keras calls the threshold min_delta.) The rate goes down
  *          after `patience` bad epochs in a row (at least 1), if the rate is above min_lr.
+ * After a reduction, the count of bad epochs starts again at 0.
  *
  * With `maximise`, larger values are better: a better value is above best * (1 + threshold) or best + threshold. In
  * each member, 0 means the default. In members of type double, VKT_ZERO stands for the number 0. */
@@ -55,7 +57,7 @@ typedef struct vkt_plateau {
     bool absolute;         /* torch: true is threshold_mode "abs", false is "rel". Not used for Keras */
     uint32_t cooldown;     /* number of epochs after a reduction. torch: none of these epochs counts as bad. keras: only
                             * the last one may count as bad */
-    double min_lr;         /* lower bound of the rate */
+    double min_lr;         /* a reduction does not go below this rate */
     double eps;            /* torch: the rate changes only by more than eps; 0 means 1e-8 */
 } vkt_plateau;
 #define VKT_PATIENCE_NONE UINT32_MAX /* stands for a patience of 0 epochs */

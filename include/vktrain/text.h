@@ -35,9 +35,9 @@ typedef struct vkt_tsv_params {
     uint32_t classes;               /* number of class_names */
 } vkt_tsv_params;
 
-/* Reads a file of lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL.
- * VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: a line has no tab or several (the message has the line), a label is no class
- * name, or there is no line. */
+/* Reads a file of lines label<TAB>text, plain or gzip, without header or quoting. Empty lines are skipped. `params` may
+ * be NULL. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: a line has no tab or several (the message has the line), a label is
+ * no class name, or there is no row. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
 /* Reads lines label<TAB>text from a text in memory; messages call this text `name`. Errors as for
@@ -102,7 +102,7 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
  *     filters=%09%0A!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~
  *     62304 the                                                   count and word, by falling count
  * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form; the message has `name` and the number of the
- * line. */
+ * line, except if index_from is 1 or 2, or if a filter is not ASCII. */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
 /* Save a vocabulary to a file, in the form of vkt_vocab_to_text, and load it. Saving writes the whole file or nothing;
@@ -133,7 +133,7 @@ VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, 
 
 /* The options of sequences. A member that is 0 selects the default of Keras. */
 typedef struct vkt_sequence_params {
-    uint32_t maxlen;      /* L; 0: the length of the longest sequence */
+    uint32_t maxlen;      /* length of all sequences; 0: the length of the longest sequence, at least 1 */
     bool padding_post;    /* fill sequences up at their end, else at their front (Keras: padding='post') */
     bool truncating_post; /* cut ids off at the end, else at the front (Keras: truncating='post') */
     uint32_t value;       /* the id that fills sequences up */

@@ -7,15 +7,17 @@
  *     vkt_tokens_release(&ids);
  *     vkt_tokenizer_destroy(&t);
  *
- * A GGUF file has the parameters of its tokenizer under tokenizer.ggml.*; tokenizer.ggml.model must be "gpt2". The ids
- * are the same as those of Hugging Face's `tokenizers` for the same model. docs/tokenizer.md explains how this is
- * checked, and where other programs differ.
+ * A GGUF file has the parameters of its tokenizer under tokenizer.ggml.*; tokenizer.ggml.model must be "gpt2". With
+ * VKT_TOKENS_SPECIAL, the ids of a UTF-8 text are the same as those of Hugging Face's `tokenizers` for the same model,
+ * if PCRE2 has Unicode 14, 15 or 16. (For bos see VKT_TOKENS_BOS.) docs/tokenizer.md explains how this is checked, and
+ * where other programs differ.
  *
  * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model needs this; (3) a
  * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token at first. Then
  * merges join neighbouring tokens until no merge applies. The merge of the lowest rank comes first; of equal ranks, the
- * leftmost merge comes first. Sources: Sennrich, Haddow and Birch, Neural Machine Translation of Rare Words with
- * Subword Units (2016); Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.2.
+ * leftmost merge comes first. With "llama-bpe", a piece that is a token needs no merges. Sources: Sennrich, Haddow and
+ * Birch, Neural Machine Translation of Rare Words with Subword Units (2016); Radford et al., Language Models are
+ * Unsupervised Multitask Learners (2019), section 2.2.
  *
  * A text is bytes with a length, and may contain NULs. Bytes that are not UTF-8 are kept: a piece may contain them. The
  * regular expression treats each of these bytes as U+FFFD. (Programs in Python replace such bytes by U+FFFD before they
@@ -66,10 +68,10 @@ typedef struct vkt_tokenizer_params {
 /* A tokenizer. */
 typedef struct vkt_tokenizer vkt_tokenizer;
 
-/* Makes a tokenizer. If two ids have the same token, encoding uses the larger id; if two merges are the same, the later
- * one counts. VKT_E_ARG: a NULL, or an id that is too large. VKT_E_FORMAT: a merge is not two tokens, or their
- * concatenation is no token. VKT_E_UNSUPPORTED: `pre` is none of the names above, or the library was built without
- * PCRE2. VKT_E_NOMEM. `host` may be NULL. */
+/* Makes a tokenizer. If two ids of the same kind have the same token, encoding uses the larger id. If two merges are
+ * the same, the later one counts. VKT_E_ARG: there are no tokens, a pointer that is needed is NULL, or an id is too
+ * large. VKT_E_FORMAT: a merge is not two tokens, or their concatenation is no token. VKT_E_UNSUPPORTED: `pre` is none
+ * of the names above, or the library was built without PCRE2. VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenizer_params *params, vkt_tokenizer **out);
 /* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token,
  * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: one of the keys model,
@@ -98,7 +100,8 @@ VKT_API uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size
 
 /* ---- texts to ids ---- */
 
-/* A growing list of ids. A zeroed list is empty. Functions append to the list. After an error the list is unchanged. */
+/* A growing list of ids. A zeroed list is empty. Functions append to the list. After an error the list has the same
+ * ids as before the call. */
 typedef struct vkt_tokens {
     uint32_t *ids;       /* (n) */
     uint8_t *marks;      /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
@@ -112,7 +115,7 @@ VKT_API void vkt_tokens_release(vkt_tokens *list); /* frees the memory, and empt
 enum {
     VKT_TOKENS_SPECIAL = 1, /* control tokens that are written in the text become their ids. Without this flag they are
                              * ordinary text. Do not set the flag for untrusted texts */
-    VKT_TOKENS_BOS = 2      /* the ids begin with bos, if the tokenizer has add_bos */
+    VKT_TOKENS_BOS = 2      /* the ids begin with bos, if the tokenizer has add_bos and bos */
 };
 /* Appends the ids of a text of `bytes` bytes. If several special tokens begin at the same byte, the longest one is
  * used. A byte for which the vocabulary has no token is left out; vkt_tokenizer_covers returns false if there is such a
@@ -121,13 +124,15 @@ enum {
 VKT_API vkt_result vkt_tokenizer_encode(const vkt_tokenizer *t, const char *text, size_t bytes, uint32_t flags,
                                         vkt_tokens *list);
 /* Returns whether the vocabulary has a token for each of the 256 bytes. If so, decoding the ids of a text gives the
- * bytes of the text again (with "qwen2": the bytes of the normalized text). */
+ * bytes of the text again (with "qwen2": the bytes of the normalized text). VKT_TOKENS_BOS puts bos in front of these
+ * bytes, and skip_special leaves control tokens out. */
 VKT_API bool vkt_tokenizer_covers(const vkt_tokenizer *t);
 
 /* ---- ids to texts ---- */
 
-/* Writes the first `capacity` bytes of the text of n ids to `out`, and the number of all its bytes to *bytes. No NUL is
- * added. With `skip_special`, control tokens are left out. VKT_E_ARG: a NULL, or an id is too large. */
+/* Writes the first `capacity` bytes of the text of n ids to `out`, and the number of all bytes of the text to *bytes.
+ * No NUL is added. With `skip_special`, control tokens are left out. If `capacity` is 0, `out` may be NULL. If n is 0,
+ * `ids` may be NULL. VKT_E_ARG: another pointer is NULL, or an id is too large. */
 VKT_API vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *ids, size_t n, bool skip_special,
                                         char *out, size_t capacity, size_t *bytes);
 
@@ -161,9 +166,9 @@ typedef enum vkt_chat_template {
     VKT_CHAT_SMOLLM2,    /* chatml; without a system message at the start, SmolLM2's own system message comes first */
     VKT_CHAT_QWEN2,      /* as SMOLLM2, but with the system message of Qwen2 */
     VKT_CHAT_QWEN2_5,    /* as SMOLLM2, but with the system message of Qwen2.5 */
-    VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>; later answers
-                          * keep their block. A later answer without a block gets an empty block if it is the last
-                          * message */
+    VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>. Later answers
+                          * keep a block that is not empty. If a later answer is the last message, it always has a
+                          * block, even an empty one */
     VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
                           * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Whitespace around the
                           * content is removed. (The templates of Llama 3.1 and 3.2 add a system message with dates;

@@ -8,7 +8,7 @@
  * the terms of its samples (vkt_dataset_params.terms). An accuracy is the fraction of the samples whose predicted class
  * is correct. The same seed, data, device and settings give the same bits, also if a run was killed and resumed.
  *
- * Threads: one thread at a time per trainer. The library prints nothing: callbacks report the progress. vkt_progress
+ * Threads: one thread at a time per trainer. The library does not print the progress: callbacks report it. vkt_progress
  * has ready-made callbacks that write to a stream of the caller. */
 #ifndef VKTRAIN_TRAIN_H
 #define VKTRAIN_TRAIN_H
@@ -77,7 +77,7 @@ typedef struct vkt_metric {
     const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
                                                          * so no other column may have this name. Copied */
     bool less_is_better;                                /* for VKT_MONITOR_METRIC: a smaller result is better */
-    void (*reset)(void *user);                          /* called before the first batch of an epoch; may be NULL */
+    void (*reset)(void *user);                          /* called before the first batch of a validation; may be NULL */
     void (*add)(void *user, const vkt_metric_batch *b); /* called with each batch */
     double (*result)(void *user);                       /* called after the last batch; returns NaN if not measured */
     void *user;                                         /* passed to all functions; must stay valid as long as the
@@ -96,20 +96,21 @@ typedef struct vkt_epoch_record {
     uint32_t epoch;                                  /* number of the epoch, from 1 */
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* learning rate of the epoch's first step */
-    double seconds;                                  /* wall time, including validation */
+    double seconds;                                  /* wall time with validation, in the fit that ended the epoch */
     uint32_t n_metrics;                              /* number of metrics in vkt_trainer_params */
     vkt_metric_value metrics[VKT_MAX_METRICS];       /* the first n_metrics are set */
 } vkt_epoch_record;
 
 /* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
- * While `validating`, batch, batches, loss, accuracy and seconds are those of the validation. */
+ * While `validating`, batch, batches, loss, accuracy and seconds are those of the validation. If several ranks share
+ * the validation, they are those of this rank's part. */
 typedef struct vkt_fit_progress {
     uint32_t epoch, epochs;  /* epoch: number of this epoch, from 1. epochs: number of the last epoch */
     uint32_t batch, batches; /* batch: number of batches of this epoch whose results have arrived. batches: number of
                               * all batches of this epoch */
-    double loss, accuracy;   /* means over the batches whose results have arrived; accuracy NaN: not measured */
-    double seconds;          /* time of this epoch so far */
-    double ms_per_step;      /* vkt_trainer_ms_per_step, updated after each epoch of this fit; 0: no epoch has ended */
+    double loss, accuracy;   /* weighted means over the batches whose results arrived; accuracy NaN: not measured */
+    double seconds;          /* time of this epoch so far, in this fit */
+    double ms_per_step;      /* vkt_trainer_ms_per_step, updated in this fit after each epoch's last step; 0: not yet */
     bool validating;         /* this is the progress of a validation */
 } vkt_fit_progress;
 
@@ -161,7 +162,7 @@ typedef struct vkt_trainer_params {
     float label_smoothing;        /* in [0,1) */
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
     uint32_t n_metrics;           /* number of metrics */
-    vkt_dist_params dist;         /* data parallel training; zero: none. See dist.h */
+    vkt_dist_params dist;         /* data parallel training; zero: the defaults. See dist.h */
     vkt_ctx *const *more_devices; /* further contexts of this process, each listed once. They must outlive the trainer.
                                    * Their devices must have the name and the driver of the first context's device.
                                    * Several contexts may have the same device. Each context becomes a rank, and
@@ -173,10 +174,10 @@ typedef struct vkt_trainer_params {
 /* A model with its graphs, programs, weights and history. */
 typedef struct vkt_trainer vkt_trainer;
 
-/* Builds the model's graphs, copies the data to the device or prepares to stream it, records the training step and
- * generates the initial weights. VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the
- * data), VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, and the errors of the ops and of vkt_program_create.
- * After an error *out = NULL. Owner: the caller; destroy the trainer before the context. */
+/* Builds the model's graphs, prepares the data for the device, records the training step and generates the initial
+ * weights. VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data), VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, and the errors of the ops and of vkt_program_create. After an error *out = NULL.
+ * Owner: the caller; destroy the trainer before the context. */
 VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
 VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
@@ -207,15 +208,16 @@ typedef struct vkt_fit_params {
  * failed. With several ranks such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context
  * can only be destroyed. In all these cases the last checkpoint file stays whole.
  *
- * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
+ * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. A message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
- * resume a checkpoint with a lower learning rate. Without allow_nonfinite, another fit returns VKT_E_STATE as long as
- * the weights or the optimizer's state are not finite. vkt_trainer_resume replaces both. vkt_trainer_load replaces the
- * weights and, if the last fit diverged, resets the optimizer to its start. The fit after vkt_trainer_load begins the
- * epoch of the divergence again. With allow_nonfinite the fit logs a warning and continues; it returns VKT_E_DIVERGED
- * only if no epoch of the run was finite. With and without allow_nonfinite, an epoch that is not finite is never the
- * best, and no checkpoint of it is written. (In VKT_PRECISION_F16, a step whose gradients overflow is skipped. Its loss
- * is finite, so this is no divergence.)
+ * make a trainer with a lower learning rate, and resume a checkpoint. Without allow_nonfinite, another fit returns
+ * VKT_E_STATE as long as the weights or the optimizer's state are not finite. vkt_trainer_resume replaces both.
+ * vkt_trainer_load replaces the weights and, if the last fit diverged, resets the optimizer to its start. If the run
+ * diverged in the middle of an epoch, the fit after vkt_trainer_load begins this epoch again. With allow_nonfinite the
+ * fit logs a warning and continues; it returns VKT_E_DIVERGED only if no epoch of the run was finite. With and without
+ * allow_nonfinite, an epoch that is not finite is never the best. After a loss or a weight that is not finite, no
+ * checkpoint is written in the rest of the epoch, nor at its end. (In VKT_PRECISION_F16, a step whose gradients
+ * overflow is skipped. If its loss is finite, this is no divergence.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
  * previous file stays whole, training continues, and the fit returns this result at its end. If the last checkpoint of
@@ -235,13 +237,14 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  *   - batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, dist.shards,
  *     dist.wire, and the names of the metrics
  *   - the training set and the validation set, with terms, mean, std and class names. Features are compared by a hash
- *     of evenly spaced rows: at most 64 MiB of rows, and at most 256 rows if a source makes the rows
+ *     of evenly spaced rows: at most 64 MiB of rows, or two rows if a row has more than 32 MiB. If a source makes the
+ *     rows, at most 256 rows
  *   - an attached text that both trainer and checkpoint have under the same name (call vkt_trainer_attach before this
  *     function)
  * These may change, with a warning: learning rate; total, warmup and min_lr of the schedule; the precision from f32 to
- * f32-split, or back. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The seed
- * of the checkpoint is used. A run that has stopped early stays stopped, whatever the patience: vkt_trainer_fit trains
- * nothing and logs a warning. */
+ * f32-split, or back. These may change freely: stream, workers, recompute, profile and all of vkt_fit_params (only for
+ * another monitor, vkt_trainer_fit logs a warning). The seed of the checkpoint is used. A run that has stopped early
+ * stays stopped, whatever the patience: vkt_trainer_fit trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
@@ -307,9 +310,10 @@ VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, c
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each
  * under its own name. Loading writes the values (vkt_store_write with VKT_PART_VALUE); the caller handles moments and
- * clock. If the file lacks a parameter, loading writes nothing. Messages go to `host` (may be NULL), not to the host of
- * the store's context. VKT_E_NOT_FOUND: there is no such file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE,
- * VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM; saving also VKT_E_STATE: the store does not have the part. */
+ * clock. If the file lacks a parameter, loading writes nothing. Messages go to `host` (may be NULL). Only messages
+ * about the store and the device go to the host of the store's context. VKT_E_NOT_FOUND: there is no such file, or it
+ * lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM; saving also
+ * VKT_E_STATE: the store does not have the part. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -336,7 +340,7 @@ typedef struct vkt_export_params {
 } vkt_export_params;
 /* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
  * elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can include.
- * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY it has these macros:
+ * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY, the header has these macros:
  *
  *     #define SKY_ELEMENTS         8192   number of elements in the blob, gaps included
  *     #define SKY_FC1_WEIGHT       4096   index of the parameter's first element in the blob
@@ -344,8 +348,9 @@ typedef struct vkt_export_params {
  *     #define SKY_FC1_WEIGHT_DIM1  32
  *
  * Parameters begin at multiples of 64 bytes; gaps are zero. Each file is replaced as a whole, the header last.
- * VKT_E_ARG: two names give the same macro, the prefix is no identifier, or the precision is none of the three.
- * VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+ * VKT_E_ARG: two names give the same macro, the precision is none of the three, or the prefix is no identifier, has two
+ * underscores in a row or more than 40 bytes. VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM.
+ * `host` may be NULL. */
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
                                     const char *blob, const char *header);
 
@@ -373,8 +378,8 @@ VKT_API const vkt_epoch_record *vkt_trainer_best(const vkt_trainer *t);
  * VKT_E_UNSUPPORTED: a build without cairo. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 /* Returns the settings of the trainer as a JSON object in *json: batch, lr, schedule, precision, ema_decay, optimizer
- * (all of its numbers, with defaults filled in). docs/train.schema.json describes the members. vkt_text_release frees
- * *json. VKT_E_UNSUPPORTED: a build without jansson. VKT_E_NOMEM. */
+ * (all members but `groups`, with defaults filled in). docs/train.schema.json describes the members. vkt_text_release
+ * frees *json. VKT_E_UNSUPPORTED: a build without jansson. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json);
 /* Returns the results so far as a JSON object in *json: parameters, epochs (a list of the records), final_loss,
  * best_epoch, best_val_acc, ms_per_step, host_us_per_step, data_wait_us_per_step. A number that was not measured is
@@ -432,43 +437,45 @@ VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's 
  * the loss and accuracy of these batches (NaN: none). `epochs`, `seconds` and `ms_per_step` are 0. */
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of the last 4096 training steps, in
-                                                               * milliseconds; NaN: none yet. Without dist.shards, a
-                                                               * micro-batch counts as a step */
-/* Returns the median CPU time of the last 4096 training steps on the thread of vkt_trainer_fit, in microseconds. The
- * time that the thread waits for the device is not included, nor the time of on_batch and on_epoch. NaN: no step has
- * been measured yet. */
+                                                               * milliseconds. The first step of each epoch is not
+                                                               * measured. NaN: no step has been measured yet. Without
+                                                               * dist.shards, a micro-batch counts as a step */
+/* Returns the median CPU time of the steps that vkt_trainer_ms_per_step measures, on the thread of vkt_trainer_fit, in
+ * microseconds. The time that the thread waits for the device is not included, nor the time of on_batch and on_epoch.
+ * NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 /* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
- * time is more than a small part of vkt_trainer_ms_per_step, more workers help. 0: the data are on the device. NaN:
- * there is no step yet. */
+ * time is more than a small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on
+ * the device, and NaN if there is no step yet. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* Sets *out to the sizes and times of the exchange of gradients so far; all 0 if steps are not split into shards. */
 VKT_API void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out);
-/* Returns the CLOCK_MONOTONIC time, in nanoseconds, at which the result of the first training step had arrived; 0: not
- * yet. */
+/* Returns the time in nanoseconds at which the result of the first training step had arrived; 0: not yet. The clock is
+ * CLOCK_MONOTONIC; on Windows it is QueryPerformanceCounter. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
 VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the store, to read or write the parameters; the trainer
                                                            * owns the store */
-VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step, or with dist.shards the
-                                                           * recorded run of a shard; the trainer owns the program */
+VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step or micro-batch. With
+                                                           * dist.shards: the recorded run of a shard, or of a part
+                                                           * of a shard. The trainer owns the program */
 
-/* Runs a training step (with dist.shards: one run of a shard) twice with timestamps. Writes a Chrome/Perfetto trace of
- * the kernels of the second run to `path`. The state is restored, so these runs do not count. VKT_E_STATE if the
- * trainer was made without `profile`. */
+/* Runs the program of vkt_trainer_program twice with timestamps. Writes a Chrome/Perfetto trace of the kernels of the
+ * second run to `path`. The state is restored, so these runs do not count. VKT_E_STATE if the trainer was made without
+ * `profile`. */
 VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* ---- ready-made progress ---- */
 
-/* Output of the progress: one line per epoch, and on a terminal a progress line with a bar, which is rewritten in
- * place. The progress line is always shorter than the terminal's width. Each redraw reads the width: from the terminal,
- * else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow terminal the bar shrinks from 24
- * to 8 columns. If this is not enough, parts of the progress line are left out, in this order: batches a second, times,
- * the bar, accuracy, loss, batches. There are no colours. If the stream is no terminal, or TERM is "dumb" or not set,
- * there is no progress line and no escape sequence. In a locale without UTF-8 (LC_ALL, else LC_CTYPE, else LANG) all
- * text is ASCII. On Windows, the mode, the width and the code page of the console are used instead of these
- * variables. */
+/* Output of the progress: one line per epoch (more if the terminal is narrow), and on a terminal a progress line with a
+ * bar, which is rewritten in place. The progress line is shorter than the width of the terminal. Each redraw reads
+ * the width: from the terminal, else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow
+ * terminal the bar shrinks from 24 to 8 columns. If this is not enough, parts of the progress line are left out, in
+ * this order: batches a second, times, the bar, accuracy, loss, batches. There are no colours. If the stream is no
+ * terminal, or TERM is "dumb" or not set, there is no progress line and no escape sequence. In a locale without UTF-8
+ * (LC_ALL, else LC_CTYPE, else LANG) all text is ASCII. On Windows, the mode, the width and the code page of the
+ * console are used instead of these variables. */
 typedef struct vkt_progress vkt_progress;
 /* Creates a progress that writes to `stream`, which must outlive the progress. `host` may be NULL. VKT_E_ARG,
  * VKT_E_NOMEM. After an error *out = NULL. */

@@ -24,8 +24,9 @@
 //
 // The index of a parameter counts elements from the start of the binding. The index is
 //   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
-// or a macro of the header that vkt_store_export writes. Results equal those of the ops, with two exceptions: additions
-// may have another order, and some functions use the device's exp and log.
+// or a macro of the header that vkt_store_export writes. With parameters and arithmetic in float32, results for finite
+// inputs equal those of the ops, except for rounding: additions may have another order, and some functions use the
+// device's exp and log.
 //
 //   VKT_FLOAT(i)   reads element i of the parameters, as a float. You may redefine VKT_FLOAT between two uses of the
 //                  macros that define functions.
@@ -36,15 +37,17 @@
 //                  multiple of 4, and the bias of layers whose number of outputs is a multiple of 4. If all parameters
 //                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. In this
 //                  case, VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of vec4. (The parameters of
-//                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
+//                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.) There is one exception: a hash
+//                  grid with 2 features and an odd number of levels also reads VKT_FLOAT2(i) with an odd i, and
+//                  nothing uses these numbers.
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
 //   VKT_UNROLL     selects which loops of layers and encodings are unrolled. Define it before the #include.
-//                  0: no loop over inputs or outputs. The size of the code does not depend on the widths, and every
-//                     driver compiles the code quickly. This is the default.
+//                  0: no loop over inputs or outputs. The size of the code does not depend on the widths, so drivers
+//                     compile the code quickly. This is the default.
 //                  1: loops over inputs
-//                  2: loops over inputs and outputs. The code has one multiplication per weight. On GPUs, 2 is the
-//                     fastest value for networks of a few thousand weights. CPU drivers may need minutes to compile
+//                  2: loops over inputs and outputs. The code has one multiplication per weight. For a network of 1728
+//                     weights on RDNA 3, RADV counts the fewest cycles with 2. CPU drivers may need minutes to compile
 //                     this code.
 #ifndef VKTRAIN_GLSL
 #define VKTRAIN_GLSL
@@ -70,8 +73,8 @@
 
 // With VKT_ARITHMETIC16, layers multiply and add in float16, and arrays have the type f16vec4. The device needs
 // shaderFloat16. The shader needs GL_EXT_shader_explicit_arithmetic_types_float16. Each output has four partial sums in
-// float16. These sums lose digits if a layer has many inputs. The total of the four sums, the bias and the activation
-// are computed in float32.
+// float16. These sums lose digits if a layer has many inputs. The last I % 4 products of an output, the total of the
+// four sums, the bias and the activation are computed in float32.
 #ifdef VKT_ARITHMETIC16
 #define VKT_REAL4 f16vec4
 #else
@@ -117,8 +120,8 @@ vec4 vkt_choose(bvec4 c, vec4 yes, vec4 no) { return mix(no, yes, c); }
 
 // FUNCTION in the macros below is any macro or function of a vec4, for instance one of the following. If a function has
 // more parameters, write a macro of one parameter: #define LEAKY(v) VKT_LEAKY_RELU(v, 0.01)
-// SIGMOID, TANH, ELU and SOFTPLUS have the errors of the device's exp and log. If the result of TANH, ELU or SOFTPLUS
-// is between -1 and 1, only its absolute error is small: for a small v, TANH(v) may have few correct digits.
+// All activations but IDENTITY, RELU, LEAKY_RELU and HARDSWISH have the errors of the device's exp and log. Results of
+// TANH, ELU and SOFTPLUS that are near 0 may have few correct digits: only the absolute error is small.
 #define VKT_IDENTITY(v) (v)
 #define VKT_RELU(v) max(v, vec4(0.0))
 #define VKT_LEAKY_RELU(v, slope) vkt_leaky_relu(v, slope)
@@ -340,7 +343,7 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // Computes sin(pi x) and cos(pi x). Let r be x minus the nearest multiple of 1/2, so |r| is at most 1/4. Taylor series
 // give sin(pi r) and cos(pi r). The multiple of 1/2 determines whether these two numbers are exchanged or negated. The
-// error is one or two ulp. The result is exact if x is a multiple of 1/2. The subtraction of whole periods is exact.
+// error is at most two ulp. The result is exact if x is a multiple of 1/2. The subtraction of whole periods is exact.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;

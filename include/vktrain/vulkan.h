@@ -79,14 +79,14 @@ typedef struct vkt_adopt_params {
  * need lock_queue.
  *
  * In `params` (may be NULL) device and validation are not used, and debug_names needs debug_utils. Cooperative matrices
- * are used if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16,
- * vulkanMemoryModel and vulkanMemoryModelDeviceScope. Cooperative matrices of bf16 also need VK_KHR_shader_bfloat16 and
- * its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. Cooperative matrices of flexible sizes (the
- * variant coop2) also need VK_NV_cooperative_matrix2 and the features cooperativeMatrixFlexibleDimensions,
- * cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If a device was made with vulkanMemoryModel,
- * programs in VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not checked. On CPU devices, kernels
- * are faster with texel buffers, but kernels use texel buffers only if the device was made with shaderInt64
- * (VkPhysicalDeviceFeatures2 in the chain). */
+ * are used only if the device was made with VK_KHR_cooperative_matrix and the features cooperativeMatrix,
+ * shaderFloat16, vulkanMemoryModel and vulkanMemoryModelDeviceScope. Cooperative matrices of bf16 also need
+ * VK_KHR_shader_bfloat16 and its features shaderBFloat16Type and shaderBFloat16CooperativeMatrix. Cooperative matrices
+ * of flexible sizes (the variant coop2) also need VK_NV_cooperative_matrix2 and the features
+ * cooperativeMatrixFlexibleDimensions, cooperativeMatrixPerElementOperations and storageBuffer16BitAccess. If a device
+ * was made with vulkanMemoryModel, programs in VKT_PRECISION_F16 also need vulkanMemoryModelDeviceScope; this is not
+ * checked. On CPU devices, kernels are faster with texel buffers, but kernels use texel buffers only if the device was
+ * made with shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 
@@ -141,7 +141,8 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 /* The output of vkt_step_budget: the progress of a run. vkt_texture_read_budget and vkt_texture_write_budget also use
  * this struct, for the progress of a copy. */
 typedef struct vkt_step_progress {
-    uint64_t run_index;     /* the run in progress, or the run that this call completed */
+    uint64_t run_index;     /* the run in progress, or the run that this call completed; if there is neither, the next
+                             * run */
     uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
     uint64_t submitted_ns;  /* expected time of the work that this call submitted; 0: none. In the first two runs
                              * no times are known yet, so submitted_ns is the whole budget of the call */
@@ -163,20 +164,21 @@ typedef struct vkt_step_progress {
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
  * The call never waits: if earlier submissions still have more work than one budget, or the frame before the previous
- * frame is not done, the call submits only the semaphores of `sync`. A slice of several kernels takes at most about a
- * quarter of the budget, or 0.1 ms if this is longer. A slice ends at a barrier if possible. A kernel that takes longer
- * than a whole budget is submitted in a frame without other slices. Expected times follow the measured times: they rise
- * at once, and fall within about ten frames. Measured times include other work on the device, and the time between two
- * submissions. The work of vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below
- * its time in the second run, in which the op does all of the work. So a frame may take less time than expected. A
- * changed budget takes effect at once. The first two runs submit one kernel per call; the second run is measured. With
- * a budget of UINT64_MAX there is no limit. To finish the run in progress, call the function with this budget until
- * `completed` is true. If there is no memory to divide the run anew for a changed budget, the old slices stay in use.
- * VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * frame is not done, the call submits only the semaphores of `sync`. The run is divided so that a slice of several
+ * kernels is expected to take at most a quarter of the budget, or 0.1 ms if this is longer. A slice ends at a barrier
+ * if possible. A kernel that takes longer than a whole budget is submitted in a frame without other slices. Expected
+ * times follow the measured times: they rise at once, and fall within about ten frames. Measured times include other
+ * work on the device, and the time between two submissions. The work of vkt_linear_cross_entropy depends on the labels.
+ * The expected time of this op is never below its time in the second run, in which the op does all of the work. So a
+ * frame may take less time than expected. A changed budget takes effect at once. The first two runs submit one kernel
+ * per call; the second run is measured. From the third run on, a budget of UINT64_MAX means no limit. To finish the run
+ * in progress, call the function with this budget until `completed` is true. If there is no memory to divide the run
+ * anew for a changed budget, the old slices stay in use. VKT_E_UNSUPPORTED without timestamps, or if
+ * vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
- * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the gradients in the
- * program's store. So no other program that trains the same store may run. */
+ * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the parameters and
+ * gradients in the program's store. So no other program that trains the same store may run. */
 VKT_API vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
                                    vkt_step_progress *out);
 
@@ -194,7 +196,8 @@ typedef struct vkt_array_adopt_params {
     vkt_vk_buffer at; /* a buffer with memory. The offset is a multiple of 256. The length is at least the size of the
                        * array, rounded up to a multiple of 16 */
     VkBufferUsageFlags usage; /* usage of the buffer: at least STORAGE_BUFFER; STORAGE_TEXEL_BUFFER makes kernels faster
-                               * on CPU devices; TRANSFER_DST for vkt_array_write */
+                               * on CPU devices; TRANSFER_DST for vkt_array_write; TRANSFER_SRC for vkt_program_read
+                               * and vkt_array_copy */
     vkt_dtype dtype;          /* type of the elements */
     vkt_shape shape;          /* row-major */
 } vkt_array_adopt_params;
@@ -260,17 +263,18 @@ typedef struct vkt_texture_params {
  * These formats can only be read, as SAMPLED: R8G8B8A8_SRGB and B8G8R8A8_SRGB, whose numbers become linear; the depth
  * (C = 1) of D16_UNORM, X8_D24_UNORM_PACK32, D32_SFLOAT, D24_UNORM_S8_UINT and D32_SFLOAT_S8_UINT.
  *
- * Reading is exact, with two exceptions. For sRGB numbers, the error depends on the device. Subnormal numbers of f32
- * may be read as zero. Writing rounds to one of the two nearest numbers of the format; the device decides which. In
- * UNORM, numbers are clamped to [0,1], and NaN becomes any number. In B10G11R11_UFLOAT_PACK32, numbers below 0 become
- * 0. In all float formats NaN stays NaN, and infinities stay infinite (in a format without a sign, -inf becomes 0).
- * Finite numbers above the format's largest finite number become this largest number or infinity.
+ * Numbers of float formats are read exactly, but subnormal numbers of f32 may be read as zero. Numbers of UNORM formats
+ * are rounded to f32. For sRGB numbers, the error depends on the device. Writing rounds to one of the two nearest
+ * numbers of the format; the device decides which. In UNORM, numbers are clamped to [0,1], and NaN becomes any number.
+ * In B10G11R11_UFLOAT_PACK32, numbers below 0 become 0. In all float formats NaN stays NaN, and infinities stay
+ * infinite (in a format without a sign, -inf becomes 0). Finite numbers above the format's largest finite number become
+ * this largest number or infinity.
  *
  * Before the library reads the image, the application makes its own writes visible to SAMPLED_READ or STORAGE_READ of
  * the compute stage. If the library writes the image, a barrier must order the application's earlier accesses before
- * STORAGE_WRITE of the compute stage. The application also changes the layout if needed. The library's work ends with
- * the barrier described at the top of this file. VKT_E_ARG for a format, usage, layout or shape that is not listed
- * above; VKT_E_UNSUPPORTED if the array is larger than a binding can be. */
+ * STORAGE_WRITE of the compute stage. The application also changes the layout if needed. Each submission of
+ * the library ends with the barrier described at the top of this file. VKT_E_ARG for a format, usage, layout or shape
+ * that is not listed above; VKT_E_UNSUPPORTED if the array is larger than a binding can be. */
 VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
 VKT_API void vkt_texture_destroy(vkt_texture **t); /* waits for submitted copies; call it after the last execution of
                                                     * recorded copies */
@@ -283,9 +287,9 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
  * at most one for each 4096 pixels, rounded up. The calls never wait. The first call submits one slice and uses up the
  * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits
- * only the semaphores if earlier slices of the copy still have more work than the budget. A slice that is longer than
- * the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for other calls of
- * the same frame:
+ * only the semaphores if earlier slices of this texture and direction still have more work than the budget. A slice
+ * that is longer than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is
+ * for other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -17,7 +17,7 @@ typedef struct audit_options {
     uint64_t seeds; /* with `all`: number of cases of each op */
     uint64_t seed;
     double effort; /* approximate time of the reference for a case, in seconds; 0: the library's default */
-    bool quiet;    /* print only errors and totals */
+    bool quiet;    /* do not print entries that are right */
     bool list;
     int argc;
     char **argv; /* the whole command line, for the JSON file */

@@ -18,8 +18,8 @@ void audit_report_begin(audit_report *r, const char *name, const char *what)
 
 /* ---- lines ---- */
 
-/* Writes `excess`, an error divided by the allowed error, to `text`: as a percentage ("7%") if excess is below 10, else
- * as a factor ("x12"). Returns `text`. */
+/* Writes `excess`, an error divided by the allowed error, to `text`: as "NaN" if excess is NaN, as a percentage ("7%")
+ * if excess is below 10, else as a factor ("x12"). Returns `text`. */
 static const char *percent(double excess, char text[16])
 {
     const double p = 100 * excess;

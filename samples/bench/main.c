@@ -55,7 +55,7 @@ static void print_device(const bench *b)
 }
 
 /* Writes the files and prints the table. Adds to *slower the number of results that are slower than in the file of
- * --compare. */
+ * --compare by more than the noise (bench_change). */
 static vkt_result write_all(bench *b, int *slower)
 {
     const vkt_host *h = &b->ctx->host;

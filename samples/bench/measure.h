@@ -5,8 +5,8 @@
 #include "bench/stats.h"
 #include "record/record.h"
 
-/* Copies of one program, which run in rotation. So a copy does not find its own data in the caches, but the data of
- * other copies. */
+/* One program, or several copies of it. Copies run in rotation. If there are enough copies (bench_copies), a copy does
+ * not find its own data in the caches, but the data of other copies. */
 typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
@@ -22,9 +22,9 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
  * without the waits inside this call. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* Returns the number of copies whose data together exceed twice the size of the caches. One copy has `bytes` bytes of
- * data. The result is at most 16. The copies together need at most a third of the memory that is left below the memory
- * cap, unless the result is 1. */
+/* Returns the number of copies to make of a program with `bytes` bytes of data. This is the smallest number of copies
+ * whose data together exceed twice the size of the caches. But the result is at most 16, and two or more copies
+ * together need at most a third of the memory that is left below the memory cap. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

@@ -74,8 +74,8 @@ static const vkt_op copy_op = {
 /* ---- programs of these ops ---- */
 
 /* Limits of bench_job.min_ns (the time to measure by each clock) in this file. The ceilings must be accurate, because
- * all other results are compared with them. So min_ns is at least MIN_NS. The ceilings must not take long, because each
- * run of vkt-bench without --tune measures them. So min_ns is at most MAX_NS. */
+ * the results of ops and steps are compared with them. So min_ns is at least MIN_NS. The ceilings must not take long,
+ * because each run that measures ops or steps also measures the ceilings. So min_ns is at most MAX_NS. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 
@@ -173,8 +173,8 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* Measures a kernel that copies 32 MiB. Several programs of this kernel run in rotation, each with its own data.
- * bench_copies returns the number of programs. If there is enough memory, all data together exceed the caches. */
+/* Measures a kernel that copies 32 MiB. bench_copies returns the number of programs of this kernel. The programs run in
+ * rotation, each with its own data. If there is enough memory, all data together exceed the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };
@@ -211,12 +211,12 @@ vkt_result bench_run_roofline(bench *b)
     return copy_ceiling(b);
 }
 
-/* ---- cost of a command: the additional time of MANY commands, divided by MANY ---- */
+/* ---- costs of commands. Dispatch and barrier: the additional time of MANY of them, divided by MANY ---- */
 
 enum { MANY = 256 };
 
-/* Measures the wall time of a program of n dispatches, each of which copies 64 numbers. `chained`: each dispatch copies
- * the result of the previous dispatch. Otherwise all dispatches copy the same source. */
+/* Measures the wall time of a program of n dispatches, each of which copies 64 numbers. `chained`: each dispatch but
+ * the first copies the result of the previous dispatch. Otherwise all dispatches copy the same source. */
 static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
 {
     rig t;

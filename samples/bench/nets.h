@@ -23,7 +23,7 @@ typedef struct bench_net {
 /* The name of the last entry is NULL. */
 extern const bench_net bench_nets[];
 
-/* A recorded training step with all its objects and random weights. Classifiers gather their batch on the device, from
+/* A recorded training step with all its objects and initial weights. Classifiers gather their batch on the device, from
  * a table of u8 samples or of whole numbers, as a vkt_trainer does. In other networks the batch is an input. */
 typedef struct bench_step {
     vkt_graph *g;

@@ -143,7 +143,8 @@ static void count_cost(const experiment *x, bench_result *r)
     }
 }
 
-/* Verifies, measures and reports a phase, if the filter accepts the result's name. x->job.programs[0] must exist. */
+/* Verifies, measures and reports a phase, if the filter accepts the result's name. If the numbers are wrong, reports
+ * the phase without a time. x->job.programs[0] must exist. */
 static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
 {
     char name[320];
@@ -244,7 +245,8 @@ static bool accepts(const bench *b, bench_result *r)
     return false;
 }
 
-/* Sets *could to whether the filter could accept a result of the case. Generates no inputs. */
+/* Sets *could to whether the filter accepts a name that a result of the case may have (see `accepts`). Generates no
+ * inputs. */
 static vkt_result could_match(const bench *b, const vkt_op *op, const vkt_case *c, bool *could)
 {
     bench_phase phases[MAX_PHASES];

@@ -1,5 +1,5 @@
-/* bench/ops.h - measures the ops: the forward pass and each gradient of each case, with each variant. Each result is
- * verified before its time is measured. */
+/* bench/ops.h - measures the ops: the forward pass and each gradient of each case, with the variants that the options
+ * select. Before the time of a result is measured, its numbers are verified, or those of a smaller case (verify.h). */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
 
@@ -12,19 +12,19 @@ typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* done: number of results so far; failed: number of wrong results and of experiments that
-                            * could not run */
+    uint32_t done, failed; /* done: number of results so far; failed: number of wrong results, and of cases and
+                            * networks that could not run */
 } bench;
 
 /* Returns whether --filter accepts the name. */
 bool bench_wanted(const bench *b, const char *name);
 /* Adds the result. Prints it on stderr if stderr is not a terminal. */
 vkt_result bench_report(bench *b, const bench_result *r);
-/* Prints the name of the next experiment on stderr if stderr is a terminal. */
+/* Prints the name of the next experiment on stderr if stderr is a terminal that can rewrite a line. */
 void bench_progress(const bench *b, const char *name);
 
-/* Runs all cases that --sizes or --shapes selects. If a case cannot run, the case counts as failed, and the next case
- * follows. A lost device, a lack of memory or a line that is not valid ends the run. */
+/* Runs those cases of --sizes or --shapes whose results --filter may accept. If a case cannot run, the case counts as
+ * failed, and the next case follows. A lost device, a lack of memory or a line that is not valid ends the run. */
 vkt_result bench_run_ops(bench *b);
 
 #endif

@@ -103,7 +103,7 @@ static vkt_precision precision(struct argp_state *state, const char *text)
 
 static const regex_t *regex(struct argp_state *state, const char *text)
 {
-    static regex_t r; /* exists as long as the program */
+    static regex_t r; /* static, because bench_options.filter points to it */
     char why[160];
     const int error = regcomp(&r, text, REG_EXTENDED | REG_NOSUB);
     if (error) {

@@ -11,13 +11,13 @@
 
 typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
 
-/* The strings point into argv. A pointer is NULL if its option is not given. `json` and `csv` come from output_path
- * (common/outputs.h). */
+/* The strings point into argv. But `json` and `csv` are results of output_path (common/outputs.h), which returns a
+ * static string for "-". A pointer is NULL if its option is not given. */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
     const regex_t *filter; /* pattern for the names of experiments; NULL: every experiment */
     bench_sizes sizes;
-    uint64_t min_ns;         /* approximate time to measure an experiment by each of the two clocks (GPU, host) */
+    uint64_t min_ns;         /* approximate time to measure an op or a step by each of the two clocks (GPU, host) */
     uint64_t variant;        /* 1 << v: measure only variant v. 0: measure the preferred variants; if `preferred`
                               * is false, also measure the other variants of each op */
     vkt_precision precision; /* precision of steps */

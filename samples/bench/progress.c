@@ -14,8 +14,8 @@ bool bench_wanted(const bench *b, const char *name)
 
 void bench_progress(const bench *b, const char *name)
 {
-    const uint32_t columns = vkt_terminal_columns(stderr); /* \r does not erase a line that is wider than the
-                                                            * terminal */
+    const uint32_t columns = vkt_terminal_columns(stderr); /* the text must fit in one line, because \r
+                                                            * returns only to the start of a line */
     if (vkt_terminal_rewrites(stderr) && columns > 10)
         fprintf(stderr, "\r%4u  %.*s\033[K", b->done + 1, (int)columns - 10, name);
 }

@@ -21,7 +21,7 @@ typedef struct bench_result {
     bench_kind kind;
     char op[48];       /* name of an op, of a network, or of a micro-measurement */
     char phase[40];    /* "forward", "d0" (gradient of input 0), "d1+d2"; a step: "train" */
-    char shape[160];   /* inputs and attributes */
+    char shape[160];   /* an op: inputs and attributes; others: a description */
     char variant[64];  /* the op's variants, for instance "packed+tile"; "": none. A step: its precision, "" for f32 */
     bool preferred;    /* the engine chose the variants: the experiment forced none */
     char kernels[128]; /* names of the kernels, for instance "GEMM_PACK GEMM_TILE" */
@@ -30,12 +30,12 @@ typedef struct bench_result {
     bench_check check;
     double excess; /* largest error of an element, divided by the allowed error */
     uint64_t working_bytes;
-    uint32_t copies; /* number of copies of the program. They run in rotation, so that each copy finds cold caches */
+    uint32_t copies; /* number of copies of the program, which run in rotation: see bench_job */
     double host_ns;  /* a step: the host's time in the call that submits the step, without waiting */
     /* Only for a step. packed_bytes: the size of the activations in the memory plan. lower_bound_bytes: the largest
      * number of bytes that are live at once. */
     uint64_t packed_bytes, lower_bound_bytes;
-    bench_change change; /* the change since the file of --compare; ratio 0: there is no older result */
+    bench_change change; /* the change since the file of --compare; ratio 0: there is no old time or no new time */
 } bench_result;
 
 /* The largest rates of this device, measured in this run; 0: not measured. */

@@ -198,7 +198,8 @@ static void print_one(const layout *l, const bench_result *r, const bench_result
         print_micro(l, r);
 }
 
-/* Prints a result, with a heading if its kind or op is new. Wraps lines that are wider than the terminal. */
+/* Prints a result. Before the first micro-measurement, the first training step and the first result of each op, prints
+ * a heading. Wraps lines that are wider than the terminal. */
 static void print_fitting(FILE *out, const layout *l, const bench_result *r, const bench_result *before)
 {
     char *text = NULL;

@@ -97,8 +97,8 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
 }
 
 /* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves the times of all choices.
- * Otherwise moves the time of a choice only if its nodes used this tile. If the variant already has a time, the new
- * time must also be below WORTH times the old time. */
+ * For any other tile, skips the choices whose nodes did not use this tile. Of the other choices, moves a time only if
+ * the variant has no time yet, or if the new time is below WORTH times the old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {

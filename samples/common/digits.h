@@ -10,12 +10,12 @@
 typedef struct text_image {
     const float *pixels; /* height x width */
     uint32_t height, width;
-    char caption[180]; /* UTF-8; lines are broken at blanks */
+    char caption[180]; /* UTF-8; lines are broken at blanks, and within words that are too long */
 } text_image;
 
-/* Prints rows of images. A row has as many images as fit into the width of the terminal, or all images if `out` is not
- * a terminal. Each image has 7 lines of 14 Braille letters (28 x 28 dots), or of 14 ASCII characters in a locale
- * without UTF-8. The captions are below the images, in up to three lines. */
+/* Prints rows of images. A row has as many images as fit into the width of the terminal (at least one), or all images
+ * if `out` is not a terminal. Each image has 7 lines of 14 Braille letters (28 x 28 dots), or of 14 ASCII characters in
+ * a locale without UTF-8. Below the images of a row are the captions of its first 16 images, in up to three lines. */
 void print_images(FILE *out, const text_image *images, uint32_t n);
 /* Predicts the first samples of a labelled set, at most 1000. Prints up to five right predictions and up to five wrong
  * ones on stdout. */

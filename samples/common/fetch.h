@@ -14,7 +14,7 @@ typedef struct fetch_file {
 /* Downloads <base_url>/<name>.gz for each file into `folder`, unpacks it and checks its hash. Makes the folder if it is
  * missing. The files get their names after all of them are complete. An existing file is kept; it must have the right
  * hash. Returns false after a failure, for instance if a tool is missing, if the server cannot be reached within three
- * seconds, or if a hash is wrong. Prints nothing. After a failure, removes the new files and folders. */
+ * seconds, or if a hash is wrong. Prints nothing. If a file cannot be completed, removes the new files and folders. */
 bool fetch_files(const char *base_url, const char *folder, const fetch_file *files, size_t n);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "vktrain/train.h"
 
-/* The strings point into argv. A pointer is NULL if its option is not given. */
+/* After train_options_parse, the strings point into argv, and a pointer is NULL if its option is not given. Then
+ * session_begin changes some paths: for "-", for --run, and on ranks above 0 of --mpi. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;
@@ -28,9 +29,9 @@ typedef struct train_options {
                             * ranks_device) */
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
-    uint64_t bucket_bytes; /* smallest size of a bucket of gradients; 0: the library's default */
+    uint64_t bucket_bytes; /* see vkt_dist_params.bucket_bytes; 0: the library's default */
     vkt_wire messages;     /* the number format of gradients that ranks exchange */
-    const char *run;       /* a folder for the output files for which no path is given (session_begin) */
+    const char *run;       /* a folder for the files of the run, except files whose options give a path */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
@@ -43,7 +44,7 @@ typedef struct train_options {
     uint32_t n_files;
 } train_options;
 
-/* The training options that a sample has. */
+/* The training options that a sample has. --seed does not count as one of them: every sample has --seed. */
 typedef enum train_scope {
     TRAIN_BY_TRAINER = 0, /* all training options, for session_train */
     TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
@@ -52,10 +53,11 @@ typedef enum train_scope {
 
 /* The part of the command line that belongs to one sample. */
 typedef struct train_cli {
-    const char *doc; /* the first paragraph of --help */
+    const char *doc; /* the text of --help between usage and options. Text after '\v' comes behind the options */
     train_scope scope;
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* names of arguments in --help; NULL: none. The arguments go to train_options.files */
+    const char *arguments;   /* names of arguments in --help. NULL: the sample has no arguments, except the files of
+                              * --predict. The arguments go to train_options.files */
     bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */

@@ -80,13 +80,14 @@ static json_t *ranks_json(const vkt_trainer *t)
     vkt_dist_stats d = { 0 };
     vkt_trainer_dist_stats(t, &d);
     if (!d.steps) return json_null();
+    const double n = (double)d.steps + 1; /* bytes and times are those of all steps; `steps` leaves out the first one */
     json_t *buckets = json_array();
     for (uint32_t i = 0; i < d.buckets && i < VKT_DIST_BUCKETS; i++)
         json_array_append_new(buckets, json_pack("{s:I, s:f}", "bytes", (json_int_t)d.bucket_bytes[i], "ready_ms",
                                                  d.ready_ms[i] / (double)d.steps));
     return json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "ranks", (json_int_t)d.ranks, "steps", (json_int_t)d.steps,
-                     "sent_bytes", (json_int_t)d.bytes, "exchange_ms_per_step", d.exchange_ms / (double)d.steps,
-                     "exposed_ms_per_step", d.exposed_ms / (double)d.steps, "buckets", buckets);
+                     "sent_bytes", (json_int_t)d.bytes, "exchange_ms_per_step", d.exchange_ms / n,
+                     "exposed_ms_per_step", d.exposed_ms / n, "buckets", buckets);
 }
 
 /* Returns the trainer's results and the results that the session measured; NULL if that fails. */

@@ -6,7 +6,7 @@
 
 #include "common/session.h"
 
-/* Writes the report of a run to the file of --json (docs/train.schema.json), completely or not at all. The report has
+/* Writes the report of a run to the file of --json (docs/train.schema.json), as vkt_write_file does. The report has
  * the facts of the run (command line, versions, device, data, settings), the epochs, the results and the members of
  * s->more. A number that was not measured is null. Returns false, with a message, if this fails. */
 bool write_report(const session *s, vkt_trainer *t);

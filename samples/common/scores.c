@@ -56,8 +56,8 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 enum { MOST_BYTES = 1 << 22 };
 
-/* Reads numbers with blanks or commas between them. *n becomes the count of numbers, or `most` + 1 if the text has more
- * than `most`. Returns false if a part of the text is not a number. */
+/* Reads numbers with blanks or commas between them. *n becomes the count of numbers. If the text has more than `most`
+ * numbers, stops after the first `most` + 1 numbers. Returns false if it reads a part that is not a number. */
 static bool read_numbers(const char *text, uint32_t most, float *out, uint32_t *n)
 {
     *n = 0;

@@ -198,7 +198,7 @@ static void print_devices(const session *s)
     if (r->mpi) say(s, "ranks   %u processes\n", r->transport.ranks);
 }
 
-/* Suggests vkt-bench --tune, which takes about a minute, if the device is a GPU without a tuning file. */
+/* If vkt_device_limits.lacks_tuning is true, suggests vkt-bench --tune all, which takes about a minute. */
 static void offer_tuning(const session *s)
 {
     vkt_device_limits limits;
@@ -289,7 +289,7 @@ static void print_exchange(const session *s, const vkt_trainer *t)
     vkt_dist_stats d = { 0 };
     vkt_trainer_dist_stats(t, &d);
     if (!d.steps) return;
-    const double n = (double)d.steps;
+    const double n = (double)d.steps + 1; /* bytes and times are those of all steps; `steps` leaves out the first one */
     say(s, "ranks   %u, %.2f MiB sent per step in %u buckets: %.2f ms, of which %.2f ms after the last gradient\n",
         d.ranks, (double)d.bytes / n / (1 << 20), d.buckets, d.exchange_ms / n, d.exposed_ms / n);
 }
@@ -392,8 +392,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* After a signal or an error, saves the weights of the last step. Otherwise saves the weights of the best epoch, or
- * nothing if no epoch had a finite loss. */
+/* Saves the weights that the trainer has. If no epoch is the best, saves them only after a signal or if s->failed is
+ * set. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
@@ -485,7 +485,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
     if (failed && !vkt_trainer_first_step_ns(t)) return r; /* no step was made, so older files are kept */
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
-    /* After an error the trainer has the weights of the last step, not those of the best epoch. */
+    /* If the fit has failed, the trainer may not have the weights of the best epoch. */
     const bool has_best = vkt_trainer_best_epoch(t) && !failed;
     s->error = r;
     s->failed = failed ? r : VKT_OK;

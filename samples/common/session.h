@@ -46,10 +46,10 @@ typedef struct session {
     double per_batch; /* mean number of units in a batch; used only with `unit` */
 } session;
 
-/* Reads the command line, connects to the processes of --mpi, opens the folder of --run, and tests whether the input
- * files can be read, and whether the output files can be written. Ends the program with status 2 if an option is wrong,
- * with 1 if something fails, and with 0 after --help, --version and --list-devices. After session_begin, the first
- * signal only asks the run to end: see stop.h. */
+/* Reads the command line, connects to the processes of --mpi, and opens the folder of --run. Tests whether the files of
+ * --load and --resume can be read (not with --predict), and whether the output files can be written. Ends the program
+ * with status 2 if an option is wrong, with 1 if something fails, and with 0 after --help, --version and
+ * --list-devices. After session_begin, the first signal only asks the run to end: see stop.h. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
  * a message, if this fails. */
@@ -84,7 +84,8 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
  * no predictions. */
 bool session_interrupted(void);
 /* Destroys the contexts, closes the folder of --run and disconnects from the other processes. If `r` is an error and no
- * message was printed before, prints the meaning of `r`. Returns the program's exit status: 0, 1, or 128 + signal. */
+ * message was printed before, prints the meaning of `r`. Returns the program's exit status: 0, 1, or 128 + signal.
+ * If a rank of --mpi has failed, ends all processes instead (ranks_leave). */
 int session_end(session *s, vkt_result r);
 
 #endif

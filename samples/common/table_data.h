@@ -37,8 +37,8 @@ vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
 /* Reads the columns that table_attach attached to weights or a checkpoint. `target` (NULL: any) must be the name of
  * their target column; upper and lower case are equal. VKT_E_ARG: the target column has another name. */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);
-/* Prints a line for each column: how it is used. If a column has more than `most_values` different texts, its line also
- * names the option --most-values. */
+/* Prints a line for each column: how it is used. If vkt_columns_guess left a column out because the column has more
+ * than `most_values` different texts, the line also names the option --most-values. */
 void table_print(const vkt_columns *c, uint32_t most_values);
 
 #endif

@@ -52,9 +52,10 @@ static size_t field_length(const char *s, size_t n)
 }
 
 /* Prints a line that is too wide. Gaps of three blanks or more become two blanks, except at the start of the line and
- * behind a label. A label and its gap have LABEL columns together. The first field and the field behind a label are
- * broken between words, where the line ends. Another field is broken only if it is too wide for a line of its own. A
- * line without blanks is cut if it begins with '-' (a horizontal line), otherwise it is not changed. */
+ * behind a label. A label and its gap have LABEL columns together. Two fields are broken between words, where the line
+ * ends: the field behind a label, and the first field if at most one blank is before it. Another field is broken only
+ * if it is too wide for a line of its own. A line without blanks is cut if it begins with '-' (a horizontal line),
+ * otherwise it is not changed. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;

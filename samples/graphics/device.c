@@ -200,7 +200,7 @@ vkt_result device_open(const vkt_host *host, const device_params *p, device *d)
     d->loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     PFN_vkGetInstanceProcAddr get = NULL;
     if (d->loader)
-        *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* POSIX recommends this cast for dlsym */
+        *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* ISO C cannot cast void * to a function pointer */
     if (!get) {
         complain("no Vulkan loader: %s", dlerror());
         return VKT_E_NO_LOADER;

@@ -38,8 +38,8 @@ typedef struct device {
 } device;
 
 /* Opens *d. Never copy *d: the chain of d->features points to members of *d. Close *d also after an error.
- * VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER and VKT_E_DEVICE_LOST have a message on stderr, VKT_E_NOMEM has none.
- * Other errors are those of vkt_vk_examine and vkt_vk_add_features. */
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER and VKT_E_DEVICE_LOST have a message on stderr, VKT_E_NOMEM may have
+ * none. Other errors are those of vkt_vk_examine and vkt_vk_add_features. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
 void device_close(device *d); /* call it after all objects of the device are destroyed */
 /* Creates the library's context on this device and queue. */

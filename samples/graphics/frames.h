@@ -23,8 +23,8 @@ typedef struct frames {
 vkt_result frames_create(const device *d, frames *f);
 void frames_destroy(frames *f); /* the device must be idle */
 
-/* Gets the slot for a new frame. The slot belongs to the older of the two frames in flight, so the function first waits
- * until the device has finished that frame. Then it begins to record the slot's command buffer. */
+/* Gets the slot for a new frame. The frame before the previous frame used the same slot. If the device has not finished
+ * that frame, the function waits for it. Then the function begins to record the slot's command buffer. */
 vkt_result frames_begin(frames *f, frame **out);
 /* Ends the recording and submits it. Writes of colour attachments wait for the semaphore `wait`. The semaphore `signal`
  * is signalled at the end. Both semaphores may be VK_NULL_HANDLE. */

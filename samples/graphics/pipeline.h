@@ -25,7 +25,8 @@ vkt_result drawing_create(const drawing_params *p, VkPipeline *out);
 /* Makes a compute pipeline. Owner: the caller. */
 vkt_result compute_create(const device *d, shader_code shader, VkPipelineLayout layout, VkPipeline *out);
 
-/* Returns whether the device encodes colours as sRGB when it writes to an image of this format. */
+/* Returns whether the device encodes colours as sRGB when it writes to an image of this format. The format must have
+ * four channels. */
 bool format_encodes(VkFormat f);
 
 #endif

@@ -1,5 +1,5 @@
-/* graphics/vk.h - a table of the Vulkan functions that the samples call. The samples do not link libvulkan. Members are
- * named without the prefix "vk", for instance vk->CmdDraw(cmd, 3, 1, 0, 0). */
+/* graphics/vk.h - a table of the Vulkan functions that vkt-view, vkt-nrc and vkt-ntc call. These programs do not link
+ * libvulkan. Members are named without the prefix "vk", for instance vk->CmdDraw(cmd, 3, 1, 0, 0). */
 #ifndef GRAPHICS_VK_H
 #define GRAPHICS_VK_H
 

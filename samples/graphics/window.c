@@ -10,7 +10,8 @@
 
 enum { MAX_FORMATS = 64 };
 
-/* GLFW declares functions with Vulkan's types only if Vulkan's header is included before GLFW's header, as here. */
+/* Vulkan's header must be included before GLFW's header, as here. Otherwise GLFW's header does not declare functions
+ * with Vulkan's types. */
 
 static void on_error(int code, const char *text)
 {
@@ -69,8 +70,9 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Chooses the format. The colours to draw are already encoded for a screen (sRGB), so a format that does not encode
- * them again is preferred. If there is none, chooses the surface's first format. */
+/* Chooses the first format of the surface that is B8G8R8A8_UNORM or R8G8B8A8_UNORM, in the sRGB colour space. If there
+ * is none, chooses the surface's first format. The colours to draw are already encoded for a screen (sRGB), and the two
+ * UNORM formats do not encode them again. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MAX_FORMATS];

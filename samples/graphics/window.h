@@ -42,17 +42,18 @@ void window_close(window *w); /* the device must be idle */
 bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);
 void window_sleep(void); /* waits for an event */
-/* Writes to keys[] the keys that were pressed since the previous call of this function, in their order. Returns the
- * number of these keys. Space, r, s, l, i and q are written as they are. Escape becomes 'q', arrow up '+' and arrow
- * down '-'. Other keys are dropped. After WINDOW_MAX_KEYS keys, all keys are dropped until the next call. */
+/* Writes to keys[] the keys that were pressed since the previous call of this function, in their order. A key that is
+ * held down is written again and again. Returns the number of keys written. Space, r, s, l, i and q are written as they
+ * are. Escape becomes 'q', arrow up '+' and arrow down '-'. Other keys are dropped. After WINDOW_MAX_KEYS keys, all
+ * keys are dropped until the next call. */
 uint32_t window_keys(window *w, char keys[WINDOW_MAX_KEYS]);
 void window_set_title(window *w, const char *title);
 
 /* Makes the swapchain again, with the window's current size. The device must be idle, and the window must not be
  * minimised. */
 vkt_result window_renew(window *w);
-/* Acquires the next image. `acquired` is signalled when the device may draw on the image. *image is UINT32_MAX if the
- * swapchain does not fit the window any more. In this case, call window_renew. */
+/* Acquires the next image. `acquired` is signalled when the device may draw on the image. *image = UINT32_MAX: there is
+ * no image, because the swapchain does not fit the window any more. In this case, call window_renew. */
 vkt_result window_acquire(window *w, VkSemaphore acquired, uint32_t *image);
 vkt_result window_present(window *w, uint32_t image);
 

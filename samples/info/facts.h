@@ -17,8 +17,8 @@ typedef struct info_choice {
     uint32_t times; /* number of nodes */
 } info_choice;
 
-/* The choices of variants in one graph. The graph is a network's training step, or one op with given shapes (a case)
- * and its backward pass. */
+/* The choices of variants in one graph. The graph is a network's training step, or one op with given shapes (a case).
+ * If the op has a gradient, the graph of a case also has the backward pass. */
 typedef struct info_work {
     const char *name, *what; /* not owned; `what` is "" for a case */
     info_choice *choices;
@@ -48,7 +48,8 @@ typedef struct info_facts {
 /* Finds only the devices. Call info_free also after an error of this function or of info_find_facts. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
 /* Finds all other facts, after info_find_devices. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: a text of o->work is neither
- * a network nor a valid case. Other errors are those of the library. */
+ * a network nor a case that bench_case_parse can read. Other errors are those of the library, for instance for shapes
+ * that the op refuses. */
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f);
 void info_free(info_facts *f);
 

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* The strings are in argv. NULL means that the option is not given. `json` is the result of output_path
- * (common/outputs.h). */
+/* `json` is the result of output_path (common/outputs.h). The other strings are in argv. NULL means that the option is
+ * not given. */
 typedef struct info_options {
     const char *device, *json;
     bool list_devices;

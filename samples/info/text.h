@@ -1,4 +1,4 @@
-/* info/text.h - prints the output of vkt-info on a terminal. */
+/* info/text.h - prints the output of vkt-info as text. */
 #ifndef INFO_TEXT_H
 #define INFO_TEXT_H
 

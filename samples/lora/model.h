@@ -39,7 +39,7 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
 /* Makes a store with the adapter of --adapter. Without --adapter, *out becomes NULL and m->lora.n_targets 0. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
-/* Makes the folder of --save-adapter. Tests whether the output files of vkt-lora can be written. */
+/* Makes the folder of --save-adapter. Tests whether the files of model_save can be written. */
 vkt_result model_try_outputs(const session *s, const lora_options *o);
 /* Writes the files of --save-adapter, --save-gguf and --merge. VKT_E_ARG: one of these options is given, but
  * `store` is NULL. */
@@ -48,7 +48,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 /* Describes what is in the memory of a device at the same time as a training step. */
 typedef struct beside {
     uint32_t checked;    /* rows on which the trainer validates; 0: none */
-    uint32_t validators; /* number of programs that validate */
+    uint32_t validators; /* number of programs that validate; not used if `checked` is 0 */
     uint64_t data;       /* bytes of the data sets in that memory; 0 with --stream */
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple

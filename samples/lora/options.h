@@ -31,7 +31,6 @@ typedef struct lora_options {
     uint32_t top_k;
 } lora_options;
 
-/* Returns the defaults. */
 lora_options lora_defaults(void);
 /* The parser of the options, for train_cli.more. Its input is a lora_options. */
 extern const struct argp lora_parser;

@@ -8,11 +8,11 @@
  *
  *   {"messages": [{"role": "user", "content": "..."}, ...]}   a chat in the model's form
  *   {"question": "...", "answer": "..."}                       a chat of a user and an assistant
- *   {"prompt": "...", "completion": "..."}                     a text and its continuation, which ends with eos
+ *   {"prompt": "...", "completion": "..."}                     a text and its continuation, then eos if there is one
  *
- * Plain text becomes consecutive rows of T tokens. A file has JSON lines if its first character that is no blank is
- * '{'. But a file whose name ends in .txt always has plain text, and a file whose name ends in .json or .jsonl must
- * have JSON lines. A byte order mark in front of the text is skipped. */
+ * Plain text becomes consecutive rows of T tokens; the last row may have fewer. A file has JSON lines if its first
+ * character that is no blank is '{'. But a file whose name ends in .txt always has plain text, and a file whose name
+ * ends in .json or .jsonl must have JSON lines. A byte order mark in front of the text is skipped. */
 #ifndef LORA_ROWS_H
 #define LORA_ROWS_H
 

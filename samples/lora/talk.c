@@ -116,7 +116,7 @@ static vkt_result feed(talker *t, const vkt_tokens *all)
     return r;
 }
 
-/* Generates the answer to the text `all`. Writes each token of the answer to stdout and to t->answer. */
+/* Generates the answer to the text `all`. Writes the answer, without special tokens, to stdout and to t->answer. */
 static vkt_result answer(talker *t, const vkt_tokens *all)
 {
     vkt_token_stream stream = { .skip_special = true };

@@ -270,8 +270,9 @@ static vkt_result train(app *a)
     return a->inferred ? learn_infer(&a->l) : VKT_OK;
 }
 
-/* Trains on the images of an earlier frame. After that, traces and draws one frame. `copy` gets a copy of the new
- * frame (NULL: no copy). If the swapchain does not fit the window any more, draws nothing and returns VKT_OK. */
+/* Trains on the images of an earlier frame, if there is one. After that, traces and draws one frame. `copy` gets a copy
+ * of the new frame (NULL: no copy). If the swapchain does not fit the window any more, draws nothing and returns
+ * VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     const render_view views[] = { RENDER_LIGHT, a->inferred ? RENDER_INFERRED : RENDER_NETWORK };
@@ -295,7 +296,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     return VKT_OK;
 }
 
-/* Draws one more frame, and writes it to the screenshot. */
+/* Draws one more frame, and writes it to the screenshot. If one_frame draws nothing, writes nothing. */
 static vkt_result last_frame(app *a)
 {
     const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };

@@ -1,5 +1,6 @@
 /* nrc/learn.h - trains a network that computes the light on a surface from its position and normal. One pixel of a
- * frame is one sample: its target is the light of one random path, which is noisy but right on average. */
+ * frame is one sample: its target is the light of one random path. This light is noisy. The network learns its mean
+ * over many paths. */
 #ifndef NRC_LEARN_H
 #define NRC_LEARN_H
 
@@ -8,7 +9,7 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 8 }; /* steps of a round. A round trains on all pixels of a frame, a step on an eighth of them */
+enum { LEARN_STEPS = 8 }; /* steps of a round. Each step trains on another eighth of a frame's pixels, rounded down */
 
 typedef struct learn_params {
     uint64_t seed;
@@ -37,7 +38,7 @@ typedef struct learner {
     vkt_program *step, *answer;
     uint64_t steps;           /* number of steps that were submitted completely */
     uint32_t in_round;        /* number of steps of the round in progress that were submitted completely */
-    bool has_images;          /* the arrays have the images of the round in progress */
+    bool has_images;          /* only for learn_slices: the arrays have the images of the round in progress */
     uint64_t measured_frames; /* vkt_step_progress.measured_frames after the last call of vkt_step_budget */
 } learner;
 

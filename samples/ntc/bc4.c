@@ -94,11 +94,11 @@ static int bound_of(uint32_t units)
     return (int)bc4_rescale(units, BC4_STEPS, 255);
 }
 
-/* Finds a block with a small error. The first search is for blocks with eight values from bound to bound. It starts
- * with the largest and the smallest number as bounds. The second search is for blocks with six values from bound to
- * bound, and the extra values 0 and 1. Its start ignores numbers that are 0 or 1 after rounding to 8 bits. The third
- * candidate has two equal bounds, in the middle between the largest and the smallest number. It is always allowed. It
- * is needed if the numbers are so similar that no other block is allowed. */
+/* Finds a block with a small error. The first search starts with the largest and the smallest number as bounds. If
+ * these bounds differ, the search is for blocks with eight values from bound to bound. The second search is for blocks
+ * with six values from bound to bound, and the extra values 0 and 1. Its start ignores numbers that are 0 or 1 after
+ * rounding to 8 bits. The third candidate has two equal bounds, in the middle between the largest and the smallest
+ * number. It is always allowed. It is needed if the numbers are so similar that no other block is allowed. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

@@ -83,7 +83,7 @@ def astc(paths, folder):
 
 
 def jxl(paths, folder, most):
-    """Finds the smallest -d of cjxl for which all files together have at most `most` bytes. Returns the decoded
+    """Finds about the smallest -d of cjxl for which all files together have at most `most` bytes. Returns the decoded
     images, and the compressed size in bytes. None: the files are larger even with the largest -d that is tried."""
     low, high, best = 0.05, 25.0, None
     for _ in range(9):

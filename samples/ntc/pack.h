@@ -1,4 +1,4 @@
-/* ntc/pack.h - the commands of vkt-ntc that need no window. */
+/* ntc/pack.h - the options of vkt-ntc, and the commands `pack` and `unpack`. */
 #ifndef NTC_PACK_H
 #define NTC_PACK_H
 

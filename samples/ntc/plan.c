@@ -6,8 +6,9 @@
 
 #include "common/message.h"
 
-/* A way to divide the bits between grids. A grid has share * u features. u is the same number for all grids: the
- * largest multiple of 1/4 for which the file is small enough. If bits are left, the last grid gets more features. */
+/* A way to divide the bits between grids. A grid has share * u features, rounded, but at least one. u is the same
+ * number for all grids: the largest multiple of 1/4 for which `fits` returns true. After that, the last grid gets more
+ * features, as long as `fits` returns true. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;

@@ -163,7 +163,7 @@ static uint16_t half_bits(float x)
     frexp(a, &e); /* a = f 2^e with f in [1/2, 1) */
     if (e < -13) e = -13;
     const unsigned m = (unsigned)nearbyint(ldexp(a, 11 - e));   /* 1024 .. 2048, less if subnormal */
-    return (uint16_t)(sign | (m + ((unsigned)(e + 13) << 10))); /* the leading bit of m adds 1 to the exponent */
+    return (uint16_t)(sign | (m + ((unsigned)(e + 13) << 10))); /* m >= 1024 carries into the exponent */
 }
 
 static float half_value(uint16_t h)

@@ -2,7 +2,7 @@
  * the first part of a training, the latents get noise instead of being rounded. In the second part they are rounded,
  * and gradients pass straight through the rounding. In the last 5 % of the steps the latents are frozen, and only the
  * network is trained. Latents of BC4 blocks (grids with bits = 0) have noise in the second part, too. Before they are
- * frozen, they are encoded to blocks and decoded again. */
+ * frozen, ntc_trainer_step encodes them to blocks, and decodes the blocks. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 

@@ -283,8 +283,8 @@ static vkt_result train(app *a)
     return VKT_OK;
 }
 
-/* Trains, then draws one frame. `copy` gets a copy of the frame (NULL: no copy). If the swapchain does not fit the
- * window any more, draws nothing and returns VKT_OK. */
+/* Calls `train`, then draws one frame. `copy` gets a copy of the frame (NULL: no copy). If window_acquire returns no
+ * image, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     frame *now;
@@ -302,7 +302,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     return window_present(&a->w, image);
 }
 
-/* Draws one more frame, and writes it to the screenshot. */
+/* Draws one more frame, and writes it to the screenshot. If one_frame draws nothing, writes nothing. */
 static vkt_result last_frame(app *a)
 {
     const canvas shown = { .extent = a->w.extent, .format = a->w.format.format, .window = true };

@@ -69,7 +69,7 @@ static scaling_algorithm algorithm_of(struct argp_state *state, const char *text
     return *text == 'r' ? SCALING_RING : SCALING_HALVING;
 }
 
-/* Checks all options together. */
+/* Checks whether the options fit together. */
 static void finish_options(struct argp_state *state, options *o)
 {
     if (!o->horovod && !o->profile) argp_error(state, "want a PROFILE or --horovod");

@@ -134,7 +134,7 @@ static vkt_result run_request(app *a)
 /* Collects losses, runs the action that a key requested, and submits this frame's slices, which are parts of steps. An
  * action waits until no step is partly done. While an action waits, slices only finish the step that is partly done,
  * also during a pause. While no action waits, a pause stops all slices. With --recorded, the function submits no
- * slices: record_training records a step. */
+ * slices, because record_training records whole steps. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0, measured_ns = 0;
@@ -314,8 +314,8 @@ static void add_since(host_clock *spent, host_clock start)
     spent->cpu_ns += now.cpu_ns - start.cpu_ns;
 }
 
-/* Trains and draws one frame. `copy` gets a copy of the frame (NULL: no copy). If the swapchain does not fit the window
- * any more, draws nothing and returns VKT_OK. */
+/* Calls `train`, then draws one frame. `copy` gets a copy of the frame (NULL: no copy). If window_acquire returns no
+ * image, draws nothing and returns VKT_OK. */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     frame *now;

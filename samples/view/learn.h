@@ -14,7 +14,7 @@ typedef struct learn_params {
     uint32_t width, height;
     VkImage image; /* the target, in the state after upload_image */
     uint64_t seed;
-    uint32_t batch; /* pixels of a step */
+    uint32_t batch; /* pixels of a step. If the image has fewer pixels, each step uses all of them */
     float lr;
     bool recorded; /* steps are recorded into the frames' command buffers */
 } learn_params;
@@ -72,7 +72,7 @@ void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2
 vkt_result learn_collect(learner *l, uint32_t slot);
 
 uint64_t learn_steps(const learner *l);     /* steps since the last learn_reset or learn_load */
-double learn_recent_psnr(const learner *l); /* in dB, over the pixels of the last LEARN_RECENT steps */
+double learn_recent_psnr(const learner *l); /* in dB, of the last losses that were read, up to LEARN_RECENT; 0: none */
 /* Computes the PSNR in dB over all pixels, with the present parameters. Waits for the device. */
 vkt_result learn_psnr(learner *l, double *psnr);
 

@@ -1,7 +1,7 @@
-/* abi.h - the macros of the abi/<op>.abi.h headers. The C compiler and glslang compile the same text.
+/* abi.h - the macros of the headers abi/<name>.abi.h. The C compiler and glslang compile the same text.
  *
- *   VKT_PUSH(vkt_relu_push, VKT_U32(n) VKT_F32(slope))    the push-constant block; `pc` in GLSL, `struct vkt_relu_push` in C
- *   #define RELU_X 0                                       binding numbers and specialisation ids are plain macros
+ *   VKT_PUSH(vkt_accumulate_push, VKT_U32(n4) VKT_U32(block))  the push-constant block: `pc` in GLSL, a struct in C
+ *   #define ACCUMULATE_SUM 0                                   binding numbers and specialisation ids are plain macros
  *
  * Members are 32-bit scalars, so std430 and C have the same offsets. A test that needs a table of the members defines
  * VKT_PUSH, VKT_U32, VKT_I32 and VKT_F32 before it includes an abi header. */

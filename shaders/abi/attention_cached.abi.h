@@ -9,7 +9,7 @@ VKT_PUSH(vkt_attention_cached_push,
 #define ATTENTION_CACHED_Q    0
 #define ATTENTION_CACHED_K    1
 #define ATTENTION_CACHED_V    2
-#define ATTENTION_CACHED_PAST 3 /* u32 (1): the number `past`. Query t uses the keys 0 .. past + t */
+#define ATTENTION_CACHED_PAST 3 /* u32 (1): the number `past`. Query t uses the keys 0 .. past + t that exist */
 #define ATTENTION_CACHED_Y    4
 #define ATTENTION_CACHED_SPEC_D4     1 /* vec4s of a row: 1 to 32 */
 #define ATTENTION_CACHED_SPEC_SPREAD 2 /* lanes that share a row of v: a power of two, at most the lanes of a work group */

@@ -15,8 +15,8 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* strides of w in floats: group, y channel, x channel */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* floats of w from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* index of the first group's first float in each binding */
-         VKT_U32(src_base) VKT_U32(dst_base)    /* index of the first group's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* index of the dispatch's first float in each binding */
+         VKT_U32(src_base) VKT_U32(dst_base)    /* index of the dispatch's first vec4 in each binding */
          VKT_I32(to_slope))                     /* SLOPE: vec4 i of y belongs to vec4 i + to_slope of DIRECT_SHARED_V */
 #define DIRECT_SHARED_W    0
 #define DIRECT_SHARED_X    1

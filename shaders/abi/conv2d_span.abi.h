@@ -16,8 +16,8 @@ VKT_PUSH(vkt_conv2d_span_push,
                                                 * p * stride_h + offset_h + r * reach_h */
          VKT_I32(offset_w)                     /* tap s of pixel q reads source pixel q + offset_w + s */
          VKT_U32(a_group) VKT_U32(a_tile)      /* vec4s of A from group to group, and from one tile of MB rows to the next */
-         VKT_U32(src_base) VKT_U32(dst_base)   /* index of the first group's first vec4 in each binding */
-         VKT_U32(bias_base)                    /* index of the first group's first float in the binding */
+         VKT_U32(src_base) VKT_U32(dst_base)   /* index of the dispatch's first vec4 in each binding */
+         VKT_U32(bias_base)                    /* index of the dispatch's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define SPAN_A    0 /* weights, f32 */

@@ -18,16 +18,16 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tile)                       /* vec4s of A from one tile of MB rows to the next */
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* vec4s of A from tap to tap */
          VKT_U32(a_pitch)                      /* vec4s of A from k to k; with M_MAJOR from m to m */
-         VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of each part of TAPS */
-         VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* index of the first group's first vec4 in each binding */
-         VKT_U32(bias_base)                                  /* index of the first group's first float in the binding */
+         VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of the phase in TAPS */
+         VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* index of the dispatch's first vec4 in each binding */
+         VKT_U32(bias_base)                                  /* index of the dispatch's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1
 #define TILE_TAPS 2 /* i32, four parts. The pixel (p, q) is computed from the taps (r, s).
-                     * For each p: the first r whose source row is inside the source, and the last such r + 1
-                     * For each q: the first s whose source column is inside the source, and the last such s + 1
+                     * For each p: the first r whose source row is inside the source, and 1 + the last such r (none: 0, 0)
+                     * For each q: the first s whose source column is inside the source, and 1 + the last such s (none: 0, 0)
                      * For each (p, r): the source row, or -1 if it is outside the source
                      * For each (q, s): the source column, or -1 if it is outside the source */
 #define TILE_BIAS 3

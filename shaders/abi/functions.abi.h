@@ -1,7 +1,7 @@
 /* functions.abi.h - numbers of the elementwise functions. A specialisation constant selects a pipeline's function. */
 
-/* Functions of one operand, in lib/unary.glsl: y = f(x), and dx = f'(v) dy, with parameters p and q. v is x, or y for
- * the functions marked "y". */
+/* Functions of one operand, in lib/unary.glsl: y = f(x), and dx = f'(x) dy, with parameters p and q. f'(x) is computed
+ * from y for the functions marked "y", and from x for the others. lib/unary.glsl has no f' of SCALE. */
 #define UNARY_RELU       0 /* y */
 #define UNARY_LEAKY_RELU 1 /* p: slope */
 #define UNARY_ABS        2

@@ -9,4 +9,4 @@ VKT_PUSH(vkt_gemm_pack_push, VKT_U32(xn) VKT_U32(kn) /* size of the block along 
 #define PACK_SPEC_VECTORS 3 /* 1: src_base, ld and src_batch are multiples of 4 */
 #define PACK_SRC4 0
 #define PACK_DST  1
-#define PACK_SRC  2 /* the same memory as PACK_SRC4, for matrices whose rows are not whole vec4s */
+#define PACK_SRC  2 /* the same memory as PACK_SRC4; read instead of PACK_SRC4 if PACK_SPEC_VECTORS is 0 */

@@ -8,7 +8,7 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
          VKT_U32(a_base) VKT_U32(a_ld) VKT_U32(a_batch)
          VKT_U32(b_base) VKT_U32(b_ld) VKT_U32(b_batch)
          VKT_U32(c_base) VKT_U32(c_ld) VKT_U32(c_batch)
-         VKT_U32(slice) /* values of k in a slice: K, or a multiple of a tile's length along k */
+         VKT_U32(slice) /* values of k in a slice: a multiple of a tile's length along k. The last slice ends at K */
          VKT_U32(part)
          VKT_U32(b_first) /* QUANTIZED: see above */)
 #define GEMM_SHARED_SPEC_A_BY_K     6 /* the ids below 6 are in blocks.abi.h */

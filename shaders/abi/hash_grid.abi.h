@@ -6,7 +6,7 @@ VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(n4)            /* vec4s of a row of x, y, dx */
          VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first: number of the first entry of `level` in the whole table */
          VKT_U32(table_base) VKT_U32(y_base)
-         VKT_U32(slices)        /* dw: number of slices of the batch. A slice has `share` vec4s of a row, and its own table */
+         VKT_U32(slices)        /* dw: slices of the batch. Each has its own table and at most `share` vec4s of a row */
          VKT_U32(share)
          VKT_U32(floats)        /* dw: floats of a slice's table; ZERO: of all tables; fixed: of the table */
          VKT_U32(flags)         /* fixed: index of the first word of flags in SUMS, a multiple of 4 */
@@ -15,7 +15,7 @@ VKT_PUSH(vkt_hash_grid_push,
 #define HASH_GRID_SPEC_FEATURES 2 /* 1, 2, 4 or 8 */
 #define HASH_GRID_SPEC_KEEP     3 /* 1: hash_grid_dx adds to the values in DX */
 #define HASH_GRID_X     0 /* f32 (dims, 4 * n4) */
-#define HASH_GRID_TABLE 1 /* f32 (entries, features); dw, fixed: the gradient of the table, written */
+#define HASH_GRID_TABLE 1 /* f32 (entries, features). fixed: gradient of the table. dw: one gradient for each slice */
 #define HASH_GRID_Y     2 /* (levels * features, 4 * n4); in the gradient kernels: the gradient of y */
 #define HASH_GRID_LEVEL 3 /* uvec4 (levels of the grid): the members of vkt_hash_grid_level */
 #define HASH_GRID_DX    4 /* f32 (dims, 4 * n4) */

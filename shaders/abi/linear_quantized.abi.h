@@ -4,7 +4,7 @@ VKT_PUSH(vkt_linear_quantized_push,
          VKT_U32(width4)    /* vec4s of a row of the weights and of x */
          VKT_U32(chunks)    /* chunks of QUANT_CHUNK vec4s in a row; the last one may be shorter */
          VKT_U32(row_bytes) /* even */
-         VKT_U32(base)      /* byte of the first row in the binding; even */
+         VKT_U32(base)      /* offset in bytes of the first row in the binding; even */
          VKT_U32(last)      /* index of the binding's last word that has bytes of the weights */
          VKT_U32(first)     /* column of y that belongs to the first row */
          VKT_U32(outputs))  /* columns of y */

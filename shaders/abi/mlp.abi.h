@@ -35,7 +35,8 @@ VKT_PUSH(vkt_mlp_push,
  * vec4. */
 #define MLP_SHARED_LANES   256
 #define MLP_SHARED_SAMPLES 32
-/* vec4s of a row in shared memory: 8 with data and 1 unused, so that neighbouring rows begin in different banks */
+/* Without COOP: vec4s of a row in shared memory, 8 with data and 1 unused. So neighbouring rows begin in different
+ * banks. */
 #define MLP_SHARED_ROW     9
 /* Vec4s of shared memory for weights. There are at least MLP_SHARED_LANES / 2, because at the end each lane stores its loss
  * there, as a vec2. With COOP: size of the part `stage` of lib/mlp_coop.glsl, in uvec2s. mlp_shared.comp has no

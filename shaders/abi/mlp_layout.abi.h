@@ -12,7 +12,8 @@
  * MLP_B_IS_OUTPUT selects the order that leaves fewer lanes idle. The elements of a vec4 have the same a, and their b are
  * LANES apart:
  *   [v][a][lane]   element c has b = (4 * v + c) * LANES + lane
- * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the loss.
+ * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the work
+ * group's part of the loss.
  *
  * In mlp_shared.comp, PART is an array of floats: the row-major (M, K+1) matrix of each layer, and behind them the loss. */
 #define MLP_LAYERS 4

@@ -5,8 +5,8 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */
          VKT_U32(first_row)    /* index of the first of these rows */
-         /* Bases: vec4 of the binding at which the dispatch's first channel starts, modulo 2^32 (the channel may start
-          * before the binding) */
+         /* A base is the index, in the binding, of the first vec4 of the dispatch's first channel. It is modulo 2^32,
+          * because the channel may start before the binding */
          VKT_U32(hw_base)      /* base of x or dx */
          VKT_U32(pq_base)      /* base of y or dy */
          VKT_U32(index_base)   /* base of POOL_INDEX */
@@ -25,7 +25,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0). 0: y is the maximum of x */
 #define POOL_SPEC_DILATION_H 6 /* max pooling: rows from one element of a window to the next */
 #define POOL_SPEC_DILATION_W 7 /* max pooling: columns from one element of a window to the next */
-#define POOL_SPEC_PLANES 8 /* DROPOUT: one random number for each plane (n,c) */
+#define POOL_SPEC_PLANES 8 /* DROPOUT. 1: one random number for each plane (n,c). 0: one for each element */
 #define POOL_X     0       /* POOL_X, POOL_Y, POOL_INDEX, POOL_WINNERS and POOL_STEP are bindings of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */

@@ -3,13 +3,13 @@
 VKT_PUSH(vkt_rope_push,
          VKT_U32(n)       /* samples * tokens * units */
          VKT_U32(tokens)
-         VKT_U32(units)   /* units of a head: the first `pairs` units are rotated, the others are copied */
+         VKT_U32(units)   /* units of a head: the first `pairs` units are pairs, the others are single elements */
          VKT_U32(pairs)
          VKT_U32(heads)
          VKT_U32(rotated) /* the first `rotated` heads are rotated, the other heads are copied */
          VKT_U32(position) /* position of token 0. ROPE_SPEC_FIRST not 0: the kernel adds a number of ROPE_FIRST */
          VKT_U32(sample0) /* index in ROPE_FIRST of the dispatch's first sample */
-         /* x, y: index of the dispatch's first element in each binding. The other members are strides of x and y */
+         /* x, y: index of the dispatch's first element in each binding. x_.., y_..: strides of x and y, in elements */
          VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head)
          VKT_U32(y) VKT_U32(y_sample) VKT_U32(y_token) VKT_U32(y_head)
          VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) /* a lane's step: gl_WorkGroupSize.x units as (samples, tokens, units) */

@@ -13,10 +13,10 @@ VKT_PUSH(vkt_row_norm_push,
 #define ROW_NORM_GAMMA 1 /* f32 (groups * channels) */
 #define ROW_NORM_BETA  2
 #define ROW_NORM_Y     3 /* y, or dx */
-#define ROW_NORM_MEAN  4 /* f32 (rows); not used with ROW_NORM_SPEC_RMS */
-#define ROW_NORM_SCALE 5 /* f32 (rows): 1 / sqrt(var + eps) */
+#define ROW_NORM_MEAN  4 /* f32 (all rows); not used with ROW_NORM_SPEC_RMS */
+#define ROW_NORM_SCALE 5 /* f32 (all rows): 1 / sqrt(var + eps). RMS: var is the mean of squares of x */
 #define ROW_NORM_DY    6
-#define ROW_NORM_PART  7 /* f32 (slices, 2, groups * channels): sums of dy * xhat, then of dy */
+#define ROW_NORM_PART  7 /* f32 (all slices, 2, groups * channels): sums of dy * xhat, then of dy */
 #define ROW_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define ROW_NORM_SPEC_BETA  2
 #define ROW_NORM_SPEC_RMS   3 /* 1: the mean is not subtracted */

@@ -28,8 +28,9 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
 /* f32 (B,2): [0] m = the largest logit; [1] 1 / sum_k exp(z[k] - m). OPTIONS: (B,3); [2] the factor of softmax(z) in dz */
 #define XENT_STAT 3
-#define XENT_PART 4 /* f32 (blocks); EACH: (B) */
+#define XENT_PART 4 /* f32 (all blocks); EACH: (B) */
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */
 #define XENT_WEIGHT 5 /* f32 (K) */
-#define XENT_NORM   6 /* f32 (blocks): sum of w[t] over the rows that count (softmax_xent.comp); XENT_DIVIDE_NOT or EACH: 1 */
+/* f32 (all blocks): sum of w[t] over the rows that count (softmax_xent.comp). XENT_DIVIDE_NOT: 1. EACH: a single 1 */
+#define XENT_NORM   6

@@ -1,4 +1,4 @@
-/* swiglu.abi.h - see swiglu.comp. A dispatch computes n elements of y. */
+/* swiglu.abi.h - see swiglu.comp. A dispatch computes n elements of y. DX: n elements of da, and n of db. */
 VKT_PUSH(vkt_swiglu_push,
          VKT_U32(n)
          VKT_U32(row4) /* with HALVES: vec4s of a row of y; otherwise not used */

@@ -2,7 +2,7 @@
  *   nearest: pixel p of y is a copy of pixel floor(p * scale) of x, at most the last pixel
  *   bilinear: pixel p of y is interpolated at the point (p * up + offset) / below of x. A point outside x moves to x's edge
  * A member with `_h` is for the height, and a member with `_w` is for the width.
- * pc.x: index of the first vec4 in the binding of x or dx. pc.y: index of the first vec4 in the binding of y or dy. */
+ * pc.x: index, in the binding of x or dx, of the dispatch's first vec4. pc.y: this index in the binding of y or dy. */
 VKT_PUSH(vkt_upsample2d_push,
          VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(x) VKT_U32(y)
          VKT_F32(scale_h) VKT_F32(scale_w)

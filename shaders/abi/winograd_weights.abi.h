@@ -8,6 +8,6 @@ VKT_PUSH(vkt_winograd_weights_push,
 #define WINOGRAD_A 1
 
 #define WINOGRAD_WEIGHTS_SPEC_LANES 0
-#define WINOGRAD_WEIGHTS_SPEC_MB    1 /* rows per tile of the product; for dx a multiple of 4 */
+#define WINOGRAD_WEIGHTS_SPEC_MB    1 /* rows of a tile of the weights; for dx a multiple of 4 */
 #define WINOGRAD_WEIGHTS_SPEC_BACK  2 /* 1: weights for dx */
 #define WINOGRAD_WEIGHTS_SPECS      3

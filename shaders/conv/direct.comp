@@ -1,10 +1,10 @@
-// conv/direct.comp - convolution with few products per element. An element of y has K = C/G * R * S products, and K is small
-// for instance in a first layer or in a depthwise layer.
+// conv/direct.comp - convolution with few products per element. An element of y has K = C/G * R * S products. For
+// instance, K is small in a first layer and in a depthwise layer.
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) * x[c][row(p,r)][col(q,s)][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// The kernel also computes dx. For dx, x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order. If the
-// convolution has a stride, a dispatch computes one phase: pixels of dx that are `stride` apart, which all use the same taps.
-// A phase is a convolution of stride 1 with these taps.
+// The kernel also computes dx. For dx, x is dy, y is dx, o and c are swapped in w, and the taps are in reverse order.
+// If a stride is above 1, a dispatch computes one phase: pixels of dx that are `stride` apart, which all use the same
+// taps. A phase is a convolution of stride 1 with these taps.
 // conv/tile.comp loads the weights and the positions of the taps again for each tile. Here, a work group loads the weights and
 // computes the positions only once, before its loop. The lanes hold the ROWS * K weights in registers, and subgroupShuffle
 // passes weights between lanes. In the loop, a work group only reads x and writes y.

@@ -25,7 +25,7 @@ VKT_IN4(DIRECT_SHARED_V, v_in);
 #endif
 #include "lib/direct_shared.glsl"
 
-// Stores `value` as vec4 number `to` of y.
+// Stores vec4 number `to` of y: `value`, or with SLOPE the gradient of the relu.
 void store(uint to, vec4 value)
 {
 #ifdef SLOPE

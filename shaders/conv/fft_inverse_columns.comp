@@ -1,5 +1,5 @@
-// fft_inverse_columns.comp - inverse of fft_columns.comp. The input is a result of fft_product.comp, where the frequency is
-// before the channel:
+// fft_inverse_columns.comp - T times the inverse of fft_columns.comp. The input is a result of fft_product.comp, where
+// the frequency is before the channel:
 //   src[f][c][re, im][column] -> dst[c][row][slot][column]   f: see fft_columns.comp; slots: see lib/fft.glsl
 // The kernel stores COUNT of the T rows: FIRST, FIRST + STEP, and so on.
 // grid: x over (c, u < FFT_LINES, column) in contiguous shares. Neighbouring lanes have neighbouring columns.

@@ -1,4 +1,5 @@
-// fft_inverse_rows.comp - inverse of fft_rows.comp. r is the inverse transform of src[c][row][slot][column]:
+// fft_inverse_rows.comp - inverse of fft_rows.comp. r is T times the inverse transform of src[c][row][slot][column].
+// src already has another factor T (fft_inverse_columns.comp), so scale is 1 / (T * T):
 //   image = scale * r + bias
 //   WEIGHTS: dw = scale * r. With BIAS, the kernel also writes db: frequency 0 of dy, summed over all tiles and samples.
 // grid: x over (c, pair of rows, column) in contiguous shares. Neighbouring lanes have neighbouring columns.

@@ -1,10 +1,10 @@
 // fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) * B[f](k,n). With
 // CONJ, A is conjugated.
-// A block of ACROSS lanes computes MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the
-// subgroup has several blocks, each for other rows. An iteration processes four k: a lane loads its vec4s of B and its
-// share of the block's A. subgroupShuffle passes A to the other lanes. With M_MAJOR, a vec4 of A has four k of one m. With
-// N_MAJOR, a vec4 of B has four k of one n, and the lane transposes four vec4s of B. This costs nothing, because a CPU driver
-// keeps a vec4 as four registers.
+// A block of ACROSS lanes computes MB rows x ACROSS vec4s of columns. If ACROSS < LANES, the subgroup has several
+// blocks, which compute different rows of the same columns. An iteration processes four k: a lane loads its vec4s of B
+// and its share of the block's A. subgroupShuffle passes A to the other lanes. With M_MAJOR, a vec4 of A has four k of
+// one m. With N_MAJOR, a vec4 of B has four k of one n, and the lane transposes its vec4s of B. This costs nothing,
+// because a CPU driver keeps a vec4 as four registers.
 // The kernel computes each vec4 of sums element by element, because the real and imaginary sum of one element and the factors
 // fit in the 16 registers of a CPU with AVX2. The results of a frequency are contiguous, because stores that miss the cache
 // wait for each other unless they are close together.

@@ -3,9 +3,9 @@
 //   y[o][p][q][n] = max over i < R, j < S of e(z[o][p * R + i][q * S + j][n])
 //   e(z) is z, or with RELU max(z, 0).
 // The kernel also writes the index of each maximum. Maximum and index equal the results of pool2d.comp bit for bit, with one
-// exception: if z would be stored in 16 bits, this kernel chooses the winner before rounding. z is R * S times as large as y.
-// z is never stored, because stores are the most expensive part on CPU drivers. The kernel loads the taps from x again for each
-// element of a window.
+// exception: if z would be stored in 16 bits, this kernel chooses the winner before rounding. z is at least R * S times
+// as large as y. z is never stored, because stores are the most expensive part on CPU drivers. The kernel loads the
+// taps from x again for each element of a window.
 // grid: x over strips of columns (stride loop), y over row tiles, z over groups.
 // Deterministic, as conv/direct.comp is.
 #version 460

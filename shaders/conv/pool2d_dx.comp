@@ -5,8 +5,8 @@
 //   adaptive: p contains h if floor(h * P / H) <= p <= ceil((h + 1) * P / H) - 1
 //   with dilation (max): p contains h if h = p * stride - pad + r * dilation for some r < R. A lane loops over r from R - 1
 //   down to 0, so that p ascends.
-// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes the
-// R x S elements of this window. Elements at the far edges that are in no window become 0.
+// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy (for a maximum also the index) of
+// one window, and writes the R x S elements of this window. Elements at the far edges that are in no window become 0.
 // DROPOUT, only with DISJOINT: a dropout is applied to dx before the store, in the same way as pool2d.comp applies it to y.
 // grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over the vec4s (DISJOINT: windows) of a row,
 //       both with a stride; any group count is right.

@@ -1,5 +1,5 @@
-// dropout.comp - y = keep ? x * scale : 0. The mask depends only on (seed, draw, salt, element), so the gradient is
-// the same kernel on dy. draw is the word STEP_DRAW of the step state (abi/step.abi.h). A dropout and its
+// dropout.comp - y = keep ? x * scale : 0. The random numbers depend only on (seed, draw, salt, element), so the
+// gradient is the same kernel on dy. draw is the word STEP_DRAW of the step state (abi/step.abi.h). A dropout and its
 // gradient have the same salt.
 //   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). The element is kept if the word is >= threshold.
 //   AFTER: y = dropout(f(x)), where f is a function of lib/unary.glsl.

@@ -1,5 +1,6 @@
 // reduce.comp - y[o] = scale * the sum, the maximum or the minimum of the elements of x that belong to output o. These
-// elements form rows (abi/reduce.abi.h). The rows of an output may be divided into splits, and y has a result for each split.
+// elements form rows (abi/reduce.abi.h). With WIDTH 4 and without ALONG, a few elements may be in no row. The rows of
+// an output may be divided into splits, and y has a result for each split.
 //   ALONG: a row is along x's fastest dimension. A work group computes one split of one output at a time. Its lanes loop over
 //   the rows together, and combine their results after the last row (lib/lanes.glsl). Without ALONG, neighbouring lanes compute
 //   neighbouring outputs.
@@ -88,7 +89,8 @@ uint row_of(uint r)
     return r / pc.r1 * pc.t0 + r % pc.r1 * pc.t1 + i2 * pc.t2 + i3 * pc.t3;
 }
 
-// Returns this lane's result for the row of `run` elements that starts at x[at].
+// Returns this lane's result for the row of `run` elements that starts at x[at]. With WIDTH 4 and without ALONG,
+// returns four results, for the rows that start at x[at] .. x[at + 3].
 NUMBER row_result(uint at, uint run)
 {
     NUMBER v = NUMBER(NONE);

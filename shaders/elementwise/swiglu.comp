@@ -3,7 +3,8 @@
 // a and b are two tensors, or the two halves of the rows of one tensor.
 // grid: x over vec4s of y in contiguous shares; any group count is right.
 // source: Shazeer, GLU Variants Improve Transformer (2020), equation 6
-// Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so the results may overwrite the operands.
+// Deterministic: elementwise. A lane reads all operands of a vec4 before it writes, so a result may overwrite an
+// operand of the same size.
 // The elements past the batch need no mask. They are finite in a and b, so they are finite in y. They are 0 in dy, so they are
 // 0 in da and db.
 // The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.

@@ -1,6 +1,6 @@
-// embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is not a row of the table. The kernel never reads outside
-// the table. A table that is larger than a binding is split into ranges of rows, one dispatch per range. KEEP: this is not the
-// first range, and y does not change for ids outside the range.
+// embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is not a row of the table. An id that is not a row is
+// never used as an index. A table that is larger than a binding is split into ranges of rows. A dispatch reads one
+// range. KEEP: the range is not the first one, and y does not change for ids outside the range.
 //   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
 //   numbers.
 //   WIDE: rows are whole vec4s. CHANNELS without WIDE: a lane loads two vec4s and shifts them, because a row may start inside a

@@ -1,6 +1,6 @@
 // hash_grid.comp - y[l * F + f][n] = the sum of weight * feature f over the corners of a cell. The cell is the one in the grid
-// of level l that contains point x[n]. Each corner has an entry in the table, with F features. The weights are those of linear
-// interpolation.
+// of level l that contains point x[n], with coordinates clamped to [0, 1]. Each corner has an entry in the table, with
+// F features. The weights are those of linear interpolation.
 // grid: x over vec4s of the batch in contiguous shares, y over levels with a stride; any group count is right.
 // source: Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives with a Multiresolution Hash Encoding (2022),
 //         section 3

@@ -4,11 +4,11 @@
 //   most points * 2^dims products, and 2^pc.addends is at least this number. A weight is at most 1. The unit is chosen such
 //   that M is below 2^(62 - pc.addends) units. So no sum overflows. A unit is at most 2^(pc.addends - 61) M, unless M is tiny
 //   (see scale_of_sums).
-//   Error of an element that is the sum of k products: each product is rounded to f32, and then to a multiple of the unit. The
-//   error of the second rounding is at most half a unit, 2^(pc.addends - 62) M. The sum is rounded to f32 in two steps, with an
-//   error of at most 2^-23 of the sum. If pc.addends is 17, half a unit is at most 2^-45 M. A sum of floats would be
-//   rounded k times, each time with an error of up to 2^-24 of the sum so far.
-//   A product that is infinite or NaN sets the flag of its element. END makes an element with a flag NaN.
+//   Error of an element that is the sum of k products, unless M is tiny: each product is rounded to f32, and then to a
+//   multiple of the unit. The error of the second rounding is at most half a unit, 2^(pc.addends - 62) M. The sum is
+//   rounded to f32 in two steps, with an error of at most 2^-23 of the sum. If pc.addends is 17, half a unit is at most
+//   2^-45 M. A sum of floats would be rounded k times, each time with an error of up to 2^-24 of the sum so far.
+//   A product that is infinite or NaN sets the flag of its element. END stores NaN for this element.
 // SUMS, in words: two words (low, high) for each float of the table. From pc.flags on, a bit for each float, padded to vec4s.
 //   Then HASH_GRID_MAXIMA words. Each has the bits of the largest finite |dy| that a work group of BEGIN found.
 // BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s of SUMS, and over vec4s of dy, each in contiguous
@@ -25,7 +25,7 @@
 #include "abi/hash_grid.abi.h"
 layout(local_size_x_id = 0) in;
 
-const uint INFINITE = 0x7f800000u; // bits of infinity; larger numbers are the bits of NaNs
+const uint INFINITE = 0x7f800000u; // bits of infinity; larger numbers up to 0x7fffffff are the bits of NaNs
 
 #ifdef BEGIN
 #include "lib/load.glsl"

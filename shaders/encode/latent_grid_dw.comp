@@ -65,7 +65,7 @@ void main()
     const uvec2 share = share_of(plane);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint cv = i / width, cu = i % width;
-        if (!is_read(cv, height, y0, pc.rows) || !is_read(cu, width, x0, 4 * row4)) { // true for most cells
+        if (!is_read(cv, height, y0, pc.rows) || !is_read(cu, width, x0, 4 * row4)) { // most cells if the tile is small
             for (uint f = gl_WorkGroupID.y; f < features; f += gl_NumWorkGroups.y) grid[base + f * plane + i] = 0.0;
             continue;
         }

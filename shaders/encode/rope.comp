@@ -1,10 +1,10 @@
-// rope.comp - rotates pairs (a, b) of elements of each head by an angle that grows with the token's position:
+// rope.comp - rotates pairs (a, b) of elements of a head by an angle that grows with the token's position:
 //   a' = a cos - b sin,  b' = b cos + a sin.  The gradient is the inverse rotation, with the opposite sign of the sine.
 // The angle in turns is position * TURNS modulo 1. TURNS, the turns per position, has 64 bits behind the binary point. The
 // kernel multiplies integers and keeps the lower 64 bits. So the product modulo 1 is exact, and an angle of 131072 radians is
 // as exact as one of 0.1 radians.
-// Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of one or two units
-// in the last place.
+// Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of a few
+// units in the last place.
 // A head has two kinds of units. Units 0 .. pc.pairs - 1 have two vec4s each, that is four pairs (WIDTH 1: one pair).
 // The other units have one vec4 each (WIDTH 1: one element). The kernel rotates units 0 .. pc.pairs - 1 of the first
 // pc.rotated heads, and copies all other units.

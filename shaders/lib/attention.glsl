@@ -1,15 +1,15 @@
-// attention.glsl - shared by attention.comp, attention_dq.comp and attention_dkv.comp: a tile of scores, and a tile of sums
-// over the score columns, in registers
-// A subgroup has one tile of scores: ROWS rows x 4 SG columns. Each lane holds four neighbouring columns of every row.
-// The subgroup also has one tile of sums: ROWS rows of d4 vec4s.
+// attention.glsl - shared by attention.comp, attention_dq.comp and attention_dkv.comp: tiles of scores, and tiles of
+// sums over the score columns, in registers
+// A subgroup computes a tile of ROWS x 4 SG scores. Each lane holds four neighbouring columns of every row.
+// For each result, the subgroup also has a tile of sums: ROWS rows of d4 vec4s.
 // The scores are a product of two matrices, and so are the sums. The lanes hold different elements of the first matrix,
 // and shuffles pass these elements to other lanes.
-// For the scores, the first matrix is loaded. For the sums, it has the weights, which are computed from the scores.
+// For the scores, the first matrix is loaded. For the sums, it has the weights: numbers computed from the scores.
 // Each column of the scores is computed from one row of the second matrix. A lane loads one vec4 for each of its four
 // columns and transposes the 4 x 4 block.
 // If a row of d4 vec4s needs only pc.spread lanes and the subgroup has more, the lanes form groups of pc.spread lanes.
-// Then one lane of each group has the same vec4 of a row. These lanes add up different score columns, and their partial
-// sums are added at the end.
+// Then lane i of every group has vec4 i of a row. These lanes add up different score columns, and their partial sums
+// are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #define D4 pc.d4
@@ -18,7 +18,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
-const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane has tile rows j * SG + lane, j < LANE_ROWS
+const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane loads rows j * SG + lane of the first matrix
 // Maximum sizes of arrays that are parameters of functions. The size of an array parameter cannot be a specialisation
 // constant. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;

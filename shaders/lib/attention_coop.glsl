@@ -29,8 +29,8 @@ const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
 const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
-// A slice of a sum is loaded in blocks of 2 x 2 numbers: one word (two f16) of each of two neighbouring rows of b. There are
-// PAIRS pairs of rows.
+// A slice of a sum is loaded in blocks of 2 x 2 numbers: two neighbours in each of two neighbouring rows of b.
+// As f16, two numbers are one word. There are PAIRS pairs of rows.
 const uint PAIRS = SLICE / 2, SUMS_B = PAIRS * 2 * LANES_N, FETCH_SUMS = (SUMS_B + LANES - 1) / LANES;
 const uint FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
 #ifdef GRADIENT
@@ -41,8 +41,8 @@ const uint KEPT = 0;
 const uint OPERANDS = 3u << 2 * ATTENTION_Q | 3u << 2 * ATTENTION_K | 3u << 2 * ATTENTION_V;
 #endif
 const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERANDS); // false: all operands are stored in f16
-// tile has two halves. A half has one slice: the rows of the first operand, and then the rows of the second operand. After the
-// last slice, tile has the product instead: [row][column / 2] (share_products).
+// tile has two halves. A half has one slice: the rows of the first operand, and then the rows of the second operand.
+// share_products() stores a product in tile instead of the slices: [row][column / 2].
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
 shared vec4 of_rows[LANES]; // see over_row and set_aside
 vec4 staged[FETCHES];

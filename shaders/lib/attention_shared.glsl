@@ -1,21 +1,23 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
-// A work group has one tile of ROWS x COLUMNS scores. A lane has OWN x 4 scores: rows m * LANES_M + lane_m and the
-// columns tile_columns. For each sum, a lane has one vec4 per row. This is enough, because LANES_N is at least D4.
+// A work group computes a tile of ROWS x COLUMNS scores at a time. A lane has OWN x 4 scores: rows m * LANES_M + lane_m
+// and the columns tile_columns. For each sum, a lane has one vec4 per row. This is enough, because D4 <= LANES_N.
 // Arrays of a lane's rows have 4 elements, and with OWN = 2 the last two are not used.
 // There are two kinds of products, scores and sums. Both are computed slice by slice. A slice has SLICE values of the summation
 // index. While the work group multiplies a slice, it loads the next slice into registers. It then stores the next slice in the
 // other half of shared memory, so there is one barrier per slice.
 //   scores    the sum over d of a[row][d] * b[column][d]. A slice has CHUNKS vec4s of each row of a and of b.
-//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has 4 * CHUNKS columns: those of the lanes with
-//             CHUNKS neighbouring values of lane_n. It has the weights p of these columns, and the rows of b for them.
+//   sums      the sum over columns of p[row][column] * b[column][d]. A slice has the weights p of 4 * CHUNKS columns,
+//             and the rows of b for these columns. The columns belong to the lanes with CHUNKS neighbouring values of
+//             lane_n.
 // lib/attention_lanes.glsl multiplies in each lane. With COOP, subgroups multiply cooperative matrices
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
 // The kernel that includes this file defines
 //   void aim(uint step, uint column)              `step` is the kernel's own number of a product. For a product of scores,
-//                                                 `aim` calls aim_b for the tile of columns at `column`, and aim_a unless
-//                                                 the kernel has called aim_a before. For sums, `aim` does nothing.
+//                                                 `aim` calls aim_b for the tile of columns at `column`. If the kernel
+//                                                 has several products of scores, `aim` also calls aim_a. Otherwise the
+//                                                 kernel calls aim_a before its loop. For sums, `aim` does nothing.
 //   void fetch(uint step, uint column, uint i)    loads slice i of the step's operands: calls fetch_scores or fetch_sums
 // source: Dao, FlashAttention-2, ICLR 2024 (loops, running maximum, weights computed again in the gradients); Volkov & Demmel,
 //         Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles)
@@ -33,7 +35,7 @@ const uint FETCH_A = (PART_A + LANES - 1) / LANES, FETCH_B = (SCORES_B + LANES -
 #include "lib/attention_operands.glsl"
 uint at_a[FETCH_A], at_b[FETCH_B]; // see aim_a
 vec4 sum[4 * SUMS];
-uint half_at = 0; // the half that gets the next slice
+uint half_at = 0; // index in tile[] at which the current half begins
 
 void aim(uint step, uint column);
 void fetch(uint step, uint column, uint i);
@@ -70,7 +72,8 @@ void aim_b(matrix b, uint column)
     [[unroll]] for (uint t = 0; t < FETCH_B; t++) at_b[t] = at + min(column + item_row(t, CHUNKS), b.rows - 1) * b.ld;
 }
 
-// Loads slice i of a product of scores: vec4 i * CHUNKS + own_vec4() of each row in at_a and at_b.
+// Loads slice i of a product of scores: vec4 i * CHUNKS + own_vec4() of each row in at_a and at_b. If a row has no such
+// vec4, loads the row's last vec4 instead.
 void fetch_scores(uint of_a, uint of_b, uint i)
 {
     const uint from = WHOLE ? i * CHUNKS : min(i * CHUNKS + own_vec4(), D4 - 1);
@@ -120,9 +123,9 @@ void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
     finish_scores(s);
 }
 
-// Adds to sum[at ..] the products of the weights w with rows of the step's operand. Before the call, the first slice
-// must be in registers. After the call, the first slice of the step `next` is in registers, for the tile of columns at
-// `next_column`.
+// Adds to the sums the products of the weights w with rows of the step's operand. The sums are sum[at ..], or with COOP
+// and GRADIENT the matrices that gather_sums(at) reads. Before the call, the first slice must be in registers. After
+// the call, the first slice of the step `next` is in registers, for the tile of columns at `next_column`.
 void add_sums(uint step, uint column, uint next, uint next_column, NUMBERS w[4], uint at)
 {
     begin_sums();

@@ -13,13 +13,14 @@
 // column j is column tile_column(j). With COOP2 the sums stay in a matrix instead: see blocks_coop2.glsl. tile_at(id, M, N)
 // returns the first row and column of tile number id. There are tile_count(M, N) tiles.
 //
-// An element of A that is read from global memory serves BN columns, and an element of B serves BM rows. An element of A that
-// is read from shared memory serves TN columns, and an element of B serves TM rows. While the work group multiplies BLOCKS_K
-// values of k, it loads the next BLOCKS_K values into registers. It then stores these in the other half of shared memory, so
-// there is one barrier per BLOCKS_K values of k.
+// An element of A that is read from global memory serves BN columns, and an element of B serves BM rows.
+// Without COOP, an element of A that is read from shared memory serves TN columns, and an element of B serves TM rows.
+// Without COOP, the work group multiplies BLOCKS_K values of k, and meanwhile loads the next BLOCKS_K values into
+// registers. It then stores the next values in the other half of shared memory. So there is one barrier per BLOCKS_K
+// values of k.
 // A lane's groups of rows are 4 BM / TM rows apart, and its groups of columns are 4 BN / TN columns apart. So lanes
-// read neighbouring addresses at the same time. `tile_index` permutes the groups of four rows or columns, depending on k.
-// Without this permutation, lanes that store the same group at different k would use the same banks.
+// read neighbouring addresses at the same time. Without COOP, `tile_index` permutes the groups of four rows or columns,
+// depending on k. Without this permutation, lanes that store the same group at different k would use the same banks.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. So they read the same parts of
 // both operands, which are then in the cache.
 // Without COOP there are no subgroup operations, so any subgroup size works. Deterministic: k ascends in every element.

@@ -10,16 +10,16 @@
 // float16_t, and cmake/bfloat.c changes this type in the SPIR-V module to bf16. So nothing else in the kernel may be float16.
 // Shared memory has one tile. While the subgroups multiply this tile, the lanes load the next tile into registers.
 //
-// A tile of C has PARTS_M x PARTS_N parts. Each lane has one group of 4 x 4 sums in every part. In every part a
-// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x OWN_N matrices. So one read of a matrix of
-// A from shared memory serves OWN_N products.
+// Without COOP2 (see blocks_coop2.glsl), a tile of C has PARTS_M x PARTS_N parts. Each lane has one group of 4 x 4 sums
+// in every part. In every part a subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x
+// OWN_N matrices. So one read of a matrix of A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
 // one part after the other. They use the memory of the tile, which is no longer needed then.
 //
-// Rows of a part are permuted in shared memory (position()). Neighbouring lanes store neighbouring groups of four rows. Without
-// the permutation, the rows that they store at the same time would be four apart, in the same banks. A row has 16 bytes of
-// padding, so the rows of a matrix start in different banks. Each row of a cooperative matrix must start at a multiple of 16
-// bytes.
+// Rows of a part are permuted in shared memory (position()). If an operand does not run along k, neighbouring lanes
+// store neighbouring groups of four rows. Without the permutation, the rows that they store at the same time would be
+// four apart, in the same banks. A row has 16 bytes of padding, so neighbouring rows start in different banks. Each row
+// of a cooperative matrix must start at a multiple of 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
 //         memory; SPV_KHR_float_controls: the mode of rounding
 #extension GL_KHR_shader_subgroup_basic : require
@@ -32,7 +32,7 @@ layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 2;
 // Sizes and indices of shared memory are in uvec2s: four f16 or two f32.
 const uint K4 = BLOCKS_COOP_K / 4, PITCH = K4 + 2; // PITCH: uvec2s of a row of the tile
 
-// Each of `lanes` lanes has a group of four rows of a part. Returns the position, in this part, of row `i` of the group
+// Each of `lanes` lanes has a group of four rows. Returns the position, among all these rows, of row `i` of the group
 // of lane `lane`.
 uint position(uint lane, uint i, uint lanes) { return i / 2 * 2 * lanes + 2 * lane + i % 2; }
 

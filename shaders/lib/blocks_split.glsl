@@ -7,12 +7,12 @@
 // of the scaled products are scaled back before they are added to the f32 sums of the tile.
 //
 // Error of a product a b, apart from the rounding of the sums, which are f32. A, B: the largest finite magnitudes of the two
-// operands in the tile, for the same BLOCKS_SPLIT_K values of k.
+// operands in the tile, for the same BLOCKS_SPLIT_K values of k. If A and B are 2^-112 or more:
 //   |error| <= 2^-21 |a b| + 2^-38 (A |b| + |a| B)
 // The first term: for each operand, high + low differs from x by at most 2^-23 |x|, and |low_a low_b| <= 2^-22 |a b|. The
 // second term: f16 below 2^-14 are 2^-24 apart, while the largest magnitude is 2^14 or more. (If a device flushes such f16 to
-// zero, 2^-27 replaces 2^-38.) So an element may be lost if it is 2^38 times smaller than the largest element of the tile's
-// operand, even if the largest element is in another row.
+// zero, 2^-27 replaces 2^-38.) So an element may be lost if it is 2^39 times smaller than the largest element of the
+// tile's operand, even if the largest element is in another row.
 //
 // A NaN or an infinity makes each result that depends on it a NaN or an infinity, as in f32. It does not change other results.
 // A result that is an infinity in f32 may be a NaN here, because the low part of an infinity is a NaN.

@@ -6,12 +6,13 @@ layout(constant_id = XENT_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
-float counted = 0.0; // sum of w[t] over this lane's rows that count (softmax_xent.comp), so far
+float counted = 0.0; // for the current block, so far: sum of w[t] over the lane's rows that count (softmax_xent.comp)
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
-// Returns the loss of a row: 0 for the ignored label, NaN for a label that is not a class. lse = log sum exp(z - m), where m is
-// the maximum of z. miss = m - z[t]. slack = sum of w * (m - z). all = sum of w. The sums are over the classes. factor: the
-// coefficient of softmax(z) in the gradient of z.
+// Returns the loss of a row: 0 for the ignored label, NaN for a label that is not a class. lse = log sum exp(z - m),
+// where m is the maximum of z. miss = m - z[t]. slack = sum of w * (m - z). all = sum of w. The sums are over the
+// classes. slack and all are 0 without SMOOTH. NLL: m, lse, slack and all are 0. factor: the coefficient of softmax(z)
+// in the gradient of z.
 float loss_of(uint label, float lse, float miss, float slack, float all, out float factor)
 {
     factor = 0.0;

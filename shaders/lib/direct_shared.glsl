@@ -23,7 +23,9 @@ const uint BLOCKS = LANES / ACROSS;
 const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4; // floats from block to block; loads of 4 weights are aligned
 const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4); // floats from tap to tap; neighbouring taps are in different banks
 const int OUTSIDE = -0x7fffffff - 1;                       // a row that is outside the image for every pixel
-shared ivec4 tap_at[CHUNK]; // .x: index in x (in vec4s), .y: row, .z: column, all three for pixel 0; .w: index in w
+// .x: index in the group's channels of x (in vec4s), .y: row, .z: column, all three for pixel 0. .w: index in the
+// weights of an output channel.
+shared ivec4 tap_at[CHUNK];
 shared float weights[CHUNK * PITCH], biases[BLOCKS * STRIDE];
 vec4 sum[ROWS];
 

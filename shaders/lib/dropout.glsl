@@ -4,7 +4,8 @@
 #include "lib/philox.glsl"
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 
-// read_once() sets the next five variables: lavapipe compiles each read of step[] or pc to a loop over the lanes.
+// read_once() sets these five variables before the loops of the kernel. Inside a loop, lavapipe compiles each read of
+// step[] or pc to a loop over lanes.
 uvec2 key;
 uint draw, salt, threshold;
 float scale;

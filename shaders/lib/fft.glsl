@@ -1,5 +1,5 @@
-// fft.glsl - the discrete Fourier transform of T complex numbers in registers, four samples at a time. T is 8
-// or 13 to 16.
+// fft.glsl - the discrete Fourier transform of T complex numbers in registers, four transforms at a time. T is
+// 8 or 13 to 16.
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
 // For T times the inverse, call fft() with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.

@@ -12,8 +12,8 @@
 //                                 matrix directly, because only the driver knows which lane holds which element
 //   In these layouts the summation index of every product is contiguous in both factors. So a matrix is loaded by a few wide
 //   loads.
-//   With MSE, dy[LAYERS] is the gradient of the scaled loss. If an element overflows in f16, some gradients are not finite, and
-//   the step is skipped. Samples that are not real have x = 0 and dy = 0.
+//   With MSE, dy[LAYERS] of a training step is the gradient of the scaled loss. If an element overflows in f16, some
+//   gradients are not finite, and the step is skipped. Samples that are not real have x = 0 and dy = 0.
 // source: GLSL_KHR_cooperative_matrix; Mueller et al. (2021), section 3.4: networks in shared memory, by matrices of f16
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require

@@ -4,7 +4,7 @@
 //   part[c] = 1 / rows * sum of (lse[b] - z[b,t[b]]) over the real rows b among the four samples of vec4 c
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]; see softmax_xent.comp for lse, and for labels that are no class
 //   DX: dz[b,k] = dloss / rows * (p[b,k] - hit) for b < rows, else 0. p is the softmax of z.
-//   hit is 1 if k = t[b], else 0. softmax_xent_dx.comp computes the same bits.
+//   hit is 1 if k = t[b], else 0. From the same stat, softmax_xent_dx.comp computes the same bits.
 // grid: x over vec4s of samples with a stride, one work group per vec4.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.

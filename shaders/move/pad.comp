@@ -33,7 +33,7 @@ void main()
     const uint before[6] = uint[](pc.b0, pc.b1, pc.b2, pc.b3, pc.b4, pc.b5);
     const uint n[6] = uint[](pc.n0, pc.n1, pc.n2, pc.n3, pc.n4, pc.n5);
     const uint gap[6] = uint[](pc.g0, pc.g1, pc.g2, pc.g3, pc.g4, pc.g5);
-    const uint x_first = pc.x, y_first = pc.y; // read before the loop: lavapipe compiles each read to a loop over the lanes
+    const uint x_first = pc.x, y_first = pc.y; // in the loop, lavapipe would compile each read to a loop over the lanes
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {

@@ -77,8 +77,8 @@ uint length()
     return SPLIT != 0 ? pc.inner : pc.run;
 }
 
-// Returns gamma of element k of channel c, in a group whose first channel is `channel`. Without SPLIT, c is 0, and k is the
-// index in the row.
+// Returns gamma of WIDTH neighbouring elements of a row. `channel` is the row's first channel. With SPLIT, the first of
+// these elements is element k of the row's channel c. Without SPLIT, c is 0, and k is an index in the row.
 NUMBER gamma_of(uint channel, uint c, uint k)
 {
     return GAMMA != 0 ? OF_CHANNELS(gamma, channel + (SPLIT != 0 ? c : k)) : NUMBER(1.0);

@@ -74,8 +74,9 @@ VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
-// Processes the line that starts at index `at`. The line has `all` VECs, and VEC k is at index at + k * pc.inner. The classes
-// below `visible` are the ones that are not ignored. They are in the first n VECs.
+// Processes the line that starts at index `at`. If a VEC has four lines (abi/softmax.abi.h), all four are processed. A
+// line has `all` VECs, and VEC k is at index at + k * pc.inner. The classes below `visible` are the ones that are not
+// ignored. They are in the first n VECs.
 #ifdef DX
 void line(uint at, uint all, uint n, uint visible)
 {

@@ -1,12 +1,13 @@
-// attention_cached.comp - attention of a few queries over a cache of keys and values: y = softmax(scale q k^T) v. Query t uses
-// the keys 0 .. past + t, where `past` is a number on the device. The kernel reads only these keys, so its time does not depend
-// on the size of the cache. Rows behind these keys never enter a sum.
+// attention_cached.comp - attention of a few queries over a cache of keys and values: y = softmax(scale q k^T) v. Query
+// t uses the keys 0 .. past + t, or all keys if the cache has fewer. `past` is a number on the device. The kernel reads
+// only the keys that a query uses, so its time does not depend on the size of the cache. Rows behind these keys never
+// enter a sum.
 // A work group computes one query of one head. A tile has as many keys as the work group has lanes. Each lane computes the
-// score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys. A
-// lane of the group loads PARTS vec4s of each row, and adds them to PARTS sums.
+// score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys,
+// times the weights of these keys. A lane of the group computes PARTS vec4s of this sum.
 // grid: x over heads and queries with a stride; any group count is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
-// Deterministic: the order of additions depends only on the lanes and the subgroup size.
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -56,7 +57,7 @@ void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
         const float of_key = ONE ? subgroupShuffle(w, SPREAD == LANES ? i : j) : weight[j];
         [[unroll]] for (uint p = 0; p < PARTS; p++) {
             const vec4 row = LOAD4(v4, at + min(p * SPREAD + column, D4 - 1));
-            sum[p] += of_key * (j < n ? row : vec4(0.0)); // a row that is not used may be infinite
+            sum[p] += of_key * (j < n ? row : vec4(0.0)); // j >= n: `row` is of key n - 1, and may be infinite
         }
     }
     if (!ONE) barrier();

@@ -96,8 +96,9 @@ LINE line_b(uint n, uint k, uint j)
 // Returns whether an element of the product is inside C.
 bool is_sum(uvec2 at) { return is_row(at.x) && is_column(at.y); }
 
-// Returns v plus the bias. With ACCUMULATE, C is f32, and the value in C is added too. row, column: position of v in the matrix
-// of sums. corner: row and column of the tile's first element in C. base: index of C's first element.
+// Returns v plus the bias (BIAS), plus the value in C (ACCUMULATE; C is f32). For a position outside C, returns v.
+// row, column: position of v in the matrix of sums. corner: row and column of the tile's first element in C.
+// base: index of C's first element.
 float add_to(const in uint row, const in uint column, const in float v, const in uvec2 corner, const in uint base)
 {
     const uvec2 at = corner + uvec2(sum_row(row), sum_column(column));

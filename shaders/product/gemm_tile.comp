@@ -1,15 +1,16 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
-// A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
-// lane ^ r, r < R. So sum[m] belongs to different rows in different lanes. The compiler knows each r, so on llvmpipe most of
-// these shuffles stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
-// An iteration processes four k for one accumulator after the other. On llvmpipe, an accumulator that is kept from one
-// iteration to the next costs a mask operation. The four k share this cost.
+// A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by
+// shuffles with lane ^ r, r < R. So sum[m] belongs to different rows in different lanes. The compiler knows each r. On
+// llvmpipe, a shuffle with r < 4 stays inside 128 bits, and costs half as much as a broadcast of one element to all
+// lanes.
+// An iteration adds the products of four k to the first accumulator, then to the second one, and so on. On llvmpipe, an
+// accumulator that is kept from one iteration to the next costs a mask operation. The four k share this cost.
 // grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y are exchanged.
 // CPU drivers run groups in the order of x. With ROWS_FIRST, all tiles that read a panel of B run one after the other.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). Shuffles instead of shared memory are a result of our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
-// No load needs a bounds check (gemm_tile.abi.h).
+// No load of A or B needs a bounds check (gemm_tile.abi.h).
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration of such a
 // tile is 30 KB of code, and uses 30 KB of stack. If other programs use the first-level caches, such tiles take up to three
 // times as long.

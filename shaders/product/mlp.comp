@@ -2,7 +2,7 @@
 //   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  y = w[L] h[L-1] + b[L]
 //   FORWARD computes y. MSE computes the loss and all gradients from y - target. GRAD computes all gradients from dy.
 //   dy[L] is dy, or with MSE the gradient of the loss. dy[l-1] = w[l]^T dy[l] where h[l-1] > 0, else 0.
-//   dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l],  dx = w[1]^T dy[1]
+//   dw[l] = sum of dy[l] h[l-1]^T over samples,  db[l] = sum of dy[l],  dx = w[1]^T dy[1] (only with DX)
 // A work group computes all layers for one block of samples before the next block. So the activations of a block stay in the
 // cache. A block has TILES tiles. GRAD computes h[l] again, so FORWARD saves no activations for GRAD.
 // Products: a lane holds some samples of a tile. It loads all inputs of these samples into registers. Then it computes two

@@ -11,8 +11,7 @@
 //         2019 (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM).
 //         PyTorch and Keras documentation.
 // Deterministic: elementwise.
-// The order of operations is that of PyTorch's single-tensor form. As in PyTorch, a gradient of 0 with v = 0 and eps = 0 gives
-// NaN.
+// As in PyTorch, p becomes NaN where its update is 0 / 0: m = 0, v = 0 (AMSGRAD: w = 0) and eps = 0.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,5 +1,5 @@
-// clip_norm.comp - computes the norm of all gradients from the partial sums of grad_norm.comp, and the factor that
-// limits it:
+// clip_norm.comp - computes the norm of the gradients (without those of frozen parameters) from the partial sums of
+// grad_norm.comp, and the factor that limits the norm:
 //   norm = STEP_FACTOR * sqrt(sum of g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
 // Before this kernel, STEP_FACTOR is 1 / loss scale. If the gradients are sums over micro-batches or shards, STEP_FACTOR is
 // also divided by the sum of the weights. A NaN norm makes all gradients NaN.

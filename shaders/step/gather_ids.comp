@@ -4,8 +4,9 @@
 //   low half.  order: u32 (n_order)  ->  out: u32 (batch, numbers)
 // A row is divided into `parts` parts of WIDTH numbers. A lane copies one part at a time. WIDTH is 4 only if `numbers`
 // is a multiple of 4, so that rows are aligned. Otherwise a part is one word of the table: WIDTH is 2 with PACKED, 1
-// without PACKED. A table that is larger than a binding is split into ranges of rows, one dispatch per range. Row
-// numbers outside the table give 0.
+// without PACKED. (With PACKED and an odd `numbers`, the last part of a row has one number.) A table that is larger
+// than a binding is split into ranges of rows, one dispatch per range. A row number outside the table gives 0, and so
+// does a position outside `order`.
 // grid: x over batch * parts with a stride; any group count is right.
 // Deterministic: elementwise.
 #version 460

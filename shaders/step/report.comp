@@ -1,6 +1,7 @@
-// report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps, norm and terms
-// to the run's slot of the metrics ring. The host reads the slot some runs later. If gradients are not finite, this run
-// completes no step. The run is counted as skipped, and the step number is that of the previous step.
+// report.comp - copies a run's loss, correct count, rows, step number, loss scale, number of skipped steps, norm and
+// terms to the run's slot of the metrics ring. The host reads the slot later. If HOLD_FOUND is set
+// (overflow.comp found gradients that are not finite), this run completes no step. The run is counted as skipped, and
+// the step number is that of the previous step.
 // If the report runs before overflow.comp, HOLD_FOUND is not set yet, and the report does not count the run as skipped.
 // The kernel also stores the number of the next run, for kernels that run beside step_advance.comp.
 // grid: one invocation.

@@ -4,12 +4,12 @@
   python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
 A round measures each row of the table: PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
-compute the same network on generated data of the same shapes, each with its own weights. The script compares times, not
-results (tests/golden and the op tests compare results). PyTorch gets its best case: its data are normalised float32 numbers
-in memory, and its loss is never read. The classifiers of vkt-bench gather each batch from a table on the device, and report
-loss and accuracy, as in training.
+compute the same network or product on generated data of the same shapes. Each side has its own weights. The script compares
+times, not results (tests/golden and the op tests compare results). PyTorch gets its best case: its data are in memory, as
+normalised float32 numbers or as ids, and its loss is never read. The classifiers of vkt-bench gather each batch from a table on
+the device, and report loss and accuracy, as in training.
 
-Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for convolutions; foreach
+Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for 2-D convolutions; foreach
 optimizers; zero_grad(set_to_none=True); products into a tensor that is allocated once. A setting that this version of
 PyTorch does not have is left out. If vkt-bench is missing, only PyTorch is measured. Use an idle machine, because other
 work makes PyTorch's threads wait for each other.

@@ -231,8 +231,8 @@ static void a_wrong_gradient_of_the_reference_is_found(void **state)
     vkt_subject_free(&s);
 }
 
-/* Checks for each op that vkt_subject_differences computes the outputs before the gradients. The outputs are NaN at
- * first. (The gradients of max_to and min_to read the outputs.) */
+/* Checks for each op with a gradient and random cases that vkt_subject_differences computes the outputs before the
+ * gradients. The outputs are NaN at first. (The gradients of max_to and min_to read the outputs.) */
 static void differences_compute_the_outputs_first(void **state)
 {
     (void)state;
@@ -250,8 +250,8 @@ static void differences_compute_the_outputs_first(void **state)
     }
 }
 
-/* Makes a node of every op, with random inputs. Checks that vkt_case_of_node returns the shapes and types of these
- * inputs. */
+/* Makes four nodes of every op that has random cases. Checks that vkt_case_of_node returns the shapes and types of
+ * their inputs. (For an op with a variable number of inputs, the function may return no case.) */
 static void cases_are_those_of_their_nodes(void **state)
 {
     (void)state;

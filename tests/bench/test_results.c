@@ -226,8 +226,8 @@ static void a_roofline_is_drawn(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Prints a table in which the quartiles of the first op's times are 1 - spread and 1 + spread ms. Returns whether a
- * line of the table ends with end_of_line. */
+/* Prints a table in which the quartiles of the first op's times are 1 - spread and 1 + spread ms. Returns whether the
+ * table contains the text end_of_line. */
 static bool table_has(double spread, const char *end_of_line)
 {
     bench_results all = simulated();

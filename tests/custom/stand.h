@@ -11,7 +11,7 @@
 /* Returns a shader of the module of this name, for `elements` elements. The caller adds bindings and push constants. */
 vkt_custom_shader shader_of(const char *module, uint64_t elements);
 
-/* A graph, and a guarded program of it. */
+/* A graph, and its program. stand_start makes a program with guard words behind all values. */
 typedef struct stand {
     rig *r;
     vkt_graph *g;

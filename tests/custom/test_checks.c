@@ -27,7 +27,7 @@ static void declare(declared *d, vkt_tensor x)
     d->p.gradient.bind[2] = VKT_CUSTOM_DX(0);
 }
 
-/* Replaces the forward shader by a module of odd.comp, which has no push constants. */
+/* Replaces the forward shader by a module of odd.comp. The module must have no push constants. */
 static void odd(declared *d, const char *name)
 {
     const module m = module_of(name);

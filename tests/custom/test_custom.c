@@ -273,9 +273,9 @@ static void a_sampler_has_no_gradient(void **state)
     stand_end(&b);
 }
 
-/* Builds three ops `wave`, and a relu and an addition of the library. The relu and the addition may work in place. The
- * values `first` and `second` have two readers each. Checks the number of barriers and the result. Synchronization
- * validation reports a missing barrier. */
+/* Builds three ops `wave`, and a relu and an addition of the library. The values `first` and `second` have two readers
+ * each. So the relu cannot overwrite `second`. The addition may overwrite the output of the third `wave`. Checks the
+ * number of barriers and the result. Synchronization validation reports a missing barrier. */
 static void hazards_are_planned(void **state)
 {
     rig *r = rig_of(state);

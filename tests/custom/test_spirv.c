@@ -113,7 +113,7 @@ static void damaged_modules_have_a_status(void **state)
         }
         for (size_t i = 0; i < n; i++) {
             vkt_spirv s;
-            uint32_t *part = test_malloc(i * sizeof *part + 1); /* a sanitizer sees reads behind `part` */
+            uint32_t *part = test_malloc(i * sizeof *part + 1); /* a sanitizer sees a read of a word behind the end */
             memcpy(part, words, i * sizeof *part);
             const vkt_result r = vkt_spirv_read(&h, "truncated", part, i * 4, "main", &s);
             assert_true(r == VKT_E_FORMAT || r == VKT_E_NOT_FOUND);

@@ -48,7 +48,7 @@ static void the_crop_is_the_middle_of_the_shorter_side(void **state)
         h = h * 16 / shorter;
         gallery_resized(i, w, h, planes);
         assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
-        /* lrint rounds a half to the even number, as PyTorch's CenterCrop does. */
+        /* lrint rounds a half to the even number, as torchvision's CenterCrop does. */
         const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0);
         assert_true(is_crop(row, 12, 13, planes, (int)h, (int)w, top, left, false));
     }
@@ -118,7 +118,7 @@ static void augmentation_crops_anywhere_and_mirrors_half(void **state)
             fetch_as(ds, 1, (vkt_pass){ 10, epoch }, again, 0);
             same += memcmp(row, again, sizeof row) == 0;
         }
-        assert_true(same < 10); /* another seed gives other crops */
+        assert_true(same < 10); /* in most epochs, another seed gives another crop */
         vkt_dataset_destroy(&ds);
     }
 }

@@ -129,9 +129,9 @@ static vkt_tokenizer *make_small(const char *const *texts, const int32_t *kinds,
     return t;
 }
 
-/* Some model files declare the tokens of the template as user-defined. Even then, such a token in a content is ordinary
- * text and does not end the message. Other user-defined tokens (<think>) are found in contents. A control token (###)
- * is found only with VKT_TOKENS_SPECIAL. */
+/* Some model files declare the tokens of the template as user-defined. Even then, without VKT_TOKENS_SPECIAL, such a
+ * token in a content is ordinary text and does not end the message. Other user-defined tokens (<think>) are found in
+ * contents. A control token (###) is found only with VKT_TOKENS_SPECIAL. */
 static void contents_have_no_turns_of_any_kind(void **state)
 {
     static const char *const texts[] = { "<|im_start|>", "<|im_end|>", "<think>", "###", "a", "<", "#" };
@@ -169,7 +169,7 @@ static void llama3_trims_as_python_does(void **state)
     vkt_text_release(&text);
 }
 
-/* The cases are parts of published templates, and texts that resemble these parts. */
+/* Most cases are parts of published templates, or texts that resemble these parts. */
 static void templates_are_guessed(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* Tests readers with files that declare more data than they have, files that unpack to much data, and files that are
- * not regular. A reader must allocate memory in proportion to the size of the file, or refuse the file. Also tests
- * vkt_image_read. */
+/* Tests readers with small files that could need much memory or time, and with files that are not regular. Each reader
+ * has limits, for instance for the size of an image or of an unpacked file. A reader must refuse a file that exceeds a
+ * limit. Also tests vkt_image_read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Tests the CSV reader: correct texts, and every way in which a text can be wrong. */
+/* Tests the CSV reader with correct and with malformed texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

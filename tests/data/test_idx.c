@@ -1,4 +1,4 @@
-/* Tests the IDX reader: correct files, and every way in which a file can be wrong. */
+/* Tests the IDX reader with correct and with wrong files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct image { /* the bytes of a file */
     size_t n;
 } image;
 
-/* Makes a file with a header of `rank` sizes and `payload` bytes of data. Byte i of the data is i * 7 + 1. */
+/* Makes a file with a header of `rank` sizes and `payload` bytes of data. Byte i of the data is (i * 7 + 1) % 256. */
 static image idx_file(unsigned type, unsigned rank, const uint32_t *dim, size_t payload)
 {
     image f = { .b = { 0, 0, (uint8_t)type, (uint8_t)rank }, .n = 4 };

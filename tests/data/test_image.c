@@ -201,8 +201,8 @@ static void malformed_exif_means_upright(void **state)
     for (int little = 0; little < 2; little++) {
         const size_t n = tiff_with(tiff, little, 3, 1, 6);
         assert_int_equal(vkt_exif_orientation(tiff, n), 6);
-        /* Truncates the header or an entry. The decoder does not read the 4 bytes behind the last entry (the offset of
-         * the next IFD), so the loop ends before these bytes. */
+        /* Truncates the data before the end of the last entry. The decoder does not read the 4 bytes behind this entry
+         * (the offset of the next IFD), so the loop ends before these bytes. */
         for (size_t length = 0; length < n - 4; length++) {
             uint8_t *exact = test_malloc(length + 1); /* a sanitizer sees a read more than 1 byte behind the end */
             memcpy(exact, tiff, length);

@@ -171,7 +171,7 @@ static void class_folders_are_read(void **state)
     assert_string_equal(vkt_dataset_class_name(ds, 2), "bee");
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 1, 1 }), 12);
     expect_row(ds, 0, 4);
-    expect_row(ds, 1, 3); /* "10.png" is before "2.png" */
+    expect_row(ds, 1, 3); /* "10.png" is before "2.PNG" */
     expect_row(ds, 2, 2);
     vkt_image_params p = gallery_small;
     p.classes_like = ds;
@@ -252,7 +252,8 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     refuse(gallery_text(t, "u.csv", "p1.png,0\np4.png,0\n"), &p, VKT_E_FORMAT, "2 of 2 are broken or missing");
 }
 
-/* A file that is removed after the data set was made stops the epoch. The message names the file. */
+/* The images are not kept in memory. So a file that is removed after the data set was made stops the epoch. The message
+ * names the file. */
 static void files_that_break_later_stop_the_epoch(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -22,7 +22,7 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 typedef struct source {
     uint32_t bad[2];  /* sample bad[0] fails with VKT_E_IO, sample bad[1] with VKT_E_FORMAT */
     uint32_t slow_us; /* each fetch takes at least this time */
-    uint32_t meet;    /* not 0: a fetch waits until this many fetches run at once, but at most 5 s */
+    uint32_t meet;    /* not 0: a fetch waits until this many fetches have run at once, for about 5 s at most */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
     atomic_uint overlaps, last_worker;
@@ -107,7 +107,8 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
     assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
-/* Checks a whole epoch. Releases the slot of batch i after the check of batch i + hold. */
+/* Checks a whole epoch. Releases the slot of batch i after the check of batch i + hold. If there is no such batch,
+ * releases the slot at the end. */
 static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
 {
     assert_int_equal(vkt_loader_start_epoch(t->l, order, n, t->pass), VKT_OK);
@@ -246,8 +247,8 @@ static void waits_for_rows_are_counted(void **state)
     uint32_t slot, rows;
     uint64_t waited = 0;
     t->src.slow_us = 20000;
-    /* A batch takes 100 ms, so the first vkt_loader_next waits. The loop repeats only if this thread was suspended
-     * until the batch was ready. */
+    /* A batch takes 100 ms, so the first vkt_loader_next waits. The loop repeats only if this thread was suspended for
+     * about 100 ms. */
     for (int i = 0; i < 20 && waited <= 1000000; i++) {
         vkt_loader_destroy(&t->l);
         atomic_store(&t->src.fetched, 0);

@@ -1,4 +1,5 @@
-/* Checks that epoch orders are permutations, depend on seed and epoch alone, and are evenly distributed. */
+/* Checks that epoch orders are permutations and are evenly distributed. Orders of the same length must depend on seed
+ * and epoch alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

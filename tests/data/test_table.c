@@ -355,8 +355,8 @@ static void a_scaler_comes_back_to_the_bit(void **state)
     refuse_scaler("vktrain-scaler 2 columns=1\n1 2\n", "line 1");
 }
 
-/* Reads and writes numbers in a locale with a decimal comma, if the system has such a locale. Numbers must still have a
- * decimal point. */
+/* Reads and writes numbers in a German or French locale, if the system has one. These locales have a decimal comma, but
+ * the numbers must still have a decimal point. */
 static void the_locale_changes_nothing(void **state)
 {
     const char *const locales[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C" };

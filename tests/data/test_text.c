@@ -61,9 +61,9 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* ASCII capitals, and the Latin, Greek and Cyrillic capitals of two bytes, become the small letters of Python's
- * str.lower. Other bytes stay unchanged: for example small letters, letters of three bytes, and bytes that are not
- * UTF-8. */
+/* ASCII capitals become small letters. So does a capital of Latin-1, Latin Extended-A, modern Greek or Cyrillic, if the
+ * capital and its small letter have two bytes each. Other bytes stay unchanged: for example small letters, letters of
+ * three bytes, and bytes that are not UTF-8. */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void a_table_becomes_a_data_set(void **state)
         assert_true(row[2] == 0 && row[3] == 1 && words == 0);
         vkt_vocab_destroy(&v);
 
-        vkt_texts *again; /* the same table, with the classes in another order */
+        vkt_texts *again; /* the same table, with classes in another order, and one class more */
         const vkt_tsv_params named = { .class_names = (const char *const[]){ "ale", "gin", "tea" }, .classes = 3 };
         const char *path = temp_write(*state, "t", tsv, sizeof tsv - 1, gzip);
         assert_int_equal(vkt_texts_from_tsv(&h, path, &named, &again), VKT_OK);
@@ -424,10 +424,10 @@ static void the_reuters_corpus(void **state)
     check_sequences(train, v, UINT64_C(0x29f43b1de36813ef));
     vkt_vocab_destroy(&v);
 
-    /* These params split at every ASCII character that is neither letter nor digit. The README.md of the corpus counts
-     * 25,873 different words in the training set. The longest text of the training set has 2,374 words, and the longest
-     * text of the test set has 1,038 words. The README.md does not count the word that consists of a u with dots, so
-     * this vocabulary has one word more. Ids begin at 3. */
+    /* These params split at every printable ASCII character that is neither letter nor digit. The README.md of the
+     * corpus counts 25,873 different words in the training set. The longest text of the training set has 2,374 words,
+     * and the longest text of the test set has 1,038 words. The README.md does not count the word that consists of a u
+     * with dots, so this vocabulary has one word more. Ids begin at 3. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -138,7 +138,7 @@ static void bytes_that_are_not_utf8_split_texts(void **state)
     }
 }
 
-/* Bytes that are not UTF-8 are the same after encoding and decoding. */
+/* If the vocabulary has a token for each byte, bytes that are not UTF-8 are the same after encoding and decoding. */
 static void bytes_that_are_not_utf8_are_kept(void **state)
 {
     static const char *const texts[] = {
@@ -178,8 +178,8 @@ static void special_tokens_need_a_flag(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* Encodes a text of many equal characters. Most pre-tokenizers make one long piece of such a text. The merges of the
- * piece must not lose a byte. */
+/* Encodes a text of many equal characters and an x. In most cases, the pre-tokenizer makes a long piece of the equal
+ * characters. If the vocabulary has a token for each byte, no byte may be lost. */
 static void long_runs_are_encoded(void **state)
 {
     enum { N = 1 << 17 };

@@ -14,13 +14,13 @@ typedef struct test_vocabulary {
     uint32_t ids[4];
 } test_vocabulary;
 
-/* Reads a vocabulary. Ends the program if the file has another form. The caller calls test_vocabulary_free. */
+/* Reads a vocabulary. Ends the program if that fails. The caller calls test_vocabulary_free. */
 test_vocabulary *test_vocabulary_read(const char *path);
 void test_vocabulary_free(test_vocabulary *v);
 /* Reads a file, and adds a NUL. Ends the program if that fails. The caller frees the result. */
 char *test_read_file(const char *path);
 /* Returns the line at *at, and moves *at behind this line. Ends the line with a NUL instead of the newline. Returns
- * NULL if no line is left. */
+ * NULL if no newline is left. */
 char *test_next_line(char **at);
 /* Replaces each %XX of a line by the byte XX, and adds a NUL. Returns the number of bytes without the NUL. */
 size_t test_unescape(char *line);

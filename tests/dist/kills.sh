@@ -1,8 +1,9 @@
 #!/bin/sh
 # kills.sh BUILD MPIRUN N - does this N times: trains with four ranks, and kills one of them with SIGKILL at a random
 # moment. Then two ranks continue from the checkpoint, or train from the start if there is no checkpoint. They must end
-# with the weights of a run without a kill. Prints one line each time, also if no rank was left to kill. The exit code
-# is 1 if two ranks ended with other weights, or if the run without a kill failed.
+# with the weights of a run without a kill. Prints one line each time, also if there was no rank to kill. If the two
+# ranks fail, prints their output, too. The exit code is 1 if two ranks failed or ended with other weights, or if the run
+# without a kill failed.
 #
 #   sh tests/dist/kills.sh build mpirun.openmpi 20
 set -u

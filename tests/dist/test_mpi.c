@@ -16,7 +16,7 @@ enum { MOST_RANKS = 4, OUTPUT_BYTES = 1 << 16 };
 
 typedef struct mpi {
     const char *name;
-    const char *program, *launch; /* NULL: not installed */
+    const char *program, *launch; /* NULL: the build has no such program */
 } mpi;
 
 #ifdef VKT_OPENMPI_PROGRAM
@@ -42,8 +42,8 @@ static const mpi *installed(void **state)
     return NULL;
 }
 
-/* Runs the program on `ranks` ranks, in a new folder. `before`: text between the launcher's options and the program's
- * name. */
+/* Runs the program on `ranks` ranks, with a new folder as FOLDER. `before`: text between the launcher's options and the
+ * program's name. */
 static void run(const mpi *m, int ranks, const char *before, const char *mode)
 {
     char command[2000];

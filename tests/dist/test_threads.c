@@ -186,8 +186,8 @@ static void calls_that_do_not_match_are_found(void **state)
     vkt_test_error_contains(" has failed: it exchanges ");
 }
 
-/* The ranks exchange large buffers on their stacks, and rank 3 fails between two exchanges. No rank may copy from the
- * stack of a rank that has returned. Sanitizers find such a copy. */
+/* The ranks exchange large buffers on their stacks, and rank 3 fails before one of its exchanges. No rank may copy from
+ * the stack of a rank that has returned. Sanitizers find such a copy. */
 static vkt_result fail_while_others_copy(const vkt_transport *t, void *user)
 {
     unsigned char send[1 << 16], receive[1 << 16];

@@ -22,7 +22,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
-/* Makes the instance and its messenger. Returns false if vkCreateInstance fails, for instance without a driver. */
+/* Makes the instance and its messenger. Returns false if vkCreateInstance fails, for example without a driver. */
 static bool make_instance(app *a)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = {
@@ -182,7 +182,7 @@ app_buffer app_buffer_make(app *a, uint64_t bytes, VkBufferUsageFlags usage)
     b.memory = allocate(a, &need, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
     DO(a->BindBufferMemory(a->device, b.handle, b.memory, 0));
     DO(a->MapMemory(a->device, b.memory, 0, VK_WHOLE_SIZE, 0, &b.mapped));
-    memset(b.mapped, 0xff, bytes); /* NaNs until the first write */
+    memset(b.mapped, 0xff, bytes); /* NaNs in f32, f16 and bf16 until the first write */
     return b;
 }
 

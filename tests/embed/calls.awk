@@ -1,5 +1,5 @@
-# embed/calls.awk - writes one C function for each function of the public headers. The C function calls the public function
-# with arguments of the right types:
+# embed/calls.awk - writes one C function for each function of the public headers, except for mpi.h. The C function calls the
+# public function with arguments of the right types:
 #
 #   static void call_vkt_keep(void) { vkt_keep(HANDLE(0, vkt_graph), VALUE(1, vkt_tensor)); }
 #

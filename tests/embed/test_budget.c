@@ -132,7 +132,7 @@ static void expected_times_follow_a_load(void **state)
     rig_free(&r);
 }
 
-/* When the budget changes, the rest of the run in progress is divided into new slices. */
+/* When the budget changes much, the rest of the run in progress is divided into new slices. */
 static void a_changed_budget_counts_at_once(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* Calls every public function that calls.awk finds in the headers, with one wrong argument at a time. Wrong arguments
- * are NULL, numbers out of range, tensors of no graph, and shapes of illegal ranks. No call may crash. A call with a
- * NULL handle returns an error status or the null tensor. With a tensor of no graph, a function that returns a tensor
- * returns the null tensor and leaves a failed graph. */
+ * are for example NULL, numbers out of range, tensors of no graph, and shapes of illegal ranks. No call may crash.
+ * With a NULL handle, a function that returns a status returns an error, and a function that returns a tensor returns
+ * the null tensor. (One handle may be NULL: see may_be_null.) With a tensor of no graph, a function that returns a
+ * tensor returns the null tensor and leaves a failed graph. */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
 #include <math.h>
@@ -132,7 +133,7 @@ static vkt_tensor typical(int i)
                                        { scalar, scalar, scalar },   { image, kernel, bias }, { rows, weight, bias },
                                        { rows, ids, { NO_TENSOR } }, { line, line, line } };
     now.has_tensors = true;
-    /* Tensors begin at argument 1, behind a graph or builder. */
+    /* In most functions, tensors begin at argument 1, behind a graph or builder. */
     const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1];
     return t.id == NO_TENSOR ? (vkt_tensor){ 0 } : t;
 }

@@ -1,7 +1,7 @@
-/* Copies images of every format to arrays, and arrays to images. Compares the copies with a reference in double
- * precision that shares no code with the library. The images contain every value of a channel of at most 16 bits.
- * Colour channels of 32 bits contain NaN, infinities and subnormal numbers. A copy to an image also clamps and
- * rounds. */
+/* Copies images to arrays, and arrays to images, in every format that the library and the device support. Compares the
+ * copies with a reference in double precision that shares no code with the library. The images contain every value of a
+ * channel of at most 16 bits. Colour channels of 32 bits contain NaN, infinities and subnormal numbers. A copy to an
+ * image also clamps and rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

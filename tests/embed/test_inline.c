@@ -1,5 +1,5 @@
 /* Tests vktrain/vktrain.glsl and vktrain.hlsl. A shader of the application evaluates a network inline, directly from
- * the store's buffer, and gets the same results as the library's program. */
+ * the store's buffer. Except for rounding, the results must be those of the library's program. */
 #include <math.h>
 #include <string.h>
 

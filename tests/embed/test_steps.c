@@ -332,8 +332,8 @@ static void slices_add_up_to_runs(void **state)
     assert_true(taken[3] < taken[0] / 2);
 }
 
-/* vkt_program_run has measured the program already, so the first call of vkt_step_budget completes a run. A smaller
- * budget divides the program into more slices. */
+/* vkt_program_run has measured the program already. So the first call of vkt_step_budget, with a budget of ten seconds,
+ * completes a run. A smaller budget divides the program into more slices. */
 static void budgets_may_change(void **state)
 {
     (void)state;

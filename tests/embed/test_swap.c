@@ -113,7 +113,7 @@ static void each_run_chooses_its_arrays(void **state)
     }
 }
 
-/* Several runs are pending at once, because the host does not wait between two calls of vkt_program_run. */
+/* Several runs may be pending at once, because the host does not wait between two calls of vkt_program_run. */
 static void runs_follow_each_other(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* A frame loop runs on one thread and training on another. Both threads use one queue, under the application's lock.
- * With ThreadSanitizer, the test shows that the two threads share only the queue. */
+ * ThreadSanitizer reports data that the two threads share without the lock. */
 #include <pthread.h>
 
 #include "embed/app.h"

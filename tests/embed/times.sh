@@ -1,7 +1,7 @@
 #!/bin/sh
 # times.sh BUILD [DRIVERS] - prints the compile times and run times of the networks of times/times.def on CPU drivers,
-# and the statistics of RADV's compiler. The CPU drivers are those of this machine and of DRIVERS, a folder that
-# tests/drivers.sh has filled. This is no test, because the times depend on the machine.
+# and the statistics of RADV's compiler. The CPU drivers are the lavapipe of this machine and the drivers in DRIVERS, a
+# folder that tests/drivers.sh has filled. This is no test, because the times depend on the machine.
 set -u
 build=${1:?usage: times.sh BUILD [DRIVERS]}
 drivers=${2-/nonexistent}

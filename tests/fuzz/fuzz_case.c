@@ -1,6 +1,7 @@
-/* Reads cases of ops as text, in the syntax of bench/case.h. Parses each line, makes a graph of the case, adds the
- * gradients and lowers the graph for two simulated devices. Each binding of a dispatch must be within the bytes of its
- * value. If a case is small, the double-precision reference also computes it with random data. */
+/* Reads cases of ops as text, in the syntax of bench/case.h. Parses each of the first eight lines, unless it is longer
+ * than 511 bytes. Makes a graph of the case, adds the gradients and lowers the graph for two simulated devices, unless
+ * the values are too large. Each binding of a dispatch must be within the bytes of its value. If a case is small, the
+ * double-precision reference also computes it with random data. */
 #include "bench/case.h"
 #include "check/subject.h"
 #include "fuzz/fuzz.h"

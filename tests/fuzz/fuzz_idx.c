@@ -1,4 +1,4 @@
-/* Reads IDX files, plain and gzip, as an array, as images, and as images with their labels. */
+/* Reads IDX files, plain and gzip, as an array and as images. Also uses one file both as images and as their labels. */
 #include "data/dataset.h"
 #include "data/idx.h"
 #include "fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /* Makes a vocabulary and a text from the input, encodes the text, and decodes its ids. Byte 0 of the input chooses the
- * pre-tokenizer and the flags. Byte 1 is the number of merges. From byte 2 on, two bytes for each merge choose the two
- * tokens that the merge joins. The rest of the input is the text. */
+ * pre-tokenizer and the flags. Byte 1 is the largest number of merges. From byte 2 on, two bytes for each merge choose
+ * the two tokens that the merge joins. The rest of the input is the text. */
 #include <stdlib.h>
 
 #include "fuzz/fuzz.h"
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     add_bytes(&v);
     size_t at = 2;
     for (uint32_t i = 0; i < data[1] && at + 2 <= size; i++, at += 2) {
-        /* Ids above 255 are earlier merges. A first byte of 0xc0 or more chooses one of these. */
+        /* Ids above 255 are earlier merges. A first byte of 0xc0 or more chooses one of these, if there are any. */
         const uint32_t a = data[at], b = data[at + 1];
         add_merge(&v, a >= 0xc0 && v.n > BYTES ? BYTES + a % (v.n - BYTES) : a, b);
     }

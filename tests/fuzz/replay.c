@@ -1,6 +1,7 @@
 /* fuzz/replay.c - runs a fuzz target without libFuzzer:  replay FOLDER...
  *
- * The inputs are each file of the folders as it is, truncated, and damaged. All executions use the same inputs. */
+ * The inputs are the files of the folders as they are, truncated, and damaged. The damage is random, with a fixed seed.
+ * Files whose names begin with "." are left out. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@ enum { MAX_FILE = 1 << 20, TRUNCATIONS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
-/* Runs the target on a copy of the input, in a block of memory of exactly the input's size. So a sanitizer reports each
- * read behind the input. */
+/* Runs the target on a copy of the input. The copy's block of memory has exactly the input's size, so a sanitizer
+ * reports a read just behind the input. (For an empty input, the block has 1 byte.) */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -24,8 +25,8 @@ static void run(const uint8_t *data, size_t size)
     inputs++;
 }
 
-/* Makes one to four changes. Each change flips a bit, or sets, removes or repeats some bytes. Returns the new size, at
- * most size + 256. */
+/* Makes one to four changes, or fewer if no bytes are left. Each change flips a bit, or sets, removes or repeats some
+ * bytes. Returns the new size, at most size + 256. */
 static size_t damage(uint8_t *data, size_t size, vkt_rng *r)
 {
     for (uint32_t n = vkt_rng_range(r, 1, 4); n > 0 && size > 0; n--) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the perplexity of a text by transformers (float32), as vkt-lora --perplexity defines it.
 
-    python compare_perplexity.py MODEL.gguf TEXT CONTEXT [ADAPTER]     ADAPTER: a folder of PEFT, for instance vkt-lora's
+    python compare_perplexity.py MODEL.gguf TEXT CONTEXT [ADAPTER]     ADAPTER: a folder that PEFT or vkt-lora wrote
 
 It needs torch, transformers, gguf and peft of PyPI. No test runs it.
 """

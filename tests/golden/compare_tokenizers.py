@@ -5,10 +5,10 @@
     cmake --build build --target tokenizer_ids
     python3 tests/golden/compare_tokenizers.py build/tests/tokenizer_ids MODEL.gguf TEXT [STRINGS]
 
-It encodes TEXT (wikitext-2/valid.txt), and STRINGS (100,000) random strings of Unicode characters. For each of the four
-pre-tokenizers, it makes a tokenizer with the library `tokenizers` and the same vocabulary, and compares our ids with the ids of
-this tokenizer. It also compares our ids with the ids of the tokenizer that transformers makes of the GGUF file. Prints counts.
-The exit status is 1 if ids differ, except in comparisons whose line says "expected"."""
+It encodes TEXT, for instance wikitext-2/valid.txt. It also encodes STRINGS random strings of Unicode characters (default:
+100,000). For each of the four pre-tokenizers, it makes a tokenizer with the library `tokenizers` and the same vocabulary, and
+compares our ids with the ids of this tokenizer. It also compares our ids with the ids of the tokenizer that transformers makes
+of the GGUF file. Prints counts. The exit status is 1 if ids differ, except in comparisons whose line says "expected"."""
 import hashlib
 import os
 import random
@@ -24,7 +24,7 @@ WORDS = ["'s", "'S", "'\u017f", "'ll", "'LL", "'re", "\u2019s", "the", " a", "  
 
 
 def random_string(r):
-    """Returns a random string. Two thirds of the strings have one or two kinds of characters, so they have long pieces."""
+    """Returns a random string. About two thirds of the strings have one or two kinds of characters, so some pieces are long."""
 
     def character(kind):
         if kind == 0:

@@ -5,8 +5,8 @@ float32. Format: README.md.
     python3 tests/golden/make_ddp_golden.py             (a minute)
     python3 tests/golden/make_ddp_golden.py search N    (searches the first N seeds for CASES; README.md has the reason)
 
-Weights and images come from integer arithmetic (`draw`, and `samples` of make_resnet_golden.py), so the file does not store
-them.
+Initial weights and images come from integer arithmetic (`draw`, and `samples` of make_resnet_golden.py), so the file does not
+store them.
 """
 import math
 import os
@@ -125,8 +125,8 @@ def record(rank, folder):
 
 def margin(case, seed):
     """Makes the steps in one process, in float64. Returns the smallest magnitude of an input of a ReLU, and the smallest
-    magnitude of a gradient of the first step. If an input is near 0, rounding decides whether a gradient passes. If a gradient
-    is near 0, Adam divides it by its own magnitude, so its rounding error decides the step."""
+    magnitude of a gradient of the first step. If an input is near 0, rounding decides whether a gradient passes. In the first
+    step, Adam divides each gradient by its own magnitude. If a gradient is near 0, its rounding error decides this step."""
     norm, make, _ = CASES[case]
     relu, least = F.relu, [math.inf]
 

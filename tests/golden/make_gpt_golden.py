@@ -3,7 +3,7 @@
 
     python3 tests/golden/make_gpt_golden.py             (seconds)
 
-Weights and tokens come from integer arithmetic (`draw`, `samples`), so the file does not store them.
+Initial weights and tokens come from integer arithmetic (`draw`, `samples`), so the file does not store them.
 """
 import math
 import os
@@ -25,7 +25,7 @@ VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "written_out")
 
 def samples(first, count):
     """Returns rows of CONTEXT + 1 tokens. A hash of i gives the first token of row i, and the difference of
-    neighbouring tokens, 1 to 3."""
+    neighbouring tokens: 1 to 3, modulo VOCABULARY."""
     u = np.uint32
     i, t = np.ogrid[first:first + count, 0:CONTEXT + 1]
     h = mix(i.astype(u) + u(0x10000000))

@@ -24,7 +24,7 @@ def save(image, name):
 
 
 def noise(width, height):
-    """Returns an image with flat parts, ramps and noise of full range, so that resizing rounds, clips and averages."""
+    """Returns an image with flat parts, ramps and noise of full range, so that resizing averages and rounds."""
     rng = numpy.random.default_rng(3)
     pixels = rng.integers(0, 256, (height, width, 3))
     pixels[:, : width // 3] = numpy.linspace(0, 255, height)[:, None, None]

@@ -55,7 +55,7 @@ class Network(nn.Module):
         self.fc1, self.fc2, self.fc3 = nn.Linear(2304, 256), nn.Linear(256, 128), nn.Linear(128, CLASSES)
         with torch.no_grad():
             for number, p in enumerate(self.parameters()):
-                p.zero_()  # biases stay 0; the deviation of weights is Xavier's in convolutions, 0.01 in linear layers
+                p.zero_()  # biases stay 0; weights have Xavier's standard deviation in convolutions, 0.01 in linear layers
                 if p.dim() > 1:
                     std = np.sqrt(2 / ((p.shape[0] + p.shape[1]) * 9)) if p.dim() == 4 else 0.01
                     p.copy_(torch.from_numpy(weights(number, tuple(p.shape), std)))

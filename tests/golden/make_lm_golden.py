@@ -7,8 +7,9 @@
   llama.safetensors, ...               logits, gradients of adapters, and the losses of a training of the adapters
 
 The networks are written from the formulas: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Peng et al. 2023
-(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The names and the
-order of the parameters are as in Hugging Face's transformers. The rotary embedding rotates the same pairs as in transformers.
+(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The weights have
+the names of Hugging Face's transformers. The adapters are in the order of the matrices in transformers. The rotary embedding
+rotates the same pairs as in transformers.
 """
 import math
 import os
@@ -75,8 +76,8 @@ def vocabulary():
 
 
 def random_blocks(rng, qtype, rows, columns):
-    """Makes rows of random blocks for the types that the package cannot quantize. The float16 scales of the blocks
-    are so small that all weights are within +-1."""
+    """Makes rows of random blocks of Q4_K, Q5_K or Q6_K, because the package cannot quantize to these types. The float16
+    scales of the blocks are so small that all weights are within +-1."""
     elements, size = gguf.GGML_QUANT_SIZES[qtype]
     blocks = rng.integers(0, 256, (rows * columns // elements, size), dtype=np.uint8)
     for at in (208,) if qtype == T.Q6_K else (0, 2):
@@ -268,7 +269,7 @@ def draw(k, shape):
 
 
 def samples(words):
-    """Returns ids and labels (ROWS,CONTEXT). The first ids of a row are a prompt, whose labels do not count."""
+    """Returns ids and labels (ROWS,CONTEXT). The first 0 to 8 labels of a row do not count, as if they belonged to a prompt."""
     i, t = np.ogrid[0:ROWS, 0:CONTEXT + 1]
     u = np.uint32
     h = mix(i.astype(u) + u(0x10000000))

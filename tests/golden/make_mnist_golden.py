@@ -4,9 +4,9 @@
     python3 tests/golden/make_mnist_golden.py            (minutes: PyTorch's float64 convolutions are slow)
     python3 tests/golden/make_mnist_golden.py partial    (seconds: mnist_partial.safetensors, four steps of fewer rows)
 
-All runs start from PyTorch's default random float32 weights for SEED, and use the same batches, without dropout. The images
-come from integer arithmetic (see `samples`), so the file does not store them. README.md explains the choice of SEED and the
-other runs.
+All runs start from PyTorch's default random float32 weights for SEED. No run has dropout. All runs of a file use the same
+batches. The images come from integer arithmetic (see `samples`), so the file does not store them. README.md explains the choice
+of SEED and the other runs.
 """
 import os
 import sys
@@ -28,7 +28,7 @@ PARTIAL_ROWS = 8  # the partial file has this many output channels of conv2.weig
 # Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
-# Stripes of class k: phase = ACROSS[k] * x + DOWN[k] * y, in 64ths of a period.
+# Stripes of class k: phase = ACROSS[k] * x + DOWN[k] * y + a shift of the sample, in 64ths of a period.
 ACROSS = np.array([9, 0, 7, 7, 14, 4, 14, 4, 12, 12], np.uint32)
 DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
 

@@ -5,8 +5,8 @@ optimizer of vkt-ntc, in PyTorch, in float64 and in float32. Format: README.md.
     python3 tests/golden/make_ntc_golden.py             (seconds)
     python3 tests/golden/make_ntc_golden.py seeds       (minutes: prints the five best of the seeds 0 to 99)
 
-Weights, latents and texels come from integer arithmetic (`draw`, `image`), so the file does not store them. The best seeds
-keep the inputs of ReLU farthest from 0, and the latents farthest from rounding ties.
+Initial weights, initial latents and texels come from integer arithmetic (`draw`, `image`), so the file does not store them. The
+best seeds keep the inputs of ReLU farthest from 0, and the latents farthest from rounding ties.
 """
 import os
 import sys

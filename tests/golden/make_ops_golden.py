@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records ops.safetensors: values and gradients of ops at awkward shapes, by PyTorch in float64. Format: README.md.
 
-A case is (op, attributes, shapes of the inputs). If possible, all dimensions of a shape differ, so that exchanged axes or
+A case is (op, attributes, shapes of the inputs). Most shapes have dimensions that all differ, so that exchanged axes or
 strides give wrong numbers. Inputs are random float32 numbers, so that a float32 engine starts from the same numbers.
 """
 import json
@@ -67,8 +67,8 @@ POOL1D = {
 
 
 def grids(a, dims):
-    """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. These are the formulas
-    of Mueller et al. 2022."""
+    """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. The formulas
+    are those of Mueller et al. 2022, but the number of entries is rounded up to a multiple of 8."""
     most, levels = 2 ** a["log2_table_size"], []
     for level in range(a["levels"]):
         cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)
@@ -181,7 +181,7 @@ class Inside(torch.autograd.Function):
 
 
 def quantize(x, a):
-    """Rounds to 2^bits levels, or adds noise. Gradients are straight-through: the change is a constant."""
+    """Rounds to 2^bits levels, or adds noise. Gradients are straight-through: they treat the change as a constant."""
     t, steps = Inside.apply(x), 2 ** a["bits"] - 1
     if a.get("noise"):
         return t + (noise(x.shape, a["seed"], a["draw"], a.get("salt", 0)) - 0.5) / steps
@@ -514,7 +514,8 @@ def is_mask(op, k):
 
 
 def has_no_gradient(op, attr, k):
-    """Returns whether input k has no gradient: a mask, ids, labels of linear_cross_entropy, a tile's origin or a first position."""
+    """Returns whether input k is a mask, ids, labels of linear_cross_entropy, a tile's origin or a first position. These inputs
+    have no gradient. For other losses, record() decides which inputs have a gradient."""
     return (is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
             or op.startswith("linear_cross") and k == 2)
 

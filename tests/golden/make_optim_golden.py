@@ -3,9 +3,9 @@
 With micro-batches, several runs make one step; without them, each run makes one. Format: README.md.
 
 For PyTorch's optimizers, torch.optim and torch.nn.utils run on float64 tensors. NAdam is PyTorch's documented formula,
-because NAdam of torch 1.13 has an error: the product of u_1 to u_(t + 1) has the factor u_t twice. Keras' optimizers follow Keras'
-documentation and source. Inputs, and the numbers that a vkt_optimizer stores as floats, are float32 values, so that a float32
-engine starts from the same numbers.
+because NAdam of torch 1.13 has an error: the product of the momenta u_1 to u_(t + 1) has the factor u_t twice. Keras'
+optimizers follow Keras' documentation and source. Inputs, and the options of CASES that a vkt_optimizer stores as floats, are
+float32 values, so that a float32 engine starts from the same numbers.
 """
 import json
 import os
@@ -84,7 +84,7 @@ for case in CASES.values():
 
 
 def gradients(rng):
-    """Returns gradients (RUNS, N). From element to element, the standard deviation grows from 1e-9 (below eps) to 10.
+    """Returns gradients (RUNS, N). From element to element, the standard deviation grows from 1e-9 (below Adam's eps) to 10.
     Element 0 is always 0. Element 1 is 0 from run 6 on (counted from 0)."""
     g = rng.standard_normal((RUNS, N)) * 10.0 ** np.linspace(-9, 1, N)
     g[:, 0] = 0

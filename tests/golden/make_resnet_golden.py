@@ -4,7 +4,7 @@
     python3 tests/golden/make_resnet_golden.py             (seconds)
     python3 tests/golden/make_resnet_golden.py search N    (searches the first N seeds for SEED; README.md has the reason)
 
-Weights and images come from integer arithmetic (`draw`, `samples`), so the file does not store them.
+Initial weights and images come from integer arithmetic (`draw`, `samples`), so the file does not store them.
 """
 import math
 import os
@@ -121,7 +121,7 @@ def train(dtype, variant=None, seed=SEED):
 
 def margin(seed):
     """Returns the smallest magnitude of an input of a ReLU, over all steps in float64. Near 0, rounding would decide whether a
-    gradient passes. (For comparison: outputs of a norm have a standard deviation of 1.)"""
+    gradient passes. (For comparison: at first, outputs of a norm have a standard deviation of 1.)"""
     relu, least = F.relu, [math.inf]
 
     def watched(x):

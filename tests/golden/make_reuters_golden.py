@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records reuters.safetensors: 20 steps of the network of vkt-reuters, in float64 and in float32. Format: README.md.
 
-A run has four epochs. An epoch has 4 batches of 32 rows and one batch of 20. A sequence has 300 words from a
-vocabulary of 1,000. The layers are PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py).
+A run has four epochs. An epoch has 4 batches of 32 rows and one batch of 20. A sequence has 300 ids below
+1,000. The layers are PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py).
 Sequences and initial weights come from integer arithmetic (`texts`, `weights`), so the file does not store them. For a
 large parameter it stores sums over its elements (`fold`).
 
@@ -29,7 +29,7 @@ VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 
 def texts():
     """Returns ids (ROWS, LENGTH) and labels (ROWS). A text is a start id and 20 to 419 words, truncated or padded at the front
-    as by pad_sequences. A quarter of the words depend on the class. Among the other words, low numbers are frequent.
+    as by pad_sequences. About a quarter of the words depend on the class. Among the other words, low numbers are frequent.
     Hashes are in wrapping u32."""
     u = np.uint32
     ids, labels = np.zeros((ROWS, LENGTH), np.int64), np.zeros(ROWS, np.int64)

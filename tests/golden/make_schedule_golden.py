@@ -40,7 +40,7 @@ def keras_plateau(lr=0.1, factor=0.1, patience=10, min_delta=1e-4, cooldown=0, m
 
 
 def warmup_cosine(t, warmup, total):
-    """Computes get_cosine_schedule_with_warmup of the Transformers library, by the formula of its documentation."""
+    """Computes get_cosine_schedule_with_warmup of the Transformers library up to step `total`. Then the factor stays 0."""
     return t / warmup if t < warmup else 0.5 * (1 + math.cos(math.pi * min((t - warmup) / (total - warmup), 1)))
 
 

@@ -59,7 +59,7 @@ def train(pre):
     lacks the tokens of 21 bytes."""
     control = LLAMA if pre == "llama-bpe" else CHATML
     t = Tokenizer(models.BPE())
-    # Texts are not split in this training, so merges cross the borders of pieces. So if our tokenizer finds a wrong
+    # Texts are not split in this training, so some merges cross borders of pieces. If our tokenizer does not find such a
     # border, its ids differ.
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())

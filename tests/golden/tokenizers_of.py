@@ -1,7 +1,7 @@
 """What the two scripts about tokenizers share: tokenizers as the models' authors define them, and files of vocabularies.
 
 A file of a vocabulary is text. Its lines: `pre NAME`; `ids BOS EOS UNK PAD ADD_BOS` (-1: none); `tokens N` and N lines
-`KIND TOKEN`; `merges N` and N lines `LEFT RIGHT`. In a token, bytes up to 32, 127 and % are written as %XX."""
+`KIND TOKEN`; `merges N` and N lines `LEFT RIGHT`. In a token, the bytes 0 to 32, the byte 127 and % are written as %XX."""
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 GPT2 = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)

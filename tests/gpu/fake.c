@@ -93,7 +93,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     void *first = p->pNext;
     if (fake.cores_extension && find(first, fake.cores_type) == first)
-        p->pNext = NULL; /* the driver does not support this struct */
+        p->pNext = NULL; /* the driver need not support this struct */
     real.GetPhysicalDeviceProperties2(phys, p);
     if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
     p->pNext = first;
@@ -233,7 +233,7 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
 
 /* Lists more functions that fake.fail_call can make fail, as X(function, parameters, arguments, out). DEFINE makes a
  * function that forwards its call. If the call has to fail, the function writes garbage to `out`, unless `out` is NULL.
- * Vulkan allows this. */
+ * (After an error, the outputs of most Vulkan functions are undefined.) */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \

@@ -23,7 +23,7 @@ typedef struct fake_submit {
 } fake_submit;
 
 typedef struct fake_vulkan {
-    uint32_t api_version;     /* the version that every device reports; 0: the device's own version */
+    uint32_t api_version;     /* not 0: vkGetPhysicalDeviceProperties returns this version for every device */
     const char *without;      /* name of a feature, extension or property (see fake.c) that no device has */
     VkResult create_instance; /* the error that vkCreateInstance returns; 0: none */
     bool no_devices;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # first_run.sh [--small] BUILD [DEVICE] - runs all that a first run on a new GPU should measure: the tests of the folders
-# ops, record and gpu, the audit of all ops, vkt-bench with large sizes, and PyTorch on the same GPU if it is installed.
+# ops, record and gpu, the audit of all ops, vkt-bench with large sizes, and PyTorch on its default GPU, if it finds one.
 #
 #   sh tests/gpu/first_run.sh build            # the device that programs choose by themselves; an hour
 #   sh tests/gpu/first_run.sh build 1          # device 1 of vkt-info

@@ -1,14 +1,14 @@
 #!/bin/sh
 # readiness.sh [--write] BUILD [DRIVERS] - compiles the kernels of the reference networks, and of the cases in
-# readiness/cases.txt, by the compilers of GPUs that this machine does not have. It checks what came out: registers, spills, waves,
-# instructions, threads and barriers.
+# readiness/cases.txt, by the compilers of GPUs that this machine need not have. It checks what came out: registers, spills,
+# waves, instructions, threads and barriers.
 #
 #   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md
 #
 # Debian 12's RADV compiles for RDNA 2, RDNA 3 and Vega. RADV of the Mesa 25 that tests/drivers.sh unpacks in DRIVERS also compiles
 # matrix instructions. The drivers for Arc (Mesa 25), Adreno and Ada (Mesa 26) need the libraries that tests/gpu/shims.sh builds.
-# A missing driver counts as a skip. The last line is "N passed, N failed, N skipped".
+# Missing drivers count as skips. The last line is "N passed, N failed, N skipped".
 set -u
 write=
 if [ "${1-}" = --write ]; then

@@ -35,7 +35,7 @@ for file in "$work"/apt/*.deb; do dpkg -x "$file" "$work/root"; done
 tar -xf "$work"/apt/mesa_*.orig.tar.xz -C "$work" 2>/dev/null || fail "no source of Mesa from bookworm-backports"
 mesa=$(find "$work" -maxdepth 1 -name 'mesa-*' -type d)
 
-# Makes the headers that Mesa's own build makes.
+# Makes headers and C files that the libraries need, and that Mesa's source lacks.
 made=$work/made/intel/dev
 export PYTHONPATH="$work/root/usr/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1
 make() {

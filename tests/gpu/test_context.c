@@ -378,8 +378,8 @@ static void matrices_of_bfloat16_want_two_more_features(void **state)
     }
 }
 
-/* A device with VK_KHR_portability_subset lacks parts of Vulkan. The loader hides such devices unless the instance asks
- * for them. vkCreateDevice must enable this extension if the device has it. */
+/* A device with VK_KHR_portability_subset lacks parts of Vulkan. New loaders hide such devices unless the instance asks
+ * for them. vkCreateDevice must enable VK_KHR_portability_subset if the device has it. */
 static void devices_with_a_part_of_vulkan_are_used(void **state)
 {
     (void)state;
@@ -387,7 +387,7 @@ static void devices_with_a_part_of_vulkan_are_used(void **state)
         for (int portable = 0; portable < 2; portable++) {
             fake_reset();
             fake.portability = portable;
-            /* Old loaders do not offer this extension. */
+            /* Old loaders do not offer VK_KHR_portability_enumeration. */
             fake.without = offers ? NULL : VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
             vkt_ctx *ctx = rig_open(NULL, fake_loader());
             assert_int_equal(fake.lists_portable, offers);

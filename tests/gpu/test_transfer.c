@@ -194,7 +194,7 @@ static void a_larger_ring_waits_for_no_upload(void **state)
         assert_int_equal(
             vkt_submit_synced(ctx, VK_NULL_HANDLE, &(vkt_sync){ .n_waits = 1, .waits = &wait }, "closed", &value),
             VKT_OK);
-        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* from 32 KiB on, each needs a larger ring */
+        for (uint64_t bytes = 256; bytes <= BYTES / 2; bytes *= 2) /* each upload from 32 KiB on needs a larger ring */
             assert_int_equal(vkt_upload(ctx, b, bytes, src + bytes, bytes), VKT_OK);
         assert_int_equal(vkt_upload(ctx, b, 0, src, 256), VKT_OK);
         assert_false(vkt_reached(ctx, value));

@@ -22,8 +22,9 @@ void gguf_put_meta_u32(gguf_bytes *b, const char *key, uint32_t x);
 void gguf_put_tensor(gguf_bytes *b, const char *name, uint32_t type, uint64_t columns, uint64_t rows, uint64_t offset);
 /* Puts zeros up to a multiple of 32, and then n more. */
 void gguf_put_data(gguf_bytes *b, size_t n);
-/* Opens a copy of the bytes. The copy is a block of exactly n bytes, so that a sanitizer finds a read behind them.
- * Returns the status; *g is NULL after an error. The caller frees *copy with free(), after vkt_gguf_destroy. */
+/* Opens a copy of the bytes. The copy is a block of exactly n bytes, so that a sanitizer finds a read just behind them.
+ * (If n is 0, the block has 1 byte.) Returns the status; *g is NULL after an error. The caller frees *copy with free(),
+ * after vkt_gguf_destroy. */
 vkt_result gguf_open_copy(const vkt_host *h, const uint8_t *bytes, size_t n, uint8_t **copy, vkt_gguf **g);
 
 #endif

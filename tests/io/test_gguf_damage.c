@@ -1,6 +1,6 @@
 /* Tests damaged GGUF files. A malformed file is refused with the reason. A truncated or randomly damaged file gives an
- * error status or sound entries. The bytes of a file are in a memory block of exactly their size, so that a sanitizer
- * finds each read behind the end of the file. */
+ * error status or sound entries. gguf_open_copy puts the bytes of a file in a memory block of their own, so that a
+ * sanitizer finds a read just behind the end of the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

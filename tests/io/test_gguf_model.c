@@ -1,5 +1,5 @@
 /* Tests how the description of a language model is read from a GGUF file: three architectures, with their keys and
- * defaults. Each wrong key or tensor is refused with a message that names it. */
+ * defaults. Each wrong key or tensor is refused with a message that says what is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -10,15 +10,14 @@ engine_code() { find engine -name '*.[ch]' | sort; }
 code_of() { awk -f "$here/code.awk" "$@" /dev/null; }
 why() { sed "s|\$|   <- $1|"; }
 
-# A file of engine/ includes only its own folder and the folders that the table of engine/README.md allows.
+# A file of engine/ includes another folder of engine/ only if the table of engine/README.md allows that.
 rule_floors() {
     [ -f engine/README.md ] || { echo "engine/README.md:0: the table of floors is missing"; return; }
     # shellcheck disable=SC2046 # file names of this tree have no blanks, here and below
     awk -f "$here/floors.awk" engine/README.md $(engine_code)
 }
 
-# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does. Only a program that lends
-# its device to the engine includes this header.
+# In engine/, only gpu, kernel, record and dist use Vulkan. In include/, only vktrain/vulkan.h does.
 rule_vulkan() {
     files=$(find engine include -name '*.[ch]' | grep -vE '^engine/(gpu|kernel|record|dist)/|^include/vktrain/vulkan\.h$')
     # shellcheck disable=SC2086
@@ -143,7 +142,7 @@ $of_list"
     done
 }
 
-# Readers copy samples, so a sample includes only public headers and headers of other samples. The tools (bench, info, audit) may
+# Readers copy samples, so a sample includes no headers of the engine or of the tools (bench, info, audit). The tools may
 # include headers of the engine.
 rule_samples() {
     inside=$(find engine -mindepth 1 -maxdepth 1 -type d | sed 's|.*/||' | paste -sd '|' -)
@@ -182,7 +181,8 @@ documents() {
         ! -path './docs/lab/*' ! -name CHANGELOG.md | sed 's,^\./,,' | sort
 }
 
-# docs/environment.md has every variable that the programs and scripts read.
+# docs/environment.md has each variable that a program reads by a literal name, the VKT_NO_ variable of each variant, and each
+# VKT_ variable that a shell script reads. (The VKT_ lists of packages in setup.sh are no variables of the environment.)
 rule_environment() {
     {
         find engine samples tests -name '*.[ch]' -exec grep -hoE '(getenv|vkt_env_int)\("[A-Z0-9_]+"' {} + |
@@ -212,7 +212,8 @@ rule_words() {
         awk -v strings=1 -f "$here/code.awk" $files /dev/null
         find samples scripts tests -name '*.sh' ! -path 'tests/lint/*' -exec grep -Hn '' {} +
         echo "$files" | sed "s|.*|&:1:&|"
-    } | sed 's/[Rr]andom walks\{0,1\}//g; s/\(cross_entropy\|global_[a-z]*_pool\)_pictures//g' | # names inside golden files
+    } | sed 's/[Rr]andom walks\{0,1\}//g; s/\(cross_entropy\|global_[a-z]*_pool\)_pictures//g' |
+        # "Random walk" is a term of the field. The names that end in _pictures are inside golden files.
         grep -iE "^[^:]*:[0-9]+:(.*[^A-Za-z0-9])?($words)([^A-Za-z0-9]|\$)" | why "docs/glossary.md has the field's word"
     echo "$comments" | grep -E '^[^:]*:[0-9]+:>[*!]* *(Of|What|Where) ' |
         why "begin with the subject, or with the verb of what a function does"

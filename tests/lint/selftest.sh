@@ -140,7 +140,7 @@ plant floors 'engine/attic is not in the table' engine/attic/x.c 'int x;'
 plant floors 'not on a lower floor' engine/README.md '| 2 | plan | memory | ops |'
 plant floors 'no folder of the table' engine/README.md '| 2 | plan | memory | bass |'
 
-# Checks the table of this repository itself: ops may include only ids.h of the folder kernel.
+# Checks the table of this repository itself: of the headers in the folder kernel, ops may include only ids.h.
 clean_tree
 echo '#include "kernel/kernel.h"' | put tree/engine/ops/x.c
 (cd "$tmp/tree" && awk -f "$(dirname "$lint")/floors.awk" "$(dirname "$lint")/../../engine/README.md" engine/ops/*.c) \

@@ -1,5 +1,5 @@
-/* Tests the generation of text: the logits with a cache equal those of the network without a cache. Also tests random
- * numbers, adapters, errors, and SmolLM2. */
+/* Tests the generation of text: the logits with a cache equal those of the network without a cache, up to rounding.
+ * Also tests random numbers, adapters, errors, and SmolLM2. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Tests a language model in several contexts: training on several devices, generators, memory, errors. */
+/* Tests a language model in two contexts: training, generators, memory, errors. */
 #include "base/base.h"
 #include "lm/lm.h"
 #include "lm/tiny.h"

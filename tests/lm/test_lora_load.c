@@ -134,8 +134,8 @@ static void put_number(bytes *to, vkt_gguf_type type, float x)
         put(to, &half, sizeof half);
 }
 
-/* Returns element i of A (which = 0) or B (which = 1). It is a multiple of 1/4 from -7.5 to 7.5, and exact in all
- * types. */
+/* Returns element i of A (which = 0) or B (which = 1). It is a multiple of 1/4 from -7.5 to 7.5. put_number does not
+ * round it. */
 static float simple(uint32_t layer, uint32_t which, uint32_t i)
 {
     return (float)((int)((7 * layer + 13 * which + 11 * i) % 61) - 30) / 4;

@@ -63,8 +63,8 @@ static void filters_keep_what_they_should(void **state)
     assert_int_equal(chosen(halves, 1, 0, 0), 27);   /* -infinity is never chosen */
     assert_int_equal(chosen(halves, 1, 0, 0.49), 8); /* token 3 has 4 of 8, more than 0.49 */
     assert_int_equal(chosen(halves, 1, 0, 0.7), 10);
-    assert_int_equal(chosen(halves, 1, 3, 0), 11);   /* tokens 0 and 4 are equal: 0 remains */
-    assert_int_equal(chosen(halves, 1e-9, 0, 0), 8); /* a low temperature is greedy */
+    assert_int_equal(chosen(halves, 1, 3, 0), 11);   /* tokens 0 and 4 have equal logits: token 0 remains */
+    assert_int_equal(chosen(halves, 1e-9, 0, 0), 8); /* temperature near 0: only the largest logits are chosen */
     assert_int_equal(chosen(even, 1e-300, 0, 0), 31);
     /* The temperature is applied before top_p. At 1 the weights are 1 2 0 4 1: token 3 has 4 of 8, less than 0.55, so
      * token 1 remains too. At 0.5 the weights are 1 4 0 16 1: token 3 has 16 of 22, more than 0.55. */

@@ -30,7 +30,7 @@ static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
 /* How a trainer computes its steps. */
 typedef struct way {
     uint32_t batch, micro, shards;
-    bool two; /* on two devices */
+    bool two; /* in two contexts */
     bool streams;
 } way;
 

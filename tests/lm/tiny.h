@@ -29,9 +29,9 @@ tiny tiny_open(const rig *r, const char *architecture);
 /* Makes the TINY_ROWS samples that golden/README.md defines. A sample is TINY_CONTEXT ids, then TINY_CONTEXT labels.
  * A label that does not count is UINT32_MAX. */
 vkt_dataset *tiny_data(const vkt_host *h);
-/* The functions `forward` and `loss` of a vkt_model. `rows` has samples of tiny_data, `user` is a tiny *. tiny_forward
- * returns vkt_lm_hidden of the ids, (B,T,D). tiny_loss computes the loss from the labels in `rows`, and does not use
- * `labels` and `targets`. */
+/* The functions `forward` and `loss` of a vkt_model. `rows` has samples in the form of tiny_data, `user` is a tiny *.
+ * tiny_forward returns vkt_lm_hidden of the ids, (B,T,D). tiny_loss computes the loss from the labels in `rows`, and
+ * does not use `labels` and `targets`. */
 vkt_tensor tiny_forward(vkt_builder *b, vkt_tensor rows, void *user);
 vkt_tensor tiny_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_tensor labels, vkt_tensor targets,
                      void *user);

@@ -216,7 +216,8 @@ static void a_trace_is_json_whatever_the_model_is_called(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Layers without parameters keep the shape. PReLU has one slope or one per channel, with torch's initial value 0.25. */
+/* The layers of this test keep the shape. Only PReLU has parameters: one slope, or one per channel. The slopes have
+ * torch's initial value 0.25. */
 static void activations_are_layers(void **state)
 {
     (void)state;

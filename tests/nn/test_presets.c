@@ -174,7 +174,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* Checks all layers that a preset affects. The expected defaults are those of Keras if `keras`, else those of torch. */
+/* Checks the defaults of layers with this preset. They must be those of Keras if `keras` is true, else torch's. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

@@ -195,7 +195,10 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
         assert_int_equal(sscanf(line, "%*s %u %u%n", &label, &prediction, &end), 2);
         assert_int_equal(classes[i], prediction);
         char *at = line + end;
-        for (int k = 0; k < CLASSES; k++) worst = fmax(worst, fabs(strtod(at, &at) - (double)got[i][k]));
+        for (int k = 0; k < CLASSES; k++) {
+            const double d = fabs(strtod(at, &at) - (double)got[i][k]);
+            worst = isfinite(d) ? fmax(worst, d) : INFINITY;
+        }
     }
     fclose(f);
     print_message("logits off by %.2g at most\n", worst);

@@ -96,8 +96,8 @@ static inline bool harness_may_split(const vkt_op *op)
     return op != &vkt_op_attention && op != &vkt_op_mlp && op != &vkt_op_mlp_mse;
 }
 
-/* Returns whether the op multiplies numbers that it has computed itself: unpacked weights, or gradients of logits. The
- * reference does not round these numbers. */
+/* Returns whether the op's cooperative matrices of f16 and of bf16 have numbers that the op has computed itself:
+ * unpacked weights, or gradients of logits. The reference does not round these numbers. */
 static inline bool harness_makes_operands(const vkt_op *op)
 {
     return op == &vkt_op_linear_quantized || op == &vkt_op_linear_cross_entropy ||

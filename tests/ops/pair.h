@@ -4,9 +4,10 @@
  *
  * Each pair is checked:
  * - The numbers of elementwise dispatches and of dropouts are as expected. The kernels of running statistics and of the
- *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches.
- * - Both programs compute the same bits of the results that `build` passes to pair_show, and of the gradients and
- *   values of parameters.
+ *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches. If
+ *   pair_spec.dropouts is PAIR_MANY, only the numbers of dropouts are checked.
+ * - Both programs compute the same bits of the results that `build` passes to pair_show (except for the signs of NaN),
+ *   and of the gradients and values of parameters.
  * - With APART (see pair_memory), guards do not change.
  * - The padding of outputs is finite, and the padding of gradients is 0. */
 #ifndef VKT_TEST_PAIR_H
@@ -65,10 +66,10 @@ extern const harness_view pair_whole; /* the device as it is */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
-/* Makes another program of the net's graph. Returns false if the limits of the view do not allow the program. */
+/* Makes a program of the net's graph. Returns false if the limits of the view do not allow the program. */
 bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
-/* Writes inputs and parameters, with the same numbers in each call. Then makes three runs. The third run is a single
- * submission, in which only barriers keep the order. */
+/* Writes inputs and parameters, with the same numbers in each call. Then makes three runs. The third run submits many
+ * dispatches together (record/parts.c), so that only barriers keep their order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
 /* Makes and checks both programs. The caller frees them with pair_free. If the limits of the view do not allow the

@@ -313,8 +313,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
                      4ull * 4096 * (32 + 4 + 4 + 48)); /* the one head of k and v is not repeated */
 }
 
-/* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs do not end loops. The variant SHUFFLED has the
- * longest loops, so a CPU may have to use SHARED. */
+/* On a CPU, Mesa 22.3 ends loops silently after 65,535 iterations. GPUs have no such limit. The variant SHUFFLED has
+ * the longest loops, so a CPU may have to use SHARED. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;

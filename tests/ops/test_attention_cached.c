@@ -116,7 +116,8 @@ static void scores_may_be_infinite(void **state)
 }
 
 /* The cache is two arrays, for 9 keys and 9 values. A run appends two keys and two values. In the last run, only one
- * key and one value fit. Each query attends over all keys up to its own. */
+ * key and one value fit. Each query attends over all keys up to its own. A query whose own key does not fit attends
+ * over all 9 keys. */
 static void a_cache_grows_from_run_to_run(void **state)
 {
     (void)state;

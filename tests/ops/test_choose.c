@@ -1,4 +1,4 @@
-/* Tests which variant each op chooses by its costs, on invented devices. Every variant of convolutions
+/* Tests which variants ops choose by their costs, on invented devices. Every variant of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c), of attention (ops/product/attention_tiles.c), of
  * networks in one node (ops/product/mlp_emit.c), of linear layers with quantized weights
  * (ops/product/linear_quantized.c) and of a hash grid's gradient (ops/encode/hash_grid.c) is the cheapest in at least
@@ -290,7 +290,7 @@ static void networks_use_the_cheapest_variant(void **state)
         { &gpu, 2, 0, 1, f32, VKT_V_LINE },
         { &coop, 8, 64, 4, f16, VKT_V_COOP },
         { &coop, 64, 128, 64, f16, VKT_V_COOP },   /* 48,128 bytes of shared memory */
-        { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* COOP would need 55,808 bytes */
+        { &coop, 64, 128, 96, f16, VKT_V_SHARED }, /* COOP would need 58,880 bytes */
         { &coop, 8, 16, 4, f16, VKT_V_NARROW },
         { &coop, 2, 0, 1, f16, VKT_V_LINE },
         { &coop, 8, 64, 4, f32, VKT_V_SHARED },
@@ -321,9 +321,9 @@ static void networks_use_the_cheapest_variant(void **state)
     }
 }
 
-/* Checks each dispatch whose kernel uses subgroups: the lanes of a work group are one subgroup (VKT_KF_SUBGROUP) or
- * several whole subgroups (VKT_KF_SUBGROUPS). Returns the number of dispatches whose kernel has subgroups of its own
- * size (VKT_KF_SHORT, VKT_KF_SHUFFLES). */
+/* Checks each dispatch whose kernel uses subgroups. With VKT_KF_SUBGROUP, the lanes of a work group are one subgroup.
+ * With VKT_KF_SUBGROUPS, they are one or several whole subgroups. Returns the number of dispatches whose kernel has
+ * subgroups of its own size (VKT_KF_SHORT, VKT_KF_SHUFFLES). */
 static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
 {
     uint32_t wishes = 0;

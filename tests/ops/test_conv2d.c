@@ -22,8 +22,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Limits storage bindings to 8 KiB. Such a binding covers only a part of the weights in panels or of a stored result,
- * so dispatches are split. An operand that texel loads read is not split. */
+/* Limits storage bindings to 8 KiB. If the weights in panels or a stored result are larger, dispatches are split. An
+ * operand that texel loads read may be larger than 8 KiB. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;
@@ -177,8 +177,9 @@ static void every_size_and_padding_is_right(void **state)
     expect_batch(&cases[3], false);
 }
 
-/* Pixels have 8 or 24 vec4s. A subgroup of 16 lanes is divided into blocks of 8 lanes if a plane of the result has only
- * 8 vec4s, or if at least an eighth of the taps are outside of the image. The last block has few channels or none. */
+/* Pixels have 8 or 24 vec4s. On a CPU, a subgroup of 16 lanes is divided into blocks of 8 lanes if a plane of the
+ * result has only 8 vec4s, or if at least an eighth of the taps are outside of the image. In most cases, the last block
+ * has fewer channels than the other blocks, or none. */
 static void blocks_of_lanes_are_right(void **state)
 {
     (void)state;

@@ -144,7 +144,7 @@ static void every_convolution_is_right(void **state)
         { vkt_shape4(3, 23, 6, 7),
           vkt_shape4(5, 23, 3, 3),
           { .pad = { 1, 0 } },
-          .no_bias = true }, /* 5 chunks of taps */
+          .no_bias = true }, /* y: 5 chunks of taps */
         { vkt_shape4(6, 12, 13, 10), vkt_shape4(12, 1, 3, 3), { .pad = { 1, 1 }, .groups = 12 } },
         { vkt_shape4(17, 6, 8, 9), vkt_shape4(18, 1, 5, 2), { .stride = { 2, 1 }, .pad = { 2, 1 }, .groups = 6 } },
         { vkt_shape4(2, 4, 12, 9),
@@ -158,8 +158,8 @@ static void every_convolution_is_right(void **state)
         { vkt_shape4(1, 200, 1, 1), vkt_shape4(10, 200, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(30, 64, 1, 1), vkt_shape4(70, 64, 1, 1), { .stride = { 1, 1 } } },
         { vkt_shape4(2, 1, 5, 5), vkt_shape4(1, 1, 1, 1), { .pad = { 1, 2 } }, .no_bias = true }, /* K is 1 */
-        /* With the traits of a CPU, a work group computes several tiles of each channel in the next two cases. The
-         * first case has one chunk of taps, and the second case has several. */
+        /* With the traits of a CPU, a work group computes several tiles of each channel in the next two cases. For y,
+         * the first case has one chunk of taps, and the second case has several. */
         { vkt_shape4(64, 2, 40, 41), vkt_shape4(3, 2, 3, 3), { .pad = { 1, 1 } }, .large = true },
         { vkt_shape4(64, 50, 24, 30), vkt_shape4(2, 50, 1, 2), { .pad = { 0, 1 } }, .large = true },
     };

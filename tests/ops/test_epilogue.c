@@ -431,7 +431,7 @@ static void of_another_layout(net *n)
 }
 
 /* A norm has no epilogue if its output is kept, has two readers, or is added to a tensor of another shape or layout.
- * `bare` of `repeated`: there is no norm. A sum that broadcasts an operand has no epilogue either. */
+ * `repeated` with `bare` has no norm. A sum that broadcasts an operand has no epilogue either. */
 static void what_others_want_stays(void **state)
 {
     (void)state;

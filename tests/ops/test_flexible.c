@@ -91,8 +91,8 @@ static void flexible_matrices_multiply_any_size(void **state)
     }
 }
 
-/* With bindings of 16 KiB, each sum is computed in blocks. Each block adds to c or, if c is stored in 16 bits, to a
- * separate f32 buffer. */
+/* With bindings of 16 KiB, the sums of c are computed in blocks. Each block adds to c or, if c is stored in 16 bits, to
+ * a separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;

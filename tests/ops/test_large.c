@@ -1,6 +1,6 @@
 /* Tests values larger than one binding. Also tests sums that are too long for one loop: on Mesa 22.3, a loop may have
- * 65,535 iterations. Vulkan guarantees bindings of 128 MiB, and lavapipe has no larger ones. VKT_TEST_SMALL=1 skips
- * most of the large cases. Large cases are also skipped if the device lacks the memory. */
+ * 65,535 iterations. Vulkan guarantees bindings of 128 MiB, and lavapipe has no larger ones. Most of the large cases
+ * are skipped if VKT_TEST_SMALL is 1, or if the device lacks the memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

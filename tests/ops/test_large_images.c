@@ -1,6 +1,7 @@
-/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB). Also tests an upsampling whose
- * gradient is a sum that is too long for one loop: on Mesa 22.3, a loop may have 65,535 iterations. VKT_TEST_SMALL=1
- * skips the values larger than a binding. These values are also skipped if the device lacks the memory. */
+/* Tests layouts, poolings and softmax of values larger than one binding (128 MiB on lavapipe). Also tests an upsampling
+ * whose gradient is a sum that is too long for one loop: on Mesa 22.3, a loop may have 65,535 iterations.
+ * VKT_TEST_SMALL=1 skips the values larger than a binding. These values are also skipped if the device lacks the
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +77,7 @@ static void a_pooling_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB: planes of 41 MB, not at multiples of 256 bytes */
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB; 3 of 4 planes are not at multiples of 256 bytes */
     check_pool(vkt_shape4(33, 1, 1003, 1001), 0, true); /* a plane of 145 MB, padding included */
 }
 
@@ -114,8 +115,8 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 /* ---- softmax ---- */
 
 /* x has 160 MB, with the batch last. The softmax is over the K elements of a sample. These elements are spread over all
- * of x, so no binding holds all of them. K is also larger than the number of iterations that a loop may have. The test
- * checks every 16th sample. */
+ * of x, so a binding of 128 MiB does not hold all of them. K is also larger than 65,535, the number of iterations that
+ * a loop may have on Mesa 22.3. The test checks every 16th sample. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;

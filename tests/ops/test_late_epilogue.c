@@ -1,7 +1,7 @@
-/* Tests late epilogues (vkt_op.late_epilogues). All other fusions are made first, and a node that is part of one of
- * them cannot become a late epilogue. There are two kinds: the gradient of a relu behind the gradient of a convolution
- * with weights in shared memory, and a dropout behind a pooling or behind a pooling's gradient. The results must have
- * the same bits as those of a program that fuses nothing. */
+/* Tests late epilogues (vkt_op.late_epilogues). They are fused after all other epilogues. A node that is already fused
+ * cannot become a late epilogue. There are two kinds: the gradient of a relu behind the gradient of a convolution with
+ * weights in shared memory, and a dropout behind a pooling or behind a pooling's gradient. The results must have the
+ * same bits as those of a program that fuses no epilogues. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
  * in any program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
-/* Builds the gradient of x through conv(act(x)), or through linear(act(x)). */
+/* Builds the gradient of x through conv(act(x)), or through linear(act(x)). NORM: act reads a norm of x, not x. */
 static void conv_slope(net *n)
 {
     const spec *s = n->s;
@@ -338,7 +338,7 @@ static uint32_t shifted(const vkt_program *p)
     return n;
 }
 
-/* x has two groups of channels. If a binding has less than 16 KiB, each group has its own dispatch. The second group
+/* x has two groups of channels. With bindings of 9 or 12 KiB, each group has its own dispatch. The second group
  * does not begin at a multiple of 256 bytes, so its data do not begin at the start of a binding. If v (the output of
  * the relu) is stored as f32 and dx as f16, the data begin at different vec4s of the two bindings. */
 static void slopes_in_small_bindings(void **state)
@@ -369,7 +369,7 @@ static void slopes_in_small_bindings(void **state)
 }
 
 /* With `bare`, dropout multiplies by 2, which is exact. So a mean that is rounded before the dropout has the same bits
- * as a mean that is rounded after the dropout. */
+ * as a mean that is rounded after the dropout, if the mean is not subnormal in 16 bits. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

@@ -17,8 +17,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { B = 8, TOKENS = 12, R = B * TOKENS, V = 201, D = 32, IGNORE = 7 };
-/* With 8 KiB of logits, a slice has 10 rows. With 32 KiB of logits, a slice has 32 rows. With 4 KiB of weights, a range
- * has 32 classes. */
+/* With 8 KiB of logits, a slice has up to 10 rows. With 32 KiB of logits, a slice has up to 32 rows. With 4 KiB of
+ * weights, a range has up to 32 classes. */
 enum { LOGITS_KIB = 8, MORE_LOGITS_KIB = 32, WEIGHTS_KIB = 4, BOUND_KIB = 7 };
 
 typedef struct problem {
@@ -123,7 +123,7 @@ static model build(const way *o)
 }
 
 /* Creates a program with several slices of rows and several ranges of classes. With forced variants, a product of the
- * variant SPLIT_K may also split its sums, although each sum has only 32 terms. */
+ * variant SPLIT_K may also split sums of only 32 terms. */
 static vkt_program *make(vkt_graph *g, vkt_store *store, const way *o)
 {
     vkt_program *p = NULL;
@@ -180,7 +180,7 @@ static void read_results(vkt_program *p, const model *m, vkt_store *store, probl
     if (store->n > 1) OK(vkt_store_read(store, 1, VKT_PART_GRADIENT, s->dw));
 }
 
-/* Runs the problem three times. The first two runs of a program run all dispatches, to measure them. The third run
+/* Runs the problem three times. The first two runs of a program may run all dispatches, to measure them. The third run
  * skips slices without labels that count. Its results must have the same bits as those of the first run. */
 static void run(problem *s, const way *o)
 {

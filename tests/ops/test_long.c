@@ -61,10 +61,11 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* In reduce.c, a row has at most 128 iterations, and an invocation adds about 16384 / 64 = 256 rows (LONG). So an
-     * element passes through at most about 384 additions. Each addition has an error of at most 2^-24 of its partial
-     * sum. All terms are positive, so partial sums are on average about half of the result. The error is then at most
-     * 384 / 2 * 2^-24 = 1.1e-5 of the result. */
+    /* In reduce.c, a row has at most 128 iterations, and an invocation has at most about 16384 iterations (LONG). If a
+     * row has at least 64 iterations, an invocation adds at most about 16384 / 64 = 256 rows, and an element passes
+     * through at most about 384 additions. Each addition has an error of at most 2^-24 of its partial sum. All terms
+     * are positive, so partial sums are on average about half of the result. The error is then at most
+     * 384 / 2 * 2^-24 = 1.1e-5 of the result. Shorter rows need more additions, but their errors partly cancel. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -242,7 +243,7 @@ static void norms_of_long_rows(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    check_norm(64, 1, 16641);  /* dgamma: 64 samples in one slice, 133,000 iterations for 8 lanes */
+    check_norm(64, 1, 16641);  /* dgamma: a slice of all 64 samples would need 133,000 iterations of 8 lanes */
     check_norm(2, 3, 100003);  /* a row has 300,009 numbers, which are read one by one */
     check_norm(1, 2, 1000000); /* a row has 2,000,000 numbers, which are read by vec4s */
 }

@@ -1,6 +1,6 @@
 /* Tests networks that vkt_backward fuses into one node. Trainings of 20 steps are compared with those of PyTorch
  * (tests/golden/mlp.safetensors), in float32 and with cooperative matrices. Other networks are compared with the same
- * graph without fusion (`no_fuse`). Some of these can be fused only in part, or not at all. */
+ * graph without fusion (`no_fuse`). Some of these networks can be fused only in part, or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

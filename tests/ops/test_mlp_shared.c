@@ -1,6 +1,7 @@
 /* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp). The
  * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP multiplies
- * by cooperative matrices. The kernels are for GPUs, but the tests run on any device. */
+ * by cooperative matrices. The kernels are for GPUs, but the tests also run on CPU devices. The tests of COOP need a
+ * device with cooperative matrices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +17,8 @@
 #include "abi/abi.h"
 #include "abi/mlp.abi.h"
 
-/* A network on a device with shared_kib KiB of shared memory. slices: the largest number of slices of a layer's
- * weights. forward_only: with cooperative matrices, only the forward pass fits into shared memory. */
+/* A network on a device with at most shared_kib KiB of shared memory. slices: for SHARED, the largest number of slices
+ * of a layer's weights. forward_only: with cooperative matrices, only the forward pass fits into shared memory. */
 typedef struct network {
     uint32_t batch, layers, width[VKT_MLP_MAX_LAYERS + 1], shared_kib, slices;
     bool forward_only;
@@ -25,7 +26,8 @@ typedef struct network {
 
 static uint32_t shared_kib; /* the size that `shrink` sets */
 
-/* Shrinks shared memory. Also limits the number of work groups, so that a work group has several blocks of samples. */
+/* Shrinks shared memory. Also limits the number of work groups, so that a work group may have several blocks of
+ * samples. */
 static void shrink(vkt_limits *lim)
 {
     static vkt_traits few;
@@ -173,15 +175,15 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
 }
 
 /* A residual y - t may be too small or too large for f16. The gradient of y still fits into f16. This gradient is
- * 2 dloss (y - t) / n, where n is the number of elements of y. The harness rounds inputs to f16, so a residual above
- * 65,504 needs a large bias and a large target. */
+ * 2 dloss (y - t) / n, where n is the number of elements of y in real rows. The harness rounds inputs to f16, so a
+ * residual above 65,504 needs a large bias and a large target. */
 static void residuals_may_have_any_size(void **state)
 {
     (void)state;
     if (!harness_has_matrices()) return;
     static const sizes all[] = {
-        { 0x1p-4f, 0x1p-5f, 0x1p-9f, 0x1p-10f, 0x1p-20f, 0x1p-20f, 32768 },  /* residuals of about 1e-6 */
-        { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* residuals of about 1e-7 */
+        { 0x1p-4f, 0x1p-5f, 0x1p-9f, 0x1p-10f, 0x1p-20f, 0x1p-20f, 32768 },  /* residuals: mostly 1e-6 to 1e-4 */
+        { 0x1p-6f, 0x1p-6f, 0x1p-11f, 0x1p-12f, 0x1p-23f, 0x1p-23f, 65504 }, /* residuals: mostly 1e-7 to 1e-5 */
         { 1, 0.5f, 1, 0.5f, 60000, 60000, 0.5f },                            /* residuals of up to 1.2e5 */
     };
     static const network networks[] = { { 33, 1, { 20, 3 }, 32, 0, false },

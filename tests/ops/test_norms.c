@@ -28,7 +28,7 @@ static void far_from_zero(float *x, uint32_t n, float mean, float spread, double
     *var = squares / (n - 1);
 }
 
-/* The mean is up to two million standard deviations away from 0. Rounding changes the mean by up to a tenth of a
+/* The mean is up to 2.2 million standard deviations away from 0. Rounding changes the mean by up to a tenth of a
  * standard deviation, but the variance keeps its digits. The variances inside batch, layer and group norm must also
  * keep their digits. */
 static void a_variance_far_from_zero_keeps_its_digits(void **state)
@@ -117,7 +117,7 @@ enum { ROWS = 5, ROW_OUTS = 5 };
 
 /* Computes layer norm, rms norm, softmax, log_softmax and causal softmax of rows of `size` numbers. Also computes the
  * gradient of x for each of these functions, where dy is x. A lane keeps its loads of a row in registers if it has at
- * most `held` loads. Returns the number of dispatches in which lanes keep loads. */
+ * most `held` loads, counted over all tensors. Returns the number of dispatches in which lanes keep loads. */
 static uint32_t of_rows(const float *x, uint32_t size, uint32_t held, float *out)
 {
     const vkt_limits real = harness_ctx->limits;

@@ -1,5 +1,5 @@
 /* Tests every op of ops.def that has random cases. Its outputs and gradients are compared with its double-precision
- * reference. A new op is tested as soon as it is in ops.def.
+ * reference. A new op with random cases is tested as soon as it is in ops.def.
  *
  *   VKT_TEST_OPS=relu,pool2d   only these ops
  *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts in parallel

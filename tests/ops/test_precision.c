@@ -1,5 +1,5 @@
 /* Tests 16-bit storage: conversions of every bit pattern, which values are stored in 16 bits, and the scaling of the
- * loss. (test_ops.c tests every op on values of 16 bits.) */
+ * loss. (test_ops.c tests the ops that support values of 16 bits.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,8 @@ static void check_widening(vkt_precision precision)
 }
 
 /* Checks the rounding of four floats for each 16-bit number: the number itself, the middle between the number and its
- * neighbour of larger magnitude, and the two floats next to this middle. */
+ * neighbour of larger magnitude, and the two floats next to this middle. If the number or the neighbour is not finite,
+ * the number itself replaces the middle. */
 static void check_narrowing(vkt_precision precision)
 {
     static float f[4 * PATTERNS];

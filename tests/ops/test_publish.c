@@ -1,4 +1,4 @@
-/* Tests vkt_publish: what is published, when it is published, and which graphs read it. (test_ops.c checks the op
+/* Tests vkt_publish: what is published, when it is published, and which programs read it. (test_ops.c checks the op
  * itself; train/test_trainer_ema.c checks files.) */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -31,7 +31,7 @@ enum { ROWS = 11, BATCH = 5, MOST_COLUMNS = 512 };
 static const struct format {
     vkt_quant quant;
     /* columns: columns of the weights. bytes: size of a block. scales: byte offsets of the two 16-bit scales in a
-     * block; equal offsets: the block has one scale. */
+     * block; equal offsets: the block has one scale. A block of F16 or BF16 is one number, written like a scale. */
     uint32_t columns, bytes, scales[2];
 } formats[] = {
     { VKT_QUANT_F16, 36, 2, { 0 } },        { VKT_QUANT_BF16, 36, 2, { 0 } },
@@ -189,9 +189,9 @@ typedef struct way {
 } way;
 
 /* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So each sum for y is
- * computed in parts, and a part can begin in the middle of a row of the weights. SMALL: the sums for dx are computed in
- * parts, and the product for y unpacks the weights to memory. Neither happens if the rows of the weights are short.
- * Even with SMALL, a binding holds the rows of a panel. */
+ * computed in parts, and a part can begin in the middle of a row of the weights. SMALL: if the rows of the weights are
+ * long, the sums for dx are computed in parts, and the product for y unpacks the weights to memory. Even with SMALL, a
+ * binding holds the rows of a panel. */
 enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },

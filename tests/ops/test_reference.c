@@ -103,7 +103,8 @@ static void losses_are_those_of_the_textbook(void **state)
     assert_true(fabs(loss - (1 + 4 + 0 + 1) / 4.0) < 1e-15);
 }
 
-/* In Adam, a constant gradient of any size moves a parameter by lr in every step (Kingma & Ba, section 2.1). */
+/* With a negligible eps, Adam moves a parameter by lr in every step if the gradient is constant and not 0. The size of
+ * the gradient does not matter (Kingma & Ba, section 2.1). */
 static void a_constant_gradient_moves_adam_by_lr(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Tests the fusion of max pooling with the nodes before it. vkt_backward fuses a relu and the max pooling behind it
  * into one node. A convolution before these nodes is fused too, under the conditions that vktrain/ops.h lists above
  * vkt_max_pool2d. Results, gradients and updated weights must have the bits of the graph without fusion (`no_fuse`).
- * Two nodes are not fused if another node reads the value between them. */
+ * (Exception: see `once`.) Two nodes are not fused if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static uint32_t dispatches(const rig *r)
 }
 
 /* Checks that the fused and the separate nodes agree. `fewer`: how many dispatches the fusion saves. If relu's output
- * is kept after vkt_backward, the fused program still has a dispatch for relu. */
+ * is kept after vkt_backward, the fused program still computes this output. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;

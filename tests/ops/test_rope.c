@@ -127,7 +127,7 @@ static void first_positions_continue_a_sequence(void **state)
     }
 }
 
-/* Layers with the same options share one table of frequencies. */
+/* Layers with the same frequencies share one table of frequencies. Their positions may differ. */
 static void a_graph_has_one_table(void **state)
 {
     (void)state;

@@ -402,7 +402,7 @@ static void the_mean_over_the_rows_is_the_next_state(void **state)
     OK(vkt_program_run(r.p, &(vkt_run){ .lr = 1, .rows = 8 }, NULL));
     OK(vkt_program_wait(r.p));
     OK(vkt_store_read(r.store, 0, VKT_PART_VALUE, v));
-    /* The value was 1 + c and the mean gradient is 7 + c, with c = k % 8 / 4. The learning rate is 1. */
+    /* The value was 1 + c and the mean gradient is 7 + c, with c = 0.25 * (k % 8). The learning rate is 1. */
     for (uint32_t k = 0; k < params[0].n; k++) assert_true(v[k] == -6);
     test_free(sum);
     vkt_graph_destroy(&of.g);

@@ -354,8 +354,8 @@ static void with_160_kib(vkt_limits *lim)
     lim->max_storage_range_bytes = 160 << 10;
 }
 
-/* With bindings of 16 KiB or 160 KiB, the sums over k are computed in blocks. Each block adds to C or, if C is stored
- * in 16 bits, to a separate f32 buffer. */
+/* With bindings of 16 KiB or 160 KiB, the sums over k are computed in blocks. The blocks are added up in C or, if C is
+ * stored in 16 bits, in a separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
@@ -501,7 +501,7 @@ static void whole_tiles_convolve(void **state)
           vkt_shape4(32, 30, 1, 1),
           { .stride = { 1, 1 } },
           32032,
-          false }, /* 30 channels are padded to 32, two whole tiles along k */
+          false }, /* 30 channels are padded to 32, so tiles along k are whole */
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);

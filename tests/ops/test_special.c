@@ -1,5 +1,5 @@
 /* Tests what random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
- * used twice, reductions over any axes, infinite scores, and embeddings with frequent or wrong ids. */
+ * used three times, reductions over any axes, infinite scores, and embeddings with frequent or wrong ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -121,7 +121,7 @@ static float mixed_k(vkt_rng *r, uint32_t row, uint32_t k)
     return k % 3 && k < 48 ? activation(r, row, k) : gradient(r, row, k);
 }
 
-/* Most magnitudes are from 2^-40 to 1, about equally many in each octave. */
+/* Most magnitudes are from 2^-40 to 1, about equally many in most octaves. */
 static float wide(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return ldexpf(ordinary(r, row, k), -(int)vkt_rng_range(r, 0, 39));

@@ -1,8 +1,8 @@
-/* Tests dw of a convolution in front of a max pooling over disjoint windows. With fusion, dw is computed from the
- * gradient of the pooling's output (ops/conv/fused_unpool.c). Without fusion (`no_fuse`), dw is computed from the
- * gradient of the convolution's output. Both ways must give the same bits. With fusion, the gradient of the
- * convolution's output is an array in memory only if another node reads it, if a variant needs it, or if the windows
- * overlap or have gaps or padding. */
+/* Tests dw of a convolution in front of a pooling. With fusion, dw is computed from the gradient of the pooling's
+ * output (ops/conv/fused_unpool.c). Without fusion, dw is computed from the gradient of the convolution's output. Both
+ * ways must give the same bits. Only a max pooling is fused, and only if its windows have no overlap, gaps or padding.
+ * Nothing is fused if another node reads the gradient of the convolution's output, if this gradient is a sum, or with
+ * `no_fuse`. With fusion, this gradient is an array in memory only if it is kept, or if a variant needs it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 #define POISON 0x7fc5a5a5u /* a NaN */
 
-/* The network x -> convolution -> relu -> pooling. */
+/* The network x -> convolution -> relu (if `relu` is true) -> pooling. */
 typedef struct net {
     vkt_shape x, w;
     bool bias, relu;

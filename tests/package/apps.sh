@@ -1,8 +1,8 @@
 #!/bin/sh
 # apps.sh SOURCE BUILD GLSLANG - installs the library of BUILD, and builds the applications of tests/package/apps against it
 # with pkg-config and the system's compilers. Runs the applications under the validation layer with synchronization validation.
-# The application `fault` must cause a message of the layer. A message from another application is a failure. GLSLANG compiles
-# the renderer's shader.
+# If the layer is installed, the application `fault` must cause a message of the layer. A message from another application is a
+# failure. GLSLANG compiles the renderer's shader.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)

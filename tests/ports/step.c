@@ -1,6 +1,6 @@
-/* step.c FILE - trains a small network for two epochs of four steps and writes its weights to FILE. The program links
- * the shared library, so it also tests what the library exports. tests/ports.sh runs the program on other systems. The
- * status is 0 if the loss has fallen, 77 if there is no device. */
+/* step.c FILE - trains a small network for two epochs of four steps and writes its weights to FILE. tests/ports.sh runs
+ * the program under wine and qemu-user. There the program links the shared library, so it also tests what the library
+ * exports. The status is 0 if the loss has fallen, 77 if there is no device. */
 #include <stdio.h>
 
 #include "vktrain/vktrain.h"

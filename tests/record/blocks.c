@@ -37,7 +37,7 @@ vkt_tensor target(vkt_builder *b, vkt_tensor y)
     return vkt_mse(g, y, t);
 }
 
-/* Transformer blocks with dropout of attention weights and of results. */
+/* Transformer blocks. Attention weights, the outputs of attention and the outputs of the MLP have dropout. */
 vkt_tensor transformer(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -55,8 +55,8 @@ vkt_tensor transformer(vkt_builder *b, const job *j)
     return target(b, vkt_reshape(g, x, vkt_shape2(64, 32)));
 }
 
-/* Blocks of convolutions, batch norm with running statistics, and a pooling that is fused with the convolution and relu
- * in front of it. */
+/* Blocks of convolutions, batch norm with running statistics, and a pooling. Without VKT_NO_FUSE=1, the pooling is
+ * fused with the relu in front of it. */
 vkt_tensor images(vkt_builder *b, const job *j)
 {
     vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape4(8, 3, 16, 16));
@@ -70,7 +70,8 @@ vkt_tensor images(vkt_builder *b, const job *j)
     return target(b, linear(b, "fc", vkt_nn_flatten(b, x), 4));
 }
 
-/* Linear layers and relus. The op mlp_mse fuses all of them, across the blocks, with the mean squared error. */
+/* Linear layers and relus. Without VKT_NO_FUSE=1, the op mlp_mse fuses all of them, across the blocks, with the mean
+ * squared error. */
 static vkt_tensor fused(vkt_builder *b, const job *j)
 {
     vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(32, 24));
@@ -84,8 +85,8 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
 }
 
 /* tanh and sigmoid in front of dropouts and sums. The gradients of tanh and sigmoid read the results of these
- * functions. So a dropout or a sum may be fused only if the fused node stores these results. Block i + 1 reads s, the
- * dropout of the sigmoid in block i. t, the tanh of block 1, is kept. v, the input of the last gelu, is also read
+ * functions. So the fusion of a dropout or a sum must not replace a result that a gradient reads. Block i + 1 reads s,
+ * the dropout of the sigmoid in block i. t, the tanh of block 1, is kept. v, the input of the last gelu, is also read
  * outside of the blocks, by a softmax. The softmax needs v in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {

@@ -17,7 +17,7 @@ enum { BLOCKS = 3 };
 /* The settings of a network and of the program that trains this network. */
 typedef struct job {
     bool blocks; /* each block is marked */
-    uint32_t n;  /* number of blocks */
+    uint32_t n;  /* number of blocks; the network "all in one" has 1 in any case */
     vkt_precision precision;
     bool cheap; /* vkt_program_params.recompute */
     uint32_t micro_batches;
@@ -29,7 +29,7 @@ typedef vkt_tensor (*build_fn)(vkt_builder *b, const job *j);
 typedef struct network {
     const char *name;
     build_fn build;
-    bool fused; /* one node makes all gradients, so no node of a block is computed again */
+    bool fused; /* without VKT_NO_FUSE=1, one node makes all gradients, so no node of a block is computed again */
 } network;
 enum { NETWORKS = 6 };
 extern const network networks[NETWORKS];
@@ -37,8 +37,8 @@ extern const network networks[NETWORKS];
 vkt_tensor transformer(vkt_builder *b, const job *j);
 vkt_tensor images(vkt_builder *b, const job *j);
 
-/* begin opens the scope "block<i>", and marks the begin of a block if j->blocks. end marks the end of the block, and
- * closes the scope. */
+/* begin opens the scope "block<i>", and end closes this scope. If j->blocks is true, begin also begins a block
+ * (vkt_recompute_begin), and end ends this block. */
 void begin(vkt_builder *b, const job *j, uint32_t i);
 void end(vkt_builder *b, const job *j);
 /* input makes the input "x". linear makes a linear layer. target makes an input "t", and returns the mean squared error
@@ -47,7 +47,7 @@ vkt_tensor input(vkt_builder *b, vkt_layout layout, vkt_shape s);
 vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t outputs);
 vkt_tensor target(vkt_builder *b, vkt_tensor y);
 
-/* A network with its update, store and program. */
+/* A network with its builder, store and program. */
 typedef struct net {
     vkt_graph *g;
     vkt_builder *b;
@@ -56,7 +56,7 @@ typedef struct net {
 } net;
 net make(build_fn build, const job *j);
 void free_net(net *n);
-/* Writes random numbers to the inputs, and runs `runs` steps. */
+/* Writes random numbers to the inputs, and runs the program `runs` times. */
 void train(net *n, int runs);
 
 #endif

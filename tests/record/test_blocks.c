@@ -1,6 +1,6 @@
-/* Tests blocks that are computed again for their gradients (vkt_recompute_begin). A training has the same bits with
- * blocks and without. With blocks, only the inputs of the blocks are kept for the backward pass. Nodes that no gradient
- * needs are not computed again. Wrong calls are refused. */
+/* Tests blocks that are computed again for their gradients (vkt_recompute_begin). The networks of blocks.c train to the
+ * same bits with blocks and without. A chain of blocks keeps only the inputs of its blocks for the backward pass. Nodes
+ * that no gradient needs are not computed again. Wrong calls are refused. */
 #include "record/blocks.h"
 
 #include <math.h>
@@ -109,8 +109,8 @@ static void nodes_that_are_not_fused_have_the_same_bits(void **state)
     assert_int_equal(unsetenv("VKT_NO_FUSE"), 0);
 }
 
-/* With the traits of a GPU, a program has other kernels, other fused nodes, and an order of nodes that needs more
- * memory for fewer barriers. */
+/* With the traits of a GPU, a program may have other kernels and other fused nodes than on a CPU. Its order of nodes
+ * may need more memory, for fewer barriers. */
 static void a_gpu_has_the_same_bits(void **state)
 {
     (void)state;
@@ -220,8 +220,9 @@ static vkt_tensor classifier(vkt_builder *b, const job *j)
     return vkt_softmax_cross_entropy(g, x, t);
 }
 
-/* The nodes that compute a block again run after the forward pass, and after the node that makes the gradient of the
- * block's result (vkt_node.after). This is the order even if the plan may use 64 MiB more for fewer barriers. */
+/* The nodes that compute a block again run after the first computation of all blocks, and after the node that makes the
+ * gradient of the block's result (vkt_node.after). This is the order even if the plan may use 64 MiB more for fewer
+ * barriers. */
 static void a_second_computation_waits_for_its_gradient(void **state)
 {
     (void)state;
@@ -258,8 +259,8 @@ static void a_second_computation_waits_for_its_gradient(void **state)
 /* ---- what is not computed again ---- */
 
 /* Three blocks, each of a linear layer and a function. The first `frozen` layers are frozen. `square`: the function is
- * x * x, whose gradient reads x, so the linear layer is computed again. Otherwise the function is a scaling, whose
- * gradient reads nothing. */
+ * x * x, whose gradient reads x, the output of the linear layer. Otherwise the function is a scaling, whose gradient
+ * reads no value of the block. */
 static net layers(uint32_t frozen, bool blocks, bool square)
 {
     net n = { .g = harness_graph() };

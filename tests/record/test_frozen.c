@@ -13,8 +13,8 @@
 
 enum { ROWS = 64, WIDTH = 256, RANK = 8, LAYERS = 16 };
 
-/* A network of layers y = gelu(x w^T) or, with an adapter, y = gelu(x w^T + x a^T b^T). All layers share w, which is
- * quantized and frozen. Each adapter has its own a and b, which are trained. */
+/* A network of layers y = f(x w^T) or, with an adapter, y = f(x w^T + x a^T b^T). f is gelu or the identity. All layers
+ * share w, which is quantized and frozen. Each adapter has its own a and b, which are trained. */
 typedef struct tuning {
     vkt_graph *g;
     vkt_array *weights;
@@ -101,7 +101,7 @@ static void only_what_a_gradient_reads_is_kept(void **state)
     assert_int_equal(growth(false, true, true), 0);
 }
 
-/* All layers unpack their weights to the same memory. */
+/* If the layers unpack their weights, all layers use the same memory for the unpacked weights. */
 static void unpacked_weights_share_memory(void **state)
 {
     (void)state;

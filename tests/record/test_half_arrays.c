@@ -41,8 +41,8 @@ static double number_of(uint32_t h)
     return sign * (e ? ldexp(1024 + m, e - 25) : ldexp(m, -24));
 }
 
-/* Returns the number of f16 that is nearest to x, ties to even. From 65520 on, this is infinity. (65520 is half-way
- * between 65504, the largest number of f16, and 65536.) */
+/* Returns the number of f16 that is nearest to x, ties to even. If |x| is 65520 or more, the result is infinity with
+ * the sign of x. (65520 is half-way between 65504, the largest number of f16, and 65536.) */
 static double nearest(double x)
 {
     int e;
@@ -161,8 +161,8 @@ static bool takes_half(const vkt_op *op, uint32_t i)
     return i == (strcmp(op->name, "write") == 0) && (i || strcmp(op->name, "gather_rows") == 0);
 }
 
-/* Applies each op at random shapes, with f16 instead of f32 as one of its inputs. Ops that do not support f16 for this
- * input refuse it. */
+/* Applies the ops that have random cases (vkt_op.sample), with f16 instead of f32 as one input. Ops that do not support
+ * f16 for this input refuse it. */
 static void no_other_op_takes_half(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests the recomputation of activations. A program that recomputes activations computes the same bits as a program
- * that keeps all of them, and never needs more memory. */
+/* Tests the recomputation of activations. In these tests, a program that recomputes activations computes the same bits
+ * as a program that keeps all of them, and needs no more memory. */
 #include "train/rig.h"
 
 #include <math.h>

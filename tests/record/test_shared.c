@@ -1,5 +1,5 @@
-/* Tests arrays that the device and the host both read and write. The host writes such an array after it submits the
- * kernels that read the array. */
+/* Tests arrays that the device and the host both read and write. The host may write such an array after it submits
+ * the kernels that read the array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

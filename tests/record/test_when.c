@@ -53,7 +53,7 @@ typedef struct rig {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor counter, y;
-    bool measures; /* the first two runs are measured */
+    bool measures; /* the first two runs have one command buffer for each dispatch, and the second run is measured */
 } rig;
 
 static rig rig_make(void)
@@ -149,8 +149,8 @@ static bool times_are_kept(const rig *r)
     return true;
 }
 
-/* The counter is 0 in all frames, so no conditional dispatch runs. But with another batch, conditional dispatches may
- * run. So a budget expects for each conditional dispatch at least the time that it took in the second run. The test
+/* The counter is 0 in all frames, so no conditional dispatch runs. But in a later run, the counter may be
+ * larger. So a budget expects for each conditional dispatch at least the time that it took in the second run. The test
  * sets all times of the second run to KERNEL_NS. If the step is divided again for another budget, the conditional
  * dispatches keep their expected times. The expected time of an unconditional dispatch falls with its measured
  * times. */

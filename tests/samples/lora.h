@@ -1,4 +1,4 @@
-/* samples/lora.h - the options, files and data of the tests of vkt-lora. Its model is tiny and random. */
+/* samples/lora.h - the options, files and data of the tests of vkt-lora. The tests' model is tiny and random. */
 #ifndef VKT_TEST_LORA_H
 #define VKT_TEST_LORA_H
 

@@ -16,7 +16,7 @@ typedef struct run {
  * has changes of its environment: "NAME=value", or "NAME" to remove a variable; NULL: no changes. Both lists end with
  * NULL. */
 pid_t program_start(const rig *r, const char *program, const char *const *env, const char *const *args);
-/* Waits for the program. A message of the validation layer fails the test. run_forget frees the output. */
+/* Waits for the program. A message of the validation layer on stderr fails the test. run_forget frees the output. */
 run program_finish(const rig *r, pid_t child);
 void run_forget(const rig *r, run *done);
 /* Runs the program, whose status must be 0. Returns its output, which the caller frees with run_forget. */

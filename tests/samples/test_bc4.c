@@ -73,8 +73,8 @@ static void draw_size(vkt_rng *r, fixture *f)
  *   1  a slope
  *   2  only 0 and 1
  *   3  the same number everywhere
- *   4  a slope eight times as steep as for kind 1
- *   5  a slope, but a third of the numbers are 0 or 1 */
+ *   4  a slope that may be eight times as steep as for kind 1
+ *   5  a slope, but about a third of the numbers are replaced by 0 or 1 */
 static void draw_plane(vkt_rng *r, fixture *f, uint32_t kind)
 {
     const double at = vkt_rng_uniform(r, 0, 1), down = vkt_rng_uniform(r, -0.05f, 0.05f),
@@ -125,8 +125,8 @@ static void what_blocks_hold_does_not_change(void **state)
     }
 }
 
-/* Returns the sum of squared errors of a block (4,4) with "plain" bounds: its largest and its smallest number. *range
- * is the difference of the bounds, in steps of 1 / 255. */
+/* Returns the sum of squared errors of a block (4,4) with "plain" bounds: its largest and its smallest number,
+ * rounded to multiples of 1 / 255. *range is the difference of the bounds, in steps of 1 / 255. */
 static double plain_error(const uint16_t cells[16], double *range)
 {
     uint8_t block[BC4_BYTES] = { 0, 255 };
@@ -146,12 +146,12 @@ static double plain_error(const uint16_t cells[16], double *range)
 }
 
 /* The search of bc4_encode starts with the plain bounds, so the error of its block is at most the plain error. There is
- * one exception. bc4_encode allows a block only if each bound is the decoded value of at least one number. If the range
- * is below NARROW steps, this rule may forbid the block with the plain bounds. In this case a block with two equal
- * bounds limits the error.
+ * one exception. bc4_encode allows a block with two different bounds only if each bound is the decoded value of at
+ * least one number. If the range is below NARROW steps, this rule may forbid the block with the plain bounds. In this
+ * case a block with two equal bounds limits the error.
  *
- * For random numbers (kind 0), the search saves at least a tenth of the error. For kind 5 it saves nine tenths, because
- * a block can have six values in a narrow range, and also the values 0 and 1. */
+ * For random numbers (kind 0), the search saves at least a tenth of the error. For kind 5 it saves at least nine
+ * tenths, because a block can have six values in a narrow range, and also the values 0 and 1. */
 #define NARROW 7.0
 static void errors_are_below_those_of_plain_bounds(void **state)
 {

@@ -1,5 +1,5 @@
 /* Tests runs whose data cannot be read in epoch 1 or 2. Their status is 1. They write the results of the steps before
- * the error. If no step was made before the error, they write no file. */
+ * the error. If no step was made before the error, they do not write the files of --save and --json. */
 #include "samples/program.h"
 
 #include "bench/schema.h"

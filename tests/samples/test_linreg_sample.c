@@ -106,7 +106,8 @@ static void errors_are_explained(void **state)
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 
-/* Runs the program with the trait tuning_pays, so that the device counts as one whose kernels should be measured. */
+/* Runs the program with the trait tuning_pays, so that the device counts as one whose kernels should be measured.
+ * `more_env` is one more change of the environment. The change "VKT_TRAITS" removes the trait again. */
 static run run_as_gpu(const rig *r, const char *more_env, const char *const *args)
 {
     char cache[300];

@@ -169,7 +169,7 @@ static void processes_change_no_byte(void **state)
     run_forget(r, &done);
 }
 
-/* Runs two processes, of which one fails. Fails the test unless stderr contains `says` and `also`. The failed process
+/* Runs two processes. One of them fails. Fails the test unless stderr contains `says` and `also`. The failed process
  * prints both texts. The test expects no text of the other process, because MPI may end that process before it prints
  * anything. */
 static void fails(const rig *r, const char *says, const char *also, const char *const *args)

@@ -45,8 +45,8 @@ static rows read_rows(const char *text, rows_params p)
     return r;
 }
 
-/* Compares a row with the n ids of an example. `fill` is the id behind them. A label counts if the mark of its id is
- * set. marks NULL: all labels count. */
+/* Compares a row with the n ids of an example. If n < T, the rest of the row has the id `fill`. A label counts if the
+ * mark of its id is set. marks NULL: all labels count. */
 static void expect_row(const rows *r, uint32_t row, const uint32_t *ids, const uint8_t *marks, size_t n, uint32_t fill)
 {
     const uint32_t *got = r->ids + (size_t)row * 2 * T;
@@ -118,8 +118,8 @@ static void completions_end_with_eos(void **state)
     vkt_tokenizer_destroy(&t);
 }
 
-/* An example of at most T + 1 ids stays whole. A longer example loses its end. An example whose prompt fills the
- * context is left out. */
+/* An example of at most T + 1 ids stays whole. A longer example loses its end. Here only labels of the completion
+ * count. So an example whose prompt has more than T ids is left out. */
 static void long_examples_are_cut_or_left_out(void **state)
 {
     (void)state;
@@ -180,8 +180,8 @@ static void plain_text_becomes_windows(void **state)
         expect_row(&r, i, all.ids + (size_t)i * T, NULL, left < T + 1 ? left : T + 1, fill_of(t));
     }
     rows_free(&r);
-    /* A window of --perplexity has T tokens but only T - 1 labels, because its last token predicts nothing. A last
-     * window of a single token is left out. */
+    /* A window of --perplexity has at most T tokens. It has one label fewer than tokens, because its last token
+     * predicts nothing. A last window of a single token is left out. */
     for (size_t n = 2 * T; n < 2 * T + 3; n++) {
         const rows_params p = { t, 0, T, false };
         assert_true(rows_windows(all.ids, n, &p, &r));

@@ -76,7 +76,7 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     assert_int_equal(vkt_peft_config_lora(c)->rank, 4);
     assert_true(vkt_peft_config_lora(c)->alpha == 6);
     assert_int_equal(vkt_peft_config_lora(c)->n_targets, 2);
-    assert_string_equal(vkt_peft_config_base(c), ""); /* a GGUF file does not have the model's name on Hugging Face */
+    assert_string_equal(vkt_peft_config_base(c), ""); /* the program takes no name of a base model from a GGUF file */
     vkt_peft_config_destroy(&c);
     EXPECT(r, 0, "", "--model", LORA_MODEL, "-q", "--adapter", "first", "--perplexity", "text.txt", "--save-adapter",
            "second");
@@ -169,7 +169,8 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "again"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "b/adapter_model.safetensors"));
-    /* This run is killed soon after its first checkpoint, which is in the middle of an epoch. Then it is resumed. */
+    /* This run writes its first checkpoint in the middle of an epoch. It is killed soon after that. (A fast run may end
+     * before it is killed.) In both cases, another run resumes the checkpoint. */
     const char *const args[] = { RUN, "--checkpoint", "part", "--checkpoint-every", "1", NULL };
     const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
     pid_t ended = 0;

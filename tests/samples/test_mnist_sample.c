@@ -516,7 +516,7 @@ static void files_with_another_hash_are_not_kept(void **state)
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
-    assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
+    assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* the failed download left no folder */
 }
 
 /* A download replaces no file that is in the folder already. */

@@ -64,8 +64,8 @@ static double roughness(cairo_surface_t *s, int view)
 
 /* ---- without a screen ---- */
 
-/* The PSNR of the network's image must be 13 dB above the PSNR of an image with one path per pixel. 40 frames are
- * enough for 96 x 72 pixels. */
+/* The PSNR of the network's image must be more than 13 dB above the PSNR of an image with one path per pixel. 40 frames
+ * are enough for 96 x 72 pixels. */
 static void light_is_learned_from_noise(void **state)
 {
     rig *r = rig_of(state);

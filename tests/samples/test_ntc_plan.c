@@ -1,5 +1,5 @@
-/* Tests the grids that vkt-ntc chooses for a limit of bits. The file stays within the limit. One more feature would
- * exceed the limit of bits or the largest number of inputs of the network. */
+/* Tests the grids that vkt-ntc chooses for a limit of bits. The file stays within the limit. One more feature in
+ * the last grid would exceed the limit of bits or the largest number of inputs of the network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -90,7 +90,7 @@ static void weights_from_scratch_are_trained_on(void **state)
 }
 
 /* The weights are those of a network for ten classes. This data set has four classes, so the program does not use the
- * weights of the last layer. */
+ * weights of the last layer. With --load but without --new-head, the program fails. */
 static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);

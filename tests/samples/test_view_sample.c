@@ -175,8 +175,8 @@ static void expect_in_window(const rig *r, const char *const *args)
 }
 #define IN_WINDOW(r, ...) expect_in_window(r, (const char *const[]){ SMALL, __VA_ARGS__, NULL })
 
-/* Trains with a budget of time between frames. The budget is doubled until the image is learned, because a machine may
- * be slow. */
+/* Trains with a budget of time between frames. The budget is doubled until the image is learned, up to 1280 ms,
+ * because a machine may be slow. */
 static void expect_learned_in_budget(rig *r)
 {
     double reported = 0;
@@ -228,7 +228,7 @@ static void a_window_may_change_its_size(void **state)
     const char *const args[] = { SMALL,      "--recorded", "--frames", "60", "--screenshot",
                                  "shot.png", "--json",     "report",   NULL };
     int width = 0, height = 0;
-    /* The loop repeats only if the program ended before this process could resize the window. */
+    /* The loop repeats if the program ended before its window was resized. */
     for (int i = 0; i < 5 && width != 500; i++) {
         const pid_t child = program_start(r, VKT_VIEW_PROGRAM, env, args);
         (void)screen_resize(&server, 500, 420);

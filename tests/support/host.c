@@ -1,5 +1,6 @@
-/* support/host.c - see host.h. Each block has a header before it and guard bytes behind it. The header reveals a double
- * free and a pointer of another allocator. The guard bytes reveal a write past the end. No sanitizer is needed. */
+/* support/host.c - see host.h. Each block has a header before it and guard bytes behind it. The header reveals most
+ * double frees and pointers of other allocators. The guard bytes reveal writes right behind the end. No sanitizer is
+ * needed. */
 #include "support/host.h"
 
 #include <setjmp.h>
@@ -77,7 +78,7 @@ static void uncount_block(header *h)
     atomic_fetch_sub(&live_bytes, h->bytes);
 }
 
-/* Allocates, resizes or frees a block. A resize always moves the block, so that AddressSanitizer reports each use of
+/* Allocates, resizes or frees a block. A resize that succeeds moves the block, so that AddressSanitizer reports uses of
  * the old pointer. */
 static void *counting_resize(void *user, void *p, size_t bytes)
 {

@@ -1,7 +1,8 @@
 /* support/host.h - the vkt_host of the tests: counts memory, makes the n-th allocation fail, keeps messages.
  *
- * All contexts and other objects under test share one static state. Every function may be called from any thread. A
- * test with this host ends with vkt_test_no_messages_and_no_leaks(). vkt_test_teardown calls that macro:
+ * All contexts and other objects under test share one static state. Functions that cannot fail the test may be called
+ * from any thread. A test with this host ends with vkt_test_no_messages_and_no_leaks(). vkt_test_teardown calls that
+ * macro:
  *
  *     const vkt_host h = vkt_test_host();
  *     cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)

@@ -27,7 +27,7 @@ typedef struct terminal {
     unsigned torn;
     unsigned wrapped;   /* rows that continue the line above */
     unsigned escapes;   /* number of escape sequences */
-    unsigned colours;   /* number of escape sequences that end in 'm', which set colours */
+    unsigned colours;   /* number of escape sequences that end in 'm': colours, bold and so on */
     unsigned letters;   /* number of characters beyond ASCII */
     unsigned rewritten; /* number of carriage returns that a text follows, directly or after escape sequences */
     bool returned;      /* the last character, not counting escape sequences, was a carriage return */

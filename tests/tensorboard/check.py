@@ -50,7 +50,7 @@ def write_images(folder, part, rows):
 
 
 def train(program, folder, epochs, kill_after=None):
-    """Runs the program to its end, or kills it when history.csv has `kill_after` epochs. Returns the status."""
+    """Runs the program to its end, or kills it when history.csv has `kill_after` epochs or more. Returns the status."""
     command = [program, "-q", "--data", folder / "data", "--batch", "32", "--schedule", "exponential=0.9"]
     child = subprocess.Popen(command + ["--run", folder / "run", "--epochs", str(epochs)])
     while kill_after is not None and child.poll() is None:
@@ -76,7 +76,7 @@ def as_f32(text):
 
 
 def check_scalars(events, folder, when):
-    """Checks that the tags of COLUMNS have each number of history.csv once, and no other number. Returns the steps."""
+    """Checks that each tag of COLUMNS has the numbers of its column in history.csv, and no other numbers. Returns the steps."""
     with open(folder / "run" / "history.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     steps = [int(row["epoch"]) for row in rows]

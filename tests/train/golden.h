@@ -17,7 +17,7 @@ vkt_safetensors *golden_open(const vkt_host *h, const char *name);
 /* Returns all numbers of a tensor as doubles. Free them with test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
-/* Mixes the bits of a number. The scripts in tests/golden generate images and weights with the same function. */
+/* Mixes the bits of a number. Scripts in tests/golden generate images and weights with the same function. */
 uint32_t golden_mix(uint32_t v);
 
 /* Generates the first `rows` images of the sequence with which PyTorch trained for resnet.safetensors and

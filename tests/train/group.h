@@ -23,8 +23,8 @@ vkt_trainer_params group_params(const rig *r);
 group group_make(rig *r, vkt_trainer_params p, uint32_t ranks);
 void group_free(group *g);
 
-/* Fails the test unless both trainers have the same history, and the same bits in all parts of their stores except the
- * gradients. */
+/* Fails the test unless both trainers have the same history except for times, and the same bits in all parts of their
+ * stores except for the gradients. */
 #define group_same(a, b) group_same_at(a, b, __FILE__, __LINE__)
 void group_same_at(vkt_trainer *a, vkt_trainer *b, const char *file, int line);
 

@@ -1,6 +1,6 @@
 /* train/rig.h - a device, a small data set and a small network, for tests of the trainer.
  *
- * Every test begins with `rig *r = rig_of(state);`, which skips the test if there is no device. */
+ * A test that rig_test() declares begins with `rig *r = rig_of(state);`, which skips the test if there is no device. */
 #ifndef VKT_TEST_RIG_H
 #define VKT_TEST_RIG_H
 

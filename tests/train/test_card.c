@@ -1,5 +1,6 @@
-/* Tests vktrain/card.h: a card in a weights file describes the training set. With a data set made from the card, a
- * predictor gives the same outputs as the trainer. tests/samples/test_predictions.c tests damaged cards. */
+/* Tests vktrain/card.h: a card in a weights file describes the training set. With a data set made from the card, the
+ * outputs of a predictor differ from the outputs of the trainer by less than 1e-5. tests/samples/test_predictions.c
+ * tests damaged cards. */
 #include "train/rig.h"
 
 #include <math.h>

@@ -140,7 +140,7 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;
-    uint32_t nos; /* the next `nos` answers report that no run is done, later answers that all runs are done */
+    uint32_t nos; /* the next `nos` answers report that no run is done. Later answers report that all are done */
 } answers;
 
 static VKAPI_ATTR VkResult VKAPI_CALL answer(VkDevice device, VkSemaphore semaphore, uint64_t *value)
@@ -169,7 +169,7 @@ static void slots_are_freed_in_the_order_of_the_runs(void **state)
     assert_int_equal(vkt_program_create(r->ctx, s.g, NULL, &params, &s.p), VKT_OK);
     answers.real = r->ctx->vk.GetSemaphoreCounterValue;
     answers.wait_idle = r->ctx->vk.DeviceWaitIdle;
-    /* The program measures the times of its first runs, and the host waits for each of these runs. So only the second
+    /* Before the third run, the program may wait for the second run and read the measured times. So only the second
      * epoch uses `answer`. */
     for (int epoch = 0; epoch < 2; epoch++) {
         vkt_batch b;

@@ -145,7 +145,7 @@ static void every_failed_allocation_of_a_prediction_is_survived(void **state)
 typedef struct lifetime {
     vkt_dataset *train, *check;
     vkt_trainer *t;
-    bool resumed; /* the trainer has resumed the checkpoint of the first epoch */
+    bool resumed; /* finish() does not resume the checkpoint */
 } lifetime;
 
 static const char *checkpoint_of(const rig *r)
@@ -182,8 +182,8 @@ static void unmake(lifetime *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* Resumes the checkpoint, unless the trainer has resumed it already. Then trains to the end of the second epoch and
- * saves the weights. */
+/* Resumes the checkpoint, unless l->resumed is set. Then trains to the end of the second epoch, and saves the
+ * weights. */
 static vkt_result finish(const rig *r, lifetime *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -229,8 +229,8 @@ static void *first_epoch(const rig *r, bool stream, size_t *n)
     return bytes;
 }
 
-/* Returns the number of allocations of an undisturbed run on a new context. Renames the files of this run, so that the
- * files of later runs can be compared with them. */
+/* Returns the number of allocations of an undisturbed run on a new context. Renames the checkpoint and the weights file
+ * of this run, so that the files of later runs can be compared with them. */
 static unsigned undisturbed(const rig *r, bool stream)
 {
     lifetime l = { 0 };

@@ -1,5 +1,5 @@
-/* Tests the behaviour of a trainer when device memory runs out or the device is lost. test_no_memory.c is about host
- * memory. */
+/* Tests the behaviour of a trainer when device memory runs out or the device is lost. In test_no_memory.c, host
+ * allocations and submissions fail. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"

@@ -109,7 +109,7 @@ static ink look_at(const char *path)
     return found;
 }
 
-/* Draws the history. Checks that a panel shows a series if and only if the series was measured. */
+/* Draws the history. Checks that a panel shows a series if and only if the series has a value that is no gap. */
 static void check_image(const vkt_epoch_record *records, size_t n, const char *title)
 {
     const vkt_host h = vkt_test_host();

@@ -1,5 +1,5 @@
-/* Tests predictions without training: a predictor needs only the weights file, and its outputs have the same bits as
- * the outputs of the trainer. */
+/* Tests predictions without training. A predictor needs no trainer. With the same batch size, its outputs have the same
+ * bits as the outputs of the trainer that saved the weights. */
 #include "train/rig.h"
 
 #include <math.h>

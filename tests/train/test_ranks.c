@@ -1,5 +1,5 @@
-/* Tests data parallel training by threads, on one device. With any settings, the result must not depend on the number
- * of ranks. (test_ranks_fit.c tests fits; test_ranks_resume.c tests checkpoints.) */
+/* Tests data parallel training by threads, on one device. If the number of shards is the same, the result must not
+ * depend on the number of ranks. (test_ranks_fit.c tests fits; test_ranks_resume.c tests checkpoints.) */
 #include "train/group.h"
 
 #include <math.h>

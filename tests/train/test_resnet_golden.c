@@ -15,8 +15,9 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 8, .cifar = true });
 }
 
-/* Sets the weights of convolutions and of the last layer by the formula of golden/README.md. Batch norms keep their
- * initial values. k of the formula is the index of a tensor in the store, counted without running statistics. */
+/* Sets the weights of convolutions, and the weight and bias of the last layer, by the formula of golden/README.md.
+ * Batch norms keep their initial values. k of the formula is the index of a tensor in the store, counted without
+ * running statistics. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {

@@ -1,5 +1,5 @@
-/* Tests that a trainer resumes only a checkpoint of the same run. If something that must be the same differs, the
- * message names it. Some settings may change. */
+/* Tests that a trainer resumes only a checkpoint of the same run. Otherwise the message names up to five differences.
+ * Some settings may change. */
 #include "train/rig.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Tests vkt_tokenizer_from_gguf with files that the test writes, and with SmolLM2's file. With SmolLM2's file,
- * wikitext-2 must have the token ids of the Python package tokenizers (golden/compare_tokenizers.py). */
+ * the validation text of wikitext-2 must have the token ids of the Python package tokenizers
+ * (golden/compare_tokenizers.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* Tests losses and weights that are not finite: the fit returns VKT_E_DIVERGED, and keeps the checkpoint and the best
- * weights of earlier epochs. Also tests which monitors a fit accepts, and a change of the monitor. */
+/* Tests losses and weights that are not finite. Without allow_nonfinite, the fit returns VKT_E_DIVERGED, and keeps the
+ * checkpoint and the best weights of earlier epochs. Also tests which monitors a fit accepts, and a change of the
+ * monitor. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -142,7 +143,7 @@ static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vk
 typedef struct bad_epoch {
     vkt_trainer *t;
     const rig *r;
-    const char *path, *copy; /* path: the checkpoint. copy: its content after the first epoch */
+    const char *path, *copy; /* paths of the checkpoint, and of its copy after the first epoch */
 } bad_epoch;
 
 static void set_extra(vkt_trainer *t, float value)

@@ -490,8 +490,8 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* vkt_store_save writes the same file as vkt_trainer_save. vkt_store_load refuses the same files as
- * vkt_trainer_load. */
+/* If the trainer has no attached texts and no averaged weights, vkt_store_save writes the same file as
+ * vkt_trainer_save. vkt_store_load refuses weights of another network, as vkt_trainer_load does. */
 static void stores_have_the_same_files(void **state)
 {
     rig *r = rig_of(state);

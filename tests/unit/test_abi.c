@@ -1,7 +1,7 @@
 /* Compares every SPIR-V module with shaders/abi/ and with its entry in kernels.def or tools.def. Needs no device.
  *
- *   - A push block of a module must have the name and the members (name, type, offset) of a VKT_PUSH block in
- *     shaders/abi/.
+ *   - A push block of a module must have the name of a VKT_PUSH block in shaders/abi/, and members with the same types,
+ *     offsets and names. (A member without a name is accepted, because optimisers may remove names.)
  *   - The entry must name each binding that the module may read, and each binding that the module may write, because
  *     hazards and barriers follow from the entry.
  *   - The module must not need a capability that a device may lack. There are two exceptions: the capabilities of
@@ -111,8 +111,8 @@ static void decorate_member(thing *t, const uint32_t *w)
 
 /* Returns whether every device that gpu/device.c accepts has the capability. The result is true for Shader,
  * SampledBuffer, ImageBuffer, GroupNonUniform, and GroupNonUniform with the suffixes Vote, Arithmetic, Ballot and
- * Shuffle. The result is also true for StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat: in Vulkan 1.3,
- * their support depends on the format, not on the device. */
+ * Shuffle. The result is also true for StorageImageReadWithoutFormat and StorageImageWriteWithoutFormat. Vulkan 1.3
+ * allows both capabilities on every device, but a device need not support them for every format. */
 static bool every_device_has(uint32_t capability)
 {
     return capability == 1 || capability == 46 || capability == 47 || capability == 55 || capability == 56 ||

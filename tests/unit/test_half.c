@@ -1,5 +1,5 @@
-/* Tests the conversions between f32 and half or bfloat16: every bit pattern, in both directions, and every boundary
- * where the rounding changes. */
+/* Tests the conversions between f32 and half or bfloat16: every half and every bfloat16, in both directions, and every
+ * boundary where the rounding changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

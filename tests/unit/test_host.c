@@ -1,4 +1,4 @@
-/* Tests support/host.h, the vkt_host that all tests use. It counts blocks and messages, makes a selected allocation
+/* Tests support/host.h, the vkt_host of the tests. It counts blocks and messages, makes a selected allocation
  * fail, and finds leaks and writes past the end of a block. */
 #include <setjmp.h>
 #include <stdarg.h>

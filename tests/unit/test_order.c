@@ -1,5 +1,5 @@
-/* Tests the enums whose numbers are stored in files. The comments at these enums contain the word ORDER. If a number
- * changed, old files would get another meaning. */
+/* Tests the enums whose numbers must not change, because checkpoints or test cases contain them. The comments at these
+ * enums contain the word ORDER. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -173,7 +173,7 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     for (uint32_t i = 0; i < 4; i++)
         pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
     for (uint32_t i = 0; i < nodes; i++) {
-        /* Half of the nodes read one of the last four values, so chains are frequent. */
+        /* With probability 1/2, the first input is chosen among the last four values. So chains are frequent. */
         const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0;
         const vkt_tensor in[2] = { pool[vkt_rng_range(r, near, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
         const uint32_t kind = vkt_rng_range(r, 0, 5);
@@ -287,7 +287,7 @@ static void values_alive_together_never_share_bytes(void **state)
         assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
         const uint64_t kept_bytes = p.lower_bound_bytes;
-        if (seed % 2) { /* plans again, after vkt_recompute has inserted dispatches */
+        if (seed % 2) { /* plans again, after vkt_recompute, which may insert dispatches */
             uint32_t again;
             vkt_plan_free(&p);
             assert_int_equal(vkt_recompute(&e, fake_access, &again), VKT_OK);
@@ -403,7 +403,7 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
 }
 
 /* Declares n parameters, and plans a chain of n nodes. Returns the number of loop iterations of the planner
- * (vkt_plan.work). *names gets the number of names that were compared for the n parameters. */
+ * (vkt_plan.work). *names gets the number of visits to entries of the hash table of names (g->names_looked). */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();
@@ -472,7 +472,7 @@ static void early_dispatches_follow_what_they_depend_on(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* The test counts loop iterations and comparisons, because times would vary. */
+/* The test counts loop iterations and visited entries, because times would vary. */
 static void a_chain_twice_as_long_costs_twice_as_much(void **state)
 {
     (void)state;

@@ -187,7 +187,7 @@ static void a_name_has_any_characters(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Windows accepts a path of more than 260 characters only with a prefix, which the library must add. */
+/* By default, Windows accepts a path of 260 characters or more only with a prefix, which the library must add. */
 static void a_path_may_be_long(void **state)
 {
     (void)state;

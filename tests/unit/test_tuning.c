@@ -140,7 +140,7 @@ static void a_damaged_file_is_ignored(void **state)
         }
 }
 
-/* Each text has a correct checksum, but lines that vkt_tuning_encode never writes. */
+/* Each text ends with a correct checksum, but vkt_tuning_encode writes none of these texts. */
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;

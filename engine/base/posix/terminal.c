@@ -31,7 +31,7 @@ bool vkt_terminal_unicode(void)
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *locale = getenv(names[i]);
-        if (!locale || !*locale) continue; /* try the next variable */
+        if (!locale || !*locale) continue;
         const char *codeset = strchr(locale, '.');
         return codeset && (strncasecmp(codeset, ".UTF-8", 6) == 0 || strncasecmp(codeset, ".utf8", 5) == 0);
     }

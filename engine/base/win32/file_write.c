@@ -67,7 +67,8 @@ static HANDLE open_existing(const wchar_t *path, DWORD access)
                        FILE_ATTRIBUTE_NORMAL, NULL);
 }
 
-/* Replaces w->target, which is a link to an existing file, by the path of this file. */
+/* w->target is a link. Replaces w->target by the path of the file to which the link leads. Fails if there is no such
+ * file. */
 static vkt_result follow_link(vkt_file_writer *w, const wchar_t *link)
 {
     wchar_t wide[VKT_WIDE_PATH];
@@ -93,7 +94,8 @@ static bool is_device(const wchar_t *path)
     return is;
 }
 
-/* Checks that `path` can be written. Sets the path and the target of *w, and sets *p. */
+/* Refuses `path` if it does not end with a file name, or if it leads to a folder or a read-only file. Sets the path and
+ * the target of *w. Sets *p. */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, destination *p)
 {
     wchar_t wide[VKT_WIDE_PATH];
@@ -206,7 +208,7 @@ vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_w
 
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n)
 {
-    if (!w->path) return VKT_E_STATE; /* an earlier failure, which was logged, closed the writer */
+    if (!w->path) return VKT_E_STATE; /* the writer is closed; if an earlier call failed, that call logged its error */
     const char *p = bytes;
     while (n > 0) {
         DWORD put = 0;

@@ -8,7 +8,7 @@
 typedef struct locales {
     int mode;         /* result of _configthreadlocale: whether the thread had its own locale before */
     bool changed;     /* vkt_numbers_begin replaced another locale by C */
-    char before[100]; /* the thread's LC_NUMERIC */
+    char before[100]; /* if `changed`: the thread's LC_NUMERIC before vkt_numbers_begin */
 } locales;
 _Static_assert(sizeof(locales) <= sizeof(vkt_numbers), "vkt_numbers has no room for a locale");
 

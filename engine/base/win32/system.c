@@ -20,7 +20,7 @@ uint32_t vkt_cpu_count(void)
 
 uint64_t vkt_cpu_cache_bytes(void)
 {
-    SYSTEM_LOGICAL_PROCESSOR_INFORMATION list[1024]; /* one element for each core, cache and NUMA node */
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION list[1024]; /* an element per core, cache, package and NUMA node */
     DWORD bytes = sizeof list;
     uint64_t level3 = 0;
     if (!GetLogicalProcessorInformation(list, &bytes)) return 0;

@@ -16,7 +16,7 @@ int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH])
     if (!*relative) return ENOENT;
     const DWORD n = GetFullPathNameW(relative, VKT_WIDE_PATH, out, NULL);
     if (n == 0 || n + PREFIX >= VKT_WIDE_PATH) return ENAMETOOLONG;
-    if (n <= LONGEST_PLAIN || out[0] == L'\\') return 0; /* "\\server\.." and "\\?\.." stay as they are */
+    if (n <= LONGEST_PLAIN || out[0] == L'\\') return 0; /* a path that begins with "\\" gets no prefix */
     memmove(out + PREFIX, out, (n + 1) * sizeof *out);
     memcpy(out, prefix, PREFIX * sizeof *out);
     return 0;

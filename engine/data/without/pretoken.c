@@ -1,5 +1,5 @@
 /* data/without/pretoken.c - replaces pretoken.c in a build without PCRE2. No splitter can be created. So
- * vkt_splitter_destroy only gets NULL, and the last three functions are never called. */
+ * vkt_splitter_destroy only gets a pointer to NULL, and the last three functions are never called. */
 #include "data/pretoken.h"
 
 vkt_result vkt_splitter_create(const vkt_host *h, const char *name, vkt_splitter **out, vkt_pre_rules *rules)

@@ -1,6 +1,6 @@
 /* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables. An entry has functions that
  * return whether the variant can run and what it costs on this device, and that emit its dispatches. A new variant
- * needs one entry here and a name in base/variant.h. */
+ * needs a name in base/variant.h, and an entry in one or both of the tables. */
 #include "ops/conv/choose.h"
 
 #include "base/built.h"
@@ -119,8 +119,8 @@ static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant 
     return tile_cost(e, j, v) * in_shared_memory(e->lim->traits, &j->tilings, v);
 }
 
-/* Emits all parts of the product (see parts.h). If the source channels are split, each part adds its products to the
- * sums of the part before. Then only the part with the last source channels applies the fused relu (e->relu). */
+/* Emits all parts of the product (see parts.h). If the source channels are split, a part with k > 0 adds its products
+ * to the sums of the part before it. Only a part with the last source channels applies the fused relu (e->relu). */
 static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
 {
     const vkt_conv_part *most = &j->most;

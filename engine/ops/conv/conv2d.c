@@ -1,10 +1,10 @@
-/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its two gradients, as ops. C: channels of x; G: number of
+/* ops/conv/conv2d.c - 2-D convolution (cross-correlation) and its gradients, as ops. C: channels of x; G: number of
  * groups; g: the group of output channel o.
  *
  * y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *
- * dx: an element of x is a factor in several sums y[n,o,p,q]. In each of these sums, one weight w[o,c,r,s] multiplies
- * the element. The gradient of the element is the total of dy[n,o,p,q] w[o,c,r,s] over these sums.
+ * dx: an element of x is a factor in some of the sums y[n,o,p,q]. In each of these sums, one weight w[o,c,r,s]
+ * multiplies the element. The gradient of the element is the total of dy[n,o,p,q] w[o,c,r,s] over these sums.
  *
  * dw[o,c,r,s] is the sum, over n, p and q, of dy[n,o,p,q] times the element of x that w[o,c,r,s] multiplies in
  * y[n,o,p,q].
@@ -58,9 +58,9 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, n->attr, dy[0], dx);
 }
 
-/* Generates a case that the variants with transforms can compute: one group, numbers of channels that are multiples of
- * 4, and a stride of 1. Some images fit into one tile of a Fourier transform, and larger images need several tiles. For
- * WINOGRAD, half of the kernels on average are 3x3 without dilation. */
+/* Generates a case that the FFT variants can compute: one group, numbers of channels that are multiples of 4, and a
+ * stride of 1. Some images fit into one tile of a Fourier transform, and larger images need several tiles. WINOGRAD
+ * needs kernels of 3x3 without dilation. On average, a little more than half of the cases have such a kernel. */
 static void sample_transforms(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };

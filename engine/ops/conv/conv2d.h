@@ -11,7 +11,7 @@
 bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu);
 
 /* Adds the gradients of a node whose inputs are x, w and, optionally, bias. Sets dx[i] if input i needs a gradient.
- * dx[1] is also set if only bias needs a gradient, because dw and db are outputs of one node. */
+ * dx[1] is also set if bias needs a gradient and w does not, because dw and db are outputs of one node. */
 void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr *a, vkt_tensor dy, vkt_tensor *dx);
 /* Each of the next two functions adds a node that computes gradients. vkt_conv2d_dx returns dx (N,C,H,W), with `in` =
  * {H, W}. vkt_conv2d_dw returns dw (O,C/G,R,S), with `kernel` = {R, S}; *db is {0} unless `bias` is true. */

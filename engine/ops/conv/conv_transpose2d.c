@@ -1,5 +1,5 @@
 /* ops/conv/conv_transpose2d.c - transposed 2-D convolution: y is computed from x as conv2d_dx computes dx from dy, with
- * the same kernels and variants. The dx of this op is a conv2d of dy.
+ * the same kernels and variants. The dx of this op is a conv2d of dy. The formulas are those of one group.
  *
  * y[n,o,p,q] = bias[o] + sum of x[n,c,i,j] w[c,o,r,s] over all (c,i,j,r,s) with
  *              p = i stride - pad + r dil and q = j stride - pad + s dil
@@ -105,7 +105,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    /* `quads`: the numbers of channels are multiples of 4, and groups and stride are 1, so FFT variants can run. */
+    /* `quads`: the numbers of channels are multiples of 4, and groups and stride are 1. So FFT variants can run, unless
+     * the kernel is 1x1. */
     const bool quads = vkt_rng_range(r, 0, 3) == 0;
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);
@@ -129,8 +130,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Returns the flops. x, or its gradient, has `pixels` elements. Each element is multiplied by the O/G * R * S weights
- * of its channel, and a product counts as two flops. Products that fall into the padding count, too. */
+/* Returns the flops of the products of y, or of dx. `pixels` is the number of elements of x. There are O/G * R * S
+ * products for each element of x, and a product counts as two flops. Products that fall into the padding count, too. */
 static double product_flops(double pixels, vkt_shape w)
 {
     return pixels * 2.0 * w.dim[1] * w.dim[2] * w.dim[3];

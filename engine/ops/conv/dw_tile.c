@@ -13,8 +13,8 @@ typedef struct dw_tiles {
     uint32_t row_tiles, col_tiles; /* a group has row_tiles * col_tiles tiles */
 } dw_tiles;
 
-/* Returns tiles of equal size. If the number of weights of an output channel in part p is a multiple of 4, `cols` is
- * also a multiple of 4. */
+/* Returns tiles of equal size; the last tiles may be smaller. If the number of weights of an output channel in part p
+ * is a multiple of 4, `cols` is also a multiple of 4. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = vkt_subgroup(e->lim, VKT_K_CONV2D_DW),
@@ -44,7 +44,8 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most iterations of a slice. With this limit, the slice's operands stay in a core's cache. */
+/* The most iterations of a slice, so that the slice's operands stay in a core's cache. Slices are longer only if a
+ * binding cannot hold the sums of enough slices: see split_slices. */
 #define LONGEST_SLICE 7500u
 
 /* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration. The
@@ -153,8 +154,8 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
 
 /* ---- DIRECT: few products per element, and few output channels per group ---- */
 
-/* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums that
- * a lane has in registers, in addition to the elements that it multiplies. */
+/* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums for
+ * dw that a lane has in registers. A lane also has sums for db, and the elements that it multiplies. */
 #define DIRECT_DEPTH 32u
 #define DIRECT_SUMS 64u
 

@@ -4,11 +4,12 @@
  * wanted convolution where it does not wrap around. A kernel of R taps covers `reach` pixels: (R - 1) * dil + 1.
  * There are two ways to split an axis, here H.
  *
- * whole: if T >= H + pad, the image is one tile, behind `pad` elements of padding. Taps that wrap around reach only
- * these elements.
+ * whole: if T >= H + pad, the image is one tile. In this tile, x starts at element `pad`, and y at element 0. The
+ * other elements of an operand's tile are 0. Taps that wrap around read only these zeros.
  *
- * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has T - reach + 1 elements of dy. The method is
- * "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3).
+ * tiled: a tile gives T - reach + 1 elements of y or dx. For dw, a tile has T - reach + 1 elements of dy. Only the last
+ * tile may have fewer. The method is "overlap-save" (Oppenheim & Schafer, Discrete-Time Signal Processing, section
+ * 8.7.3).
  *
  * X, W and dY are the spectra of x, w and dy: y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and
  * tiles of X conj(dY)). A cross-correlation is a product with the conjugate. For instance, a 5x5 kernel over 13x13
@@ -101,7 +102,7 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
-/* Returns the size, in bytes, of the largest of three buffers: an operand's spectrum, a product's spectrum, and the
+/* Returns an upper bound of the sizes of three buffers, in bytes: an operand's spectrum, a product's spectrum, and the
  * transformed rows. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
@@ -119,8 +120,8 @@ static bool fits(const vkt_emit *e, const fft_job *j)
            channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
-/* Returns true if the attributes and the numbers of channels allow a variant with transforms. There must be one group,
- * both numbers of channels must be multiples of 4, and the stride must be 1. Along each axis, the kernel must reach
+/* Returns true if the attributes and the numbers of channels allow the FFT variants. There must be one group, both
+ * numbers of channels must be multiples of 4, and the stride must be 1. Along each axis, the kernel must reach
  * over at most 8 pixels, and the padding must have fewer pixels than this reach. The kernel must not be 1x1. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
@@ -228,9 +229,9 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
-/* Returns the spectrum of an operand. Emits the transform, unless another product of this convolution has emitted the
- * same transform already. With the same T, y and dw share the spectrum of x. If an image is one tile, dx and dw also
- * share the spectrum of dy, and y and dx share the spectrum of w. */
+/* Returns the spectrum of an operand. Emits the transform, unless the same transform was emitted already, for instance
+ * for another product of this convolution. With the same T, y and dw share the spectrum of x. If an image is one tile,
+ * dx and dw also share the spectrum of dy, and y and dx share the spectrum of w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
     const struct {

@@ -84,8 +84,8 @@ static job job_of(const vkt_node *n)
     return j;
 }
 
-/* Computes the size of the largest part that fits into the bindings. Returns false if one of these does not fit into a
- * binding: a channel of y, its weights, or the channels of x of one group. */
+/* Computes the size of the first part, which fits into the bindings. No part is larger. Returns false if one of these
+ * does not fit into a binding: a channel of y, its weights, or the channels of x of one group. */
 static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
@@ -293,8 +293,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, &a->conv, dz, dx);
 }
 
-/* Returns true if the windows are disjoint, have no dilation and no padding, are not clipped, and have at most
- * MAX_ELEMENTS elements. Sets cell to {R, S} in this case. */
+/* Returns true if the windows are disjoint without gaps between them, have no dilation and no padding, are not clipped,
+ * and have at most MAX_ELEMENTS elements. Sets cell to {R, S} in this case. */
 static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {

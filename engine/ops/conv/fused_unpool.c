@@ -1,6 +1,6 @@
 /* ops/conv/fused_unpool.c - conv2d_dw, fused with the node that computes its dy. This node must be the gradient of a
- * max pooling, and no other node may read dy. dy is an image with at most one nonzero element per window. This image is
- * not computed. Instead, the kernel reads the gradient of the pooling's output, and the index.
+ * max pooling, and no other node may read dy. dy is an image with at most one nonzero element per window. Some kernels
+ * do not need this image: they read the gradient of the pooling's output, and the index.
  *
  * The windows must be disjoint, so that an element of dy belongs to at most one window. The nodes are fused before a
  * kernel is chosen for the device. If that kernel cannot read the pooled gradient, it gets the complete dy as scratch

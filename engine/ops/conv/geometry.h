@@ -1,5 +1,5 @@
-/* ops/conv/geometry.h - the sizes of a convolution, and the checks that all its ops share. These functions add no
- * dispatches and no nodes. */
+/* ops/conv/geometry.h - the sizes of a convolution, and the checks that ops of convolutions share. The functions of
+ * this file add no dispatches and no nodes. */
 #ifndef VKT_CONV_GEOMETRY_H
 #define VKT_CONV_GEOMETRY_H
 
@@ -24,7 +24,7 @@ vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
  * to {P, Q}. */
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
 /* Returns (in + 2 * pad - dil * (kernel - 1) - 1) / stride + 1, where the division rounds down. Returns 0 if the kernel
- * is larger than the padded image, or if the padded image or the result is larger than 2^31 - 1. */
+ * with its dilation is larger than the padded image, or if the padded image or the result is larger than 2^31 - 1. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
 /* Returns the number of floating-point operations of a convolution with w (O,C/G,R,S). `pixels` is the number of

@@ -2,8 +2,8 @@
  *
  * A vec4 is four samples of one pixel. So loads are whole vec4s, whatever window, stride and padding are. Adaptive
  * windows that divide the image evenly are computed as ordinary windows. A faster kernel computes the gradient
- * (DISJOINT in shaders/conv/pool2d_dx.comp) if windows are disjoint, without padding or gaps between them, and each
- * window is small enough for one lane. */
+ * (DISJOINT in shaders/conv/pool2d_dx.comp) if windows are disjoint, without padding, dilation or gaps between them,
+ * and each window is small enough for one lane. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 

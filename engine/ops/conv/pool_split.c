@@ -17,8 +17,8 @@ typedef struct geometry {
     uint32_t dilation[2];
     uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0 if R is 0 */
     uint32_t n4, channels;
-    bool inside;   /* no window extends beyond the image or has a dilation */
-    bool disjoint; /* windows are disjoint and leave no gap except at the far edges */
+    bool inside;   /* no window extends beyond the image or has a dilation; false if R is 0 */
+    bool disjoint; /* windows are disjoint, without dilation or padding, and leave no gap except at the far edges */
     bool covered;  /* the disjoint windows cover the image exactly */
 } geometry;
 
@@ -98,7 +98,7 @@ typedef struct job {
     uint64_t partial_bytes;
 } job;
 
-/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. A block of several channels has all
+/* Rows row .. row + rows - 1 of channels channel .. channel + channels - 1. A block of several channels has all
  * rows. */
 typedef struct block {
     uint64_t channel, channels;
@@ -120,8 +120,9 @@ static void largest_window(const geometry *o, uint64_t size[2])
     size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
 }
 
-/* Splits windows into parts if a window is too large for one invocation. A part is so small that one binding holds its
- * rows of x. The parts are so few that one binding holds all their results for a row of y. */
+/* Splits windows without dilation into parts if a window is too large for one invocation. If possible, a part is so
+ * small that one binding holds its rows of x, and the parts are so few that one binding holds all their results for a
+ * row of y. */
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
@@ -149,8 +150,8 @@ static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *
     *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
 }
 
-/* Computes which rows of y, first .. last, have windows that contain row h of x, as in pool2d_dx.comp. With dilation, a
- * window counts even if row h is between two of its elements. */
+/* Computes a range of rows of y, first .. last. The range has all rows of y whose windows contain row h of x, as in
+ * pool2d_dx.comp. With dilation, a window counts even if row h is between two of its elements. */
 static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
 {
     const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
@@ -219,7 +220,7 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
 }
 
 /* Returns the number of work groups along the y axis of a dispatch. The number is so large that no loop is too long if
- * a vec4 needs `taps` iterations. Returns 0 if a dispatch cannot have enough groups. */
+ * a vec4 needs `taps` iterations. Returns 0 if no such number is possible. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;

@@ -38,7 +38,8 @@ static vkt_result infer_images(vkt_infer *f, vkt_shape want)
 }
 
 /* The scale of one axis: pixel p of the output is at position (p * up + offset) / below of the input, in pixels. With
- * align_corners, the centres of the first and last pixels match. Otherwise the edges of the images match. */
+ * align_corners, the centres of the first and last pixels match. If the output has one pixel, only the centres of the
+ * first pixels match. Without align_corners, the edges of the images match. */
 typedef struct axis {
     int32_t up, offset, below;
 } axis;
@@ -229,7 +230,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
 }
 
 /* Nearest: counts one addition for each element of dy. Bilinear: counts four products and four additions for each
- * element of dy, because each element of dy is added to four elements of dx. */
+ * element of dy, because each element of dy is added to up to four elements of dx. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

@@ -1,5 +1,5 @@
-/* ops/conv/variants.h - the variants of a convolution and of its gradients. For each variant there are functions that
- * check whether it can run, return its cost, and emit its dispatches. choose.c has the tables.
+/* ops/conv/variants.h - the functions of the variants of a convolution and of its gradients. Most functions check
+ * whether a variant can run, return its cost, or emit its dispatches. choose.c has the tables.
  *
  * The unit of cost is one multiply-add of one sample by conv/tile.comp on a CPU driver (base/traits.def). */
 #ifndef VKT_CONV_VARIANTS_H
@@ -22,8 +22,9 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if direct.comp can unroll all channels_of_group * kernel[0] * kernel[1] products of an element. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
-/* Returns true if the source channels and the weights of a part fit into storage bindings, and if no loop is too long.
- * Storage bindings are the limit because this kernel does not read texels. */
+/* Returns true if a part has all source channels of its groups, if these channels and the weights of these groups fit
+ * into storage bindings, and if no loop is too long. Storage bindings are the limit because this kernel does not read
+ * texels. */
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

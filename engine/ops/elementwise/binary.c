@@ -81,7 +81,7 @@ typedef struct range {
 } range;
 
 /* Returns true if an operand has fewer than 16 elements, and fewer than another operand. Each element of this operand's
- * gradient is then a sum of many terms. If the terms had both signs, the sum could be small compared with its terms,
+ * gradient is then a sum of several terms. If the terms had both signs, the sum could be small compared with its terms,
  * and its relative error large. So the terms must have one sign. */
 static bool is_summed(const vkt_shape *in, uint32_t n)
 {

@@ -89,8 +89,8 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
 }
 
 /* Returns true if x has padding behind the batch. Dropout kernels compute the padding too. In the padding, a fused
- * function f or its derivative may be infinite or NaN. But padding must be finite in a value and zero in a gradient
- * (vkt_layout). So a function is fused with a dropout only if there is no padding. */
+ * unary function or its derivative may be infinite or NaN. But padding must be finite in a value and zero in a gradient
+ * (vkt_layout). So a unary function is fused with a dropout only if there is no padding. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;

@@ -5,7 +5,8 @@
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
-/* A kernel of elementwise.comp or dropout.comp, its function (functions.abi.h) and the parameters of the function. */
+/* A kernel of elementwise.comp or dropout.comp, its function (functions.abi.h, or DROPOUT_SUM of dropout.abi.h) and the
+ * parameters of the function. */
 typedef struct vkt_flat {
     uint16_t kernel;
     uint32_t function;

@@ -1,5 +1,5 @@
-/* ops/elementwise/quantize.c - rounds numbers in [0,1] to a few levels, with a straight-through gradient: see
- * vktrain/ops.h. */
+/* ops/elementwise/quantize.c - rounds numbers in [0,1] to 2^bits levels, or adds noise instead, with a straight-through
+ * gradient: see vktrain/ops.h. */
 #include "ops/elementwise/elementwise.h"
 
 #include "kernel/ids.h"

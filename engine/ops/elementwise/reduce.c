@@ -35,8 +35,8 @@ typedef struct function {
 } function;
 
 /* The dimensions of x that a reduction keeps, and the dimensions that it reduces. `kept` goes from the slowest to the
- * fastest dimension of y, and `reduced` from the slowest to the fastest dimension of x. Both lists are as short as
- * possible. */
+ * fastest dimension of y, and `reduced` from the slowest to the fastest dimension of x. reduction_of makes both lists
+ * as short as possible. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -229,10 +229,10 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if one step is more
- * than a binding holds, or if a step ends where y's next range cannot start. If the dimension is kept and a step has a
- * multiple of 64 outputs, each step writes to y. Else each step writes to a part of a scratch value, and a last
- * reduction computes y from these parts. */
+/* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if a binding does
+ * not hold one step, or if it holds so few steps that y's next range would not start at a multiple of VKT_ALIGN_BYTES.
+ * If the dimension is kept and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a
+ * part of a scratch value, and a last reduction computes y from these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];

@@ -3,9 +3,10 @@
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
  * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. At the end,
  * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
- * is the number of ranges of ids in embedding_rank. The sums take positions * width additions, and one write of the
- * table. Two other methods are not used. Sums by float atomics could have other bits in every run. A loop over all
- * positions for each row of the table would read all ids once per row. */
+ * is the number of ranges of ids in embedding_rank. The sums take positions * width additions. The table is
+ * cleared, and then the rows that have gradients are written. Two other methods are not used. Sums by float atomics
+ * could have other bits in every run. A loop over all positions for each row of the table would read all ids once per
+ * row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -186,9 +187,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* Generates a case. A table with few rows gives many positions with one id. A table with many rows gives rows that no
- * id names. Some ids name no row. No case has a padding id, because the gradient of its row is 0 by definition, which
- * does not match difference quotients. tests/ops/test_op_goldens.c tests padding ids. */
+/* Generates a case. With few rows, many positions often have the same id. With many rows, some rows often have no id.
+ * In some cases, a few ids name no row. No case has a padding id, because the gradient of its row is 0 by definition,
+ * which does not match difference quotients. tests/ops/test_op_goldens.c tests padding ids. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };

@@ -4,9 +4,9 @@
  * The gradient of the table is the slow part. In each level, each point adds to 2^D entries, where D is the number of
  * dimensions, and many points share an entry. There are two variants. With each of them, all runs give the same bits.
  * `owned` (hash_grid_dw.comp): each lane owns the table of a level. If there are too few levels to keep all cores busy,
- * each lane owns a table for a level and a slice of the batch.
- * `atomic` (hash_grid_fixed.comp): a lane for each point, level and corner adds 64-bit fixed-point numbers to one table
- * by integer atomics. For each float of the table, the sums need 8 bytes and one bit of scratch. */
+ * or too many points for the loop of one lane, each lane owns a table for a level and a slice of the batch.
+ * `atomic` (hash_grid_fixed.comp): for each point, level and corner, a lane adds 64-bit fixed-point numbers to one
+ * table by integer atomics. For each float of the table, the sums need 8 bytes and one bit of scratch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MAX_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* `owned`: largest size of all tables together, unless loops would be too long */
+#define SLICES_BYTES (64ull << 20) /* `owned`: usual limit for the tables of all slices together: see slices_for */
 #define MOST_ADDENDS (1ull << 27)  /* most products in a sum of `atomic`: see scale_of_sums in hash_grid_fixed.comp */
 
 /* Attributes of hash_grid_dw. They describe the table, which is not an input. */
@@ -108,7 +108,8 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
     return VKT_OK;
 }
 
-/* A node's grid and batch, and levels begin .. end - 1 of the grid. Bindings hold y and the table of these levels. */
+/* The grid and the batch of a node, and a part of the grid: levels begin .. end - 1. One binding can hold the table of
+ * these levels, and one binding can hold their y. */
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
@@ -158,8 +159,8 @@ static uint32_t entries_of(const part *p)
     return last->first + last->entries - p->level[p->begin].first;
 }
 
-/* Advances to the next levels, as many as bindings hold. Returns false after the last level. If bindings do not hold
- * one level, sets the emission's error and returns false. */
+/* Advances to the next levels, as many as bindings hold. Returns false after the last level, and after an error. If
+ * bindings do not hold the points, or do not hold one level, sets the emission's error and returns false. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
     const uint64_t most = binding_bytes(e), feature_bytes = p->row * 4;
@@ -356,14 +357,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the number of slices of the batch. Each slice has a table of its own. The limits are: a slice has at least
- * one vec4 of samples, and all tables fit into a binding and into SLICES_BYTES.
+/* Returns the number of slices of the batch. Each slice has a table of its own. The limits are: there are no more
+ * slices than vec4s of samples, and all tables fit into a binding and into SLICES_BYTES. One slice is always allowed.
  * 1. Within the limits, there are enough slices to fill groups_scatter work groups.
  * 2. Then the number of slices is doubled while there are at most groups_scatter_most work groups, and while each entry
  *    of all tables gets at least 16 additions on average.
  * 3. If a lane's loop would still be too long, there are more slices, even beyond the limits.
- * More slices are not always faster. On a CPU, two slices take one and a half times as long as one slice, because the
- * tables no longer stay in the cache. */
+ * More slices are not always faster. For instance, two slices took one and a half times as long as one slice on a CPU,
+ * because their tables did not stay in the cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;

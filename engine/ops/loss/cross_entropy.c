@@ -2,11 +2,14 @@
  * log-probabilities. loss.c has the loss without options, whose divisor is the number of real rows.
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and for cross_entropy stat (B,3)
- *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing;  0 where t[b] is `ignore`
+ *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing,  t = t[b]
  *   loss = sum_b l[b] / norm,  norm = sum_b w[t[b]] over the rows that count, or 1 for a sum. A row counts if it is
  *          real, and its label is a class and not ignored
- *   `each`: loss[b] = l[b],  norm = 1
+ *   `each`: loss[b] = l[b],  norm = 1,  and dz[b,k] has dloss[b] instead of dloss
  *   dz[b,k] = dloss/norm (((1-s) w[t] + s/K sum_j w[j]) p[k] - (1-s) w[t] (k == t) - s/K w[k])
+ *
+ * If row b is not real, or t[b] is `ignore`, then l[b] and dz[b,k] are 0. In other rows, l[b] is NaN if t[b] is no
+ * class.
  *
  * For nll, log p[k] is z[b,k], s is 0, and dz has no term with p[k].
  *
@@ -103,7 +106,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const bool columns = vkt_node_in(n, IN_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, IN_Z), nll, &s)) return;
-    const uint32_t parts = a->each ? 1 : s.blocks; /* number of partial sums */
+    const uint32_t parts = a->each ? 1 : s.blocks; /* partial sums. 1: the kernel itself writes loss and norm */
     const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
     const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,
@@ -343,8 +346,8 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
 
 /* Generates a case. In some cases, rows with the label `ignore` do not count. This label is a class, or K, which is
  * no class. Cases with an ignored label have many rows, so that some rows count. A case of cross_entropy has small
- * logits or many rows, so that the loss is not near 0: see xent_sample in loss.c. A log-probability of nll is at most
- * -0.1, for the same reason. */
+ * logits or many rows. So its loss is not near 0, unless there is only one class: see xent_sample in loss.c. A
+ * log-probability of nll is at most -0.1, for the same reason. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), kind = vkt_rng_range(r, 0, 5);

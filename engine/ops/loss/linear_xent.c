@@ -4,7 +4,8 @@
  *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
  *   norm = count, or 1 for a sum;  count = the number of rows that count
  *
- * A row counts if it is real (its sample is one of the step's `rows`), and its label is a class and not ignored.
+ * A row counts if it is real (its sample is one of the step's `rows`), and its label is a class and not ignored. The
+ * loss is NaN if the label of a real row is neither a class nor ignored.
  * linear_cross_entropy_dx also reads dloss, and computes dx, dw or both. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/quantized.h"
@@ -83,8 +84,8 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_node *n)
            (!a->format && vkt_wants_grad(g, n->in[VKT_XENT_W]) ? VKT_XENT_GRAD_W : 0);
 }
 
-/* If the gradient of the loss (dloss) is known before the backward traversal, the forward node also computes the
- * gradients of x and w that are needed. */
+/* If the gradient of the loss (dloss) is known before the backward traversal, and fusion is on, the forward node also
+ * computes the gradients of x and w that are needed. */
 static void fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
@@ -139,7 +140,8 @@ static void amend(const void *attr, uint32_t *words, size_t n)
     if (q.format) vkt_quantized_amend(&q, words, n);
 }
 
-/* Returns roughly the largest weight that random words of a format can hold after vkt_quantized_amend. */
+/* Returns roughly the largest weight that random words of a format can hold after vkt_quantized_amend. Returns at least
+ * 1. */
 static float largest_weight(uint32_t format)
 {
     switch (format) {
@@ -151,8 +153,8 @@ static float largest_weight(uint32_t format)
     }
 }
 
-/* Generates a case. Logits are of the order of 1, so that loss and gradients are not near 0. In some cases, rows with
- * the label `ignore` do not count. This label is a class, or V, which is no class. */
+/* Generates a case. Logits are of the order of 1 or less, so that loss and gradients are not near 0. In some cases,
+ * rows with the label `ignore` do not count. This label is a class, or V, which is no class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);

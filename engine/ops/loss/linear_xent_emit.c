@@ -11,7 +11,8 @@
  * The products for the logits and for dx read w. Each of these products uses one range of the rows of w. If w is
  * quantized, there are two variants. BLOCKS: the product unpacks the weights. UNPACKED: another dispatch unpacks the
  * range to scratch before the product. The order of the ranges is ascending for the logits of the first slice, and
- * alternates after that. So the range that was unpacked last is used first, and is not unpacked again. */
+ * alternates after that. So the range that was used last is used first. If it is still unpacked in scratch, it is not
+ * unpacked again. */
 #include "ops/loss/linear_xent.h"
 #include "ops/product/gemm.h"
 #include "ops/product/quantized.h"
@@ -61,7 +62,7 @@ static bool sizes_of(job *j)
                                       j->V, j->D, (unsigned long long)bind));
         return false;
     }
-    const uint64_t tile = slice >= 32 ? 32 : 1; /* so that a slice has whole tiles of 32 rows */
+    const uint64_t tile = slice >= 32 ? 32 : 1; /* 32: each slice but the last one has whole tiles of 32 rows */
     slice -= slice % tile;
     const uint64_t slices = (j->R + slice - 1) / slice;
     j->slice = (uint32_t)VKT_MIN(vkt_round_up((j->R + slices - 1) / slices, tile), j->R);
@@ -185,8 +186,8 @@ static void find_rows(job *j)
                                           .groups = { 1, 1, 1 } });
 }
 
-/* Returns how many rows of t (rows,D) one binding can hold, even if the first of them does not start at an aligned
- * offset. Returns at least 1. */
+/* Returns how many rows of t (rows,D) one dispatch binds: all rows, if a binding can hold them. Otherwise a binding can
+ * hold the returned number of rows even if they do not start at an aligned offset. Returns at least 1. */
 static uint32_t bound_rows(const job *j, vkt_tensor t, uint32_t rows)
 {
     const uint64_t row = (uint64_t)j->D * vkt_element_bytes(vkt_lowered_value(j->e, t));

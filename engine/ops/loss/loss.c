@@ -113,9 +113,9 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* Generates a case whose loss is not near 0, because the tests limit its relative error. Small logits keep each row's
- * loss above 0.018 (for two classes or more). With large logits the loss of a row may be near 0, but such a case has so
- * many rows that the mean is large. */
+/* Generates a case. With one class, the loss is exactly 0. With more classes, the loss is not near 0, because the tests
+ * limit its relative error. Small logits keep each row's loss above 0.018. With large logits the loss of a row may be
+ * near 0, but such a case has so many rows that the mean is large. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;

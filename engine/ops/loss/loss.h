@@ -30,8 +30,8 @@ typedef struct vkt_sample_range {
     uint64_t offset_bytes, bytes;   /* the part of z to bind */
 } vkt_sample_range;
 
-/* Computes the blocks of z (B,K). `label_alone`: only the label's class of each row is read. Sets the emission's error
- * and returns false if z is too large for this device. */
+/* Computes the blocks of z (B,K). `label_alone`: only the label's class of each row is read. If z is too large for
+ * this device, sets the emission's error. Returns false if *out could not be set. */
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* Advances *w to the next range; a zeroed *w advances to the first. Returns false after the last one. */
 bool vkt_next_range(const vkt_sample_blocks *s, vkt_sample_range *w);

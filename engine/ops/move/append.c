@@ -66,7 +66,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(1), rows + vkt_rng_range(r, 0, 2));
 }
 
-/* Counts the bytes of x twice: x is read, and as many bytes of the cache are written. */
+/* Counts the bytes of x twice: x is read, and at most as many bytes of the cache are written. */
 static double bytes(const vkt_node *n)
 {
     return 2.0 * (double)vkt_node_in(n, X)->bytes;

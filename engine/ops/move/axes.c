@@ -1,6 +1,6 @@
 /* ops/move/axes.c - sums, means, variances and extremes over any axes, and argmax over any axis. They are
- * combinations of other ops: sum_to, max_to, min_to, argmax, elementwise ops, reshape and permute. So their gradients
- * are the gradients of these ops. argmax has no gradient. */
+ * combinations of other ops: sum_to, max_to, min_to, argmax, elementwise ops, reshape, permute and to_layout. So their
+ * gradients are the gradients of these ops. argmax has no gradient. */
 #include "ops/ops.h"
 
 /* Sets *shape to x's shape with 1 for the axes of the mask. Sets *n to the number of elements along these axes. The

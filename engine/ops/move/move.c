@@ -210,9 +210,9 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t split = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[split].size;
-    /* In a dimension of more than 128 elements, the first half has a multiple of 64 elements. So if the box starts at
-     * an aligned offset, the bindings of the two halves share no bytes. In a dimension of 5 to 128 elements, the first
-     * half has a multiple of 4 elements, so that no vec4 is split. */
+    /* In a dimension of more than 128 elements, the first half has a multiple of 64 elements. So if a box of 32-bit
+     * elements starts at an aligned offset, its second half starts at an aligned offset, too. In a dimension of 5 to
+     * 128 elements, the first half has a multiple of 4 elements, so that no vec4 is split. */
     const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1;
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;

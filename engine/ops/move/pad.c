@@ -1,5 +1,5 @@
-/* ops/move/pad.c - slices, and constant padding around a tensor and between its elements. Each of the two ops is the
- * gradient of the other.
+/* ops/move/pad.c - slices, and constant padding around a tensor and between its elements. The gradient of a padding is
+ * a slice of dy. The gradient of a slice is a padding of dy. If the slice is flipped, dy is flipped back first.
  *
  * Both ops leave the batch of a BATCH_LAST tensor unchanged. If dimension 0 itself changes, the builders convert
  * the input to ROWS, and convert the result back. */

@@ -10,9 +10,9 @@
  *   1. compute the statistics (backward: the sums) of each block of a channel
  *   2. combine the results of the blocks of each channel
  *   3. compute y (backward: dx), element by element
- * If a channel is one block, one dispatch does all three parts. If a channel has few blocks (trait blocks_joined), each
- * work group of part 3 also does part 2. In both cases, the forward dispatch of part 3 also updates the running
- * statistics, if there are any.
+ * If a channel is one block, one kernel does all three parts. If a channel has few blocks (trait blocks_joined), each
+ * work group of part 3 also does part 2. In both cases, the forward kernel of part 3 also updates the running
+ * statistics, if the node has a companion running_stats (vkt_fuse_companion).
  *
  * If mean and variance are given (evaluation, or frozen statistics), the forward pass has part 3 only. In this case,
  * all rows of the batch count as real, and dx = gamma / sqrt(var + eps) dy. */

@@ -4,9 +4,9 @@
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0, and var is the mean of the squares
  *   layer norm and RMS norm: one group, and inner is 1; group norm: the channels C are split into groups
  *
- * If x fits into a binding, the forward pass needs one dispatch. In this case, the backward pass needs one dispatch for
- * dx, and two for dgamma and dbeta. The first of these two computes sums over slices of the samples, and the second one
- * adds the sums of the slices. */
+ * If x, y, dy and dx each fit into a binding, the forward pass needs one dispatch. In this case, the backward pass
+ * needs one dispatch for dx, and two for dgamma and dbeta. The first of these two computes sums over slices of the
+ * samples, and the second one adds the sums of the slices. */
 #include "ops/norm/norm.h"
 
 #include <math.h>

@@ -9,8 +9,9 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* A line: the elements of x along the axis, at one position of the other axes. If a line has more classes than this,
- * the axis is made the fastest one, on any device, so that all lanes of a work group can share a line. */
+/* A line: the elements of x along the axis, at one position of the other axes. An element of a line is called a class.
+ * If a line has more classes than this, the axis is made the fastest one, on any device, so that all lanes of a work
+ * group can share a line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -61,14 +62,16 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* One pass is counted, though softmax has three loops, and its gradient has two. The loops have four loads per
-     * iteration, so together they have fewer iterations than one loop with one load per iteration. */
+     * iteration. So for a long line, all loops together have fewer iterations than one loop with one load per
+     * iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_ALONG, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
 /* Returns the number of work groups for `units` units. A unit is a line, or four lines that a lane computes at once.
- * The trait iterations_group is the approximate number of iterations of a group. */
+ * A group has about as many iterations as the trait iterations_group says, or more if one unit for each lane needs more
+ * iterations (ALONG: one unit for the group). */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;

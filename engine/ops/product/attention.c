@@ -248,9 +248,10 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
- * largest one counts. There are few widths, because each width needs pipelines of its own. Long heads (with many
- * queries or keys) would need more pipelines, so there are none. test_attention_tiles.c has other widths and long
- * heads. In half of the cases, a group of 2, 3 or 5 heads of q reads the same head of k and v. */
+ * largest one counts. There are few widths, because the kernels with tiles in shared memory need pipelines of
+ * their own for each width. Long heads (with many queries or keys) would need more pipelines, so there are none.
+ * test_attention_tiles.c has other widths and long heads. In half of the cases, a group of 2, 3 or 5 heads of q reads
+ * the same head of k and v. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 }, groups[] = { 1, 1, 1, 2, 3, 5 };

@@ -67,7 +67,7 @@ static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, 
 }
 
 /* One subgroup computes a tile. For each tile of columns, a product is a loop of d4 iterations, and a sum is a loop of
- * `spread` iterations. */
+ * at most `spread` iterations. */
 static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads)
 {
     const uint32_t lanes = vkt_subgroup(lim, p->shuffled);
@@ -155,8 +155,8 @@ static const shape *choose_shape(const vkt_limits *lim, const struct pass *p, co
     return NULL;
 }
 
-/* One work group computes a tile. Each product and each sum is a loop over slices, with a loop over the `chunks` of a
- * slice inside. */
+/* One work group computes a tile. Each product and each sum is a loop over slices. For each slice, there is an inner
+ * loop of at most `chunks` iterations. */
 static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt_attention_push *pc, uint64_t heads,
                           bool coop)
 {

@@ -125,8 +125,9 @@ static const shape *wanted(const vkt_limits *lim, const vkt_blocks_job *j, shape
     return NULL;
 }
 
-/* Returns how many slices a sum may have, at most `most`. A larger tile reads each operand fewer times. So with a
- * larger tile the slices are longer, and partial sums remain the same fraction of the traffic. */
+/* Returns how many slices a sum may have, at most `most` (0 counts as 1). With larger tiles, each operand is read fewer
+ * times. So tiles with a side above 64 have longer slices, and partial sums remain about the same fraction of the
+ * traffic. */
 static uint64_t slices_of(const vkt_limits *lim, const vkt_blocks_job *j, const shape *t, uint64_t most)
 {
     const uint64_t least = (uint64_t)lim->traits->slice_shared * VKT_MAX(VKT_MAX(t->bm, t->bn), 64u) / 64;

@@ -1,6 +1,6 @@
 /* ops/product/blocks.h - splits a product for shaders/lib/blocks.glsl: chooses the tile of a work group, and slices of
- * the sum if there are few tiles. Users: the products (gemm_choose.c, gemm_shared.c) and convolutions (conv/shared.c,
- * conv/winograd.c) on GPUs. */
+ * the sum if there are few tiles. Users: the products (gemm_choose.c, gemm_shared.c) and convolutions
+ * (conv/choose.c, conv/shared.c, conv/winograd.c) on GPUs. */
 #ifndef VKT_BLOCKS_H
 #define VKT_BLOCKS_H
 

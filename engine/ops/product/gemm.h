@@ -1,12 +1,12 @@
 /* ops/product/gemm.h - a struct that describes a matrix product, and functions that emit its dispatches. Ops that
  * compute products use them, for instance matmul and linear. The functions add no nodes to the graph.
  *
- * M, N, K and `ld` may have any value. Either operand may be transposed. gemm_choose.c chooses a variant. With tiles in
- * registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into panels in scratch first
- * (gemm_pack.comp); quantized weights can be unpacked into panels of B (dequantize.comp). With tiles in shared memory
- * (gemm_shared.comp), both operands are read from their own memory, and B may be quantized weights. If a product
- * exceeds a binding or the device's longest loop, it is split into blocks of batches, rows and k. Blocks of k
- * accumulate in ascending order in f32, so the sum stays deterministic. */
+ * M, N, K and `ld` may have any value, unless a matrix is stored in 16 bits (see vkt_gemm_matrix). Either operand may
+ * be transposed. gemm_choose.c chooses a variant. With tiles in registers (gemm_tile.comp), an operand is read from its
+ * own memory, or it is packed into panels in scratch first (gemm_pack.comp); quantized weights can be unpacked into
+ * panels of B (dequantize.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own
+ * memory, and B may be quantized weights. If a product exceeds a binding or the device's longest loop, it is split into
+ * blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 

@@ -87,8 +87,8 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
 
 /* ---- the choice of a variant ---- */
 
-/* Returns true if rows run along x and their distance is a multiple of a page (4 KiB). In this case all rows of a tile
- * begin in the same set of a CPU's first-level cache, and evict each other. */
+/* Returns true if rows run along x and their distance is a multiple of 1,024 elements, a page (4 KiB) of f32. In this
+ * case all rows of a tile of f32 begin in the same set of a CPU's first-level cache, and evict each other. */
 static bool has_page_rows(const vkt_gemm_matrix *m)
 {
     return !m->x_outer && m->ld % 1024 == 0;

@@ -327,7 +327,7 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
     return true;
 }
 
-/* Finds the layers before y, at most VKT_MLP_MAX_LAYERS. No other node may read the values between these layers.
+/* Finds the layers before y, at most VKT_MLP_MAX_LAYERS. No other node may read y or the values between these layers.
  * Returns false if there is no such layer. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {

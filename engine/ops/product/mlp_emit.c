@@ -1,7 +1,7 @@
 /* ops/product/mlp_emit.c - emits a fully connected network. One kernel computes the whole network; the samples of the
  * batch are distributed over its work groups. A dispatch before this kernel packs the parameters (mlp_line.comp needs
- * no packing). If the kernel computes gradients, a dispatch after it adds up the gradients and losses of all work
- * groups. See the first lines of shaders/product/mlp*.comp. */
+ * no packing). If the kernel computes gradients, a dispatch after it adds up the gradients of all work groups, and with
+ * VKT_MLP_MSE also their losses. See the first lines of shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -228,9 +228,10 @@ static void emit_line(job *j)
 
 /* ---- mlp_shared.comp ---- */
 
-/* Returns how many vec4s of weights a work group stores in shared memory of `bytes` bytes, behind the activations. The
- * weights are the largest matrix, or a slice of its rows if the matrix does not fit. The kernel later uses the same
- * memory for a vec2 of each lane (the losses). Returns 0 if there is no space for 8 rows, or for the losses. */
+/* Returns the size of the space for weights in shared memory, in vec4s. Activations and weights together have at most
+ * `bytes` bytes. The space is for the largest matrix, or for a slice of its rows if the matrix does not fit. Later the
+ * kernel uses the same memory for a vec2 of each lane (the losses). Returns 0 if there is no space for 8 rows, or for
+ * the losses. */
 static uint32_t stage_of(const job *j, uint32_t bytes)
 {
     uint32_t rows = 0, least = MLP_SHARED_LANES / 2, all = 0;
@@ -349,7 +350,8 @@ static void add_parts(job *j)
     const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
-    /* A work group of MLP_SUM computes LANES vec4s. A work group of MLP_SUM_ROWS computes LANES / 4 floats. */
+    /* In one iteration, a work group of MLP_SUM computes `lanes` vec4s. A work group of MLP_SUM_ROWS computes lanes / 4
+     * floats. */
     const uint32_t lanes = j->stage ? SUM_ROWS_LANES : j->lanes, units = vkt_div_up(most, j->stage ? lanes / 4 : lanes);
     const uint32_t spec[] = { lanes }, groups = j->e->lim->traits->groups_mlp_sum;
     vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = j->stage ? VKT_K_MLP_SUM_ROWS : VKT_K_MLP_SUM,

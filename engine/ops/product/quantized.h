@@ -1,4 +1,4 @@
-/* ops/product/quantized.h - rows of quantized weights as f32, for the ops that read such weights. */
+/* ops/product/quantized.h - rows of quantized weights as floats, for the ops that read such weights. */
 #ifndef VKT_QUANTIZED_H
 #define VKT_QUANTIZED_H
 

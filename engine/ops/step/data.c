@@ -38,8 +38,9 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Returns how many samples of a table fit into a binding, rounded down to a multiple of 64, because 64 samples of whole
- * words are a multiple of VKT_ALIGN_BYTES. If 64 do not fit, sets the emission's error and returns 0. */
+/* Returns how many samples of a table fit into a binding, rounded down to a multiple of 64. A sample has whole words,
+ * so 64 samples have a multiple of VKT_ALIGN_BYTES bytes. If 64 samples do not fit, sets the emission's error and
+ * returns 0. */
 static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;

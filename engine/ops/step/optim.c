@@ -9,9 +9,9 @@
  * Some kernels run before the update, if they are needed. With micro-batches, one kernel adds the gradients to the sum
  * of gradients. The update then uses the sum as the gradient. If the loss is scaled, one kernel searches for gradients
  * that are not finite, and a second kernel sets the optimizer's clock and the next scale. With clip_norm, one kernel
- * adds up squares, and a second kernel computes the norm from these sums. A kernel that reads an arena has one dispatch
- * for each range that a binding holds. In the step state, STEP_FACTOR is the number by which the update multiplies the
- * gradients, and STEP_HOLD says whether this run updates the parameters. */
+ * adds up squares, and a second kernel computes the norm from these sums. If a kernel reads an arena, each of its
+ * dispatches processes a range that a binding can hold. In the step state, STEP_FACTOR is the number by which the
+ * update multiplies the gradients, and STEP_HOLD says whether this run updates the parameters. */
 #include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
@@ -121,7 +121,7 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A kernel that processes the whole arena, with one dispatch for each range that fits into a binding. */
+/* A kernel that processes the whole arena. Each of its dispatches processes a range that a binding can hold. */
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;

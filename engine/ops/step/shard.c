@@ -3,9 +3,9 @@
  *
  * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
  * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
- * shard_sum adds it up like a gradient. shard_take sets the next state to the mean over all rows. A rank computes
- * several shards, and each one must begin with the same state. So shard_begin saves the state in the first run of a
- * step, and restores it in the other runs. */
+ * shard_sum adds it up like a gradient. shard_take sets the next state to the mean over all runs of the step, weighted
+ * by STEP_WEIGHT. A rank may have several runs in a step, and each run must begin with the same state. So shard_begin
+ * saves the state in the rank's first run of a step, and restores it in the other runs. */
 #include "ops/ops.h"
 
 #include "ir/attrs.h"

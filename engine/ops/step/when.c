@@ -1,4 +1,5 @@
-/* ops/step/when.c - dispatches that run only if a counter on the device is large enough: vkt_when_begin in ops.h. */
+/* ops/step/when.c - dispatches that need to run only if a counter on the device is large enough: vkt_when_begin in
+ * ops.h. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"

@@ -1,5 +1,6 @@
 /* bench_emulate - trains a network as one rank of an emulated cluster (vkt_emulation_create). Prints the times of a
- * step as JSON, in the form that vkt-scaling reads. tests/bench/emulated_scaling.py calls this program.
+ * step as JSON. With RANKS 2 or more, vkt-scaling can read the output. tests/bench/emulated_scaling.py calls this
+ * program.
  *
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *

@@ -1,4 +1,4 @@
-// odd.comp - a small shader with an unusual feature, which CASE selects. The checks of custom ops refuse most such features.
+// odd.comp - a small shader. CASE selects an unusual feature (0: none). Custom ops refuse most of these features.
 #version 450
 #if CASE == 1 // the capability Float64, which vktrain does not enable
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require

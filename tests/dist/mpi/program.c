@@ -3,9 +3,10 @@
  * timeout for vkt_mpi_set_timeout.
  *
  * Each line that a rank prints begins with "rank R: ". The rank prints the messages of the library, and "WRONG: .." if
- * a check fails. At the end, it prints "ok"; in a mode with a failure, it prints "closed" instead. Lines go to the file
- * FOLDER/output, because launchers lose output when they end a run. Ranks report their progress to each other by files
- * in FOLDER, so that no test depends on the machine's speed. */
+ * a check fails. At the end, it prints "ok"; in a mode with a failure, it prints "closed" instead. If vkt_mpi_open
+ * fails, it prints "open: " and the name of the result. Lines go to the file FOLDER/output, because launchers lose
+ * output when they end a run. Ranks report their progress to each other by files in FOLDER, so that no test depends on
+ * the machine's speed. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>

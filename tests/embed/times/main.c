@@ -6,8 +6,8 @@
  *                            no GPU
  *
  * Drivers may compile in vkCreateComputePipelines or in the first dispatch. So the time to compile is the time of
- * vkCreateComputePipelines, plus the time by which the first dispatch is slower than the fastest. If a Vulkan call
- * fails, the program ends. */
+ * vkCreateComputePipelines, plus the time by which the first dispatch is slower than the fastest. If the device lacks
+ * shaderFloat16, the networks with arithmetic of 16 bits are left out. If a Vulkan call fails, the program ends. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +206,7 @@ static double run(const pipeline *p, VkDescriptorSet set, double *first)
 }
 
 /* Prints the compiler's statistics about registers, spills and code size. The names of statistics differ between
- * drivers; `wanted` has RADV's names. If a driver has no statistic of this name, the column is empty. */
+ * drivers; `wanted` has RADV's names. If a driver lacks a statistic, the column of this statistic is empty. */
 static void print_statistics(const pipeline *p)
 {
     static VkPipelineExecutableStatisticKHR s[MAX_STATISTICS];

@@ -11,12 +11,13 @@
 
 #include "gpu/vk_table.h"
 
-/* Returns the loader, or NULL if no Vulkan is installed. It supports one device per process. It also asks the driver to
- * keep the statistics and the assembly of each pipeline (VK_KHR_pipeline_executable_properties). */
+/* Returns the loader, or NULL if no Vulkan is installed. It supports one device per process. If the driver
+ * has VK_KHR_pipeline_executable_properties, the loader asks it to keep the statistics and the assembly of each
+ * pipeline. */
 const vkt_loader *compile_only_loader(void);
 
-/* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline, as the driver reports
- * them; NULL: the driver does not have the extension. The caller owns the object. */
+/* Returns {"subgroup": lanes, "statistics": {name: number}, "assembly": text} of a pipeline's first executable, as the
+ * driver reports them; NULL: the driver reports none. The caller owns the object. */
 json_t *compile_only_describe(VkDevice device, VkPipeline pipeline);
 
 #endif

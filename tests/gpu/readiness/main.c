@@ -26,7 +26,7 @@ typedef struct report {
 } report;
 
 /* Writes the name of a dispatch's pipeline: its kernel (with ".texel" for the texel variant), its constants,
- * and `storage` (abi/storage.abi.h). */
+ * and `storage` (abi/storage.abi.h) if it is not 0. */
 static void name_pipeline(const vkt_dispatch *d, const vkt_pipeline *p, char *name, size_t size)
 {
     size_t n =

@@ -2,11 +2,12 @@
 """readiness.py TABLE EXCEPTIONS [--write] NAME=FILE... - makes the tables of docs/gpu.md and checks them.
 
 FILE is what the program `readiness` printed for NAME, which is a key of RULES. TABLE is docs/gpu.md. It has a table
-for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write). EXCEPTIONS has
-the kernels and networks that break a limit, with the reason. Prints what is wrong: a limit that is broken, an exception that has
-another value now or is not needed, an old table. Without --write, a FILE is skipped if its device, driver, subgroup size or support
-of cooperative matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": FILEs
-without a fault, with a fault, and skipped FILEs.
+for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write).
+EXCEPTIONS has the kernels that break a limit, and the number of barriers of each network, with the reasons. Prints what is
+wrong: a broken limit without an exception, an exception whose value differs from the measured value, an exception that is
+not needed, an old table. Without --write, a FILE is skipped if its device, driver, subgroup size or support of cooperative
+matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": FILEs without a fault,
+with a fault, and skipped FILEs.
 """
 import collections
 import functools
@@ -55,7 +56,7 @@ ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several produ
 
 
 def kind_of(op):
-    """Returns what an instruction does; None for waits and hints."""
+    """Returns what an instruction does; None for waits, delays, s_nop and s_clause."""
     if re.match(r"v_(wmma|swmmac|mfma)", op):
         return "matrix"
     if re.match(r"v_(dual_)?(pk_)?(fma|fmac|mac|mad|fmaak|fmamk|dot2|dot2c)_(f|legacy_f|mix)", op):

@@ -13,7 +13,7 @@
 enum { POINTS = 256, BYTES = POINTS * 4, WORKERS = 3, MODELS = 3, MAX_JOBS = 16 };
 #define USAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 
-/* A network and its context. A thread uses the context only while `busy` is set for the thread's job. */
+/* A network and its context. A worker thread uses the context only while `busy` is set for the worker's job. */
 typedef struct model {
     vkt_ctx *ctx;
     vkt_array *x, *target, *out;
@@ -51,7 +51,7 @@ typedef struct submission {
 typedef struct jobs {
     gpu gpu;
     pthread_mutex_t queue_lock; /* locked around every submission to gpu.queue */
-    pthread_mutex_t lock;       /* locked around use of `waiting` .. `submitted`, model.busy, model.asking, job.done */
+    pthread_mutex_t lock;       /* protects `waiting` .. `next`, `submitted`, model.busy, model.asking, job.done */
     pthread_cond_t changed;
     job *waiting[MAX_JOBS]; /* in the order of their arrival */
     int n_waiting;
@@ -124,7 +124,7 @@ static bool train(jobs *s, job *j)
     uint64_t left_ns = j->budget_ns;
     const bool cancelled = atomic_load(&j->cancelled);
     if (cancelled && m->progress.slice == 0) return true;
-    if (cancelled) left_ns = UINT64_MAX; /* enough to end the step in progress */
+    if (cancelled) left_ns = UINT64_MAX; /* from the third run on, enough to end the step in progress */
     do {
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
