@@ -156,7 +156,7 @@ sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 export VK_LAYER_ENABLES="$sync_1_3_239"
 
-# Only the newer validation layer of drivers.sh reports a write after a write.
+# The layer of drivers.sh also reports two writes to the same bytes without a barrier between them. Layer 1.3.239 does not.
 current_layer() ( # current_layer COMMAND...: runs COMMAND under that layer
     unset VK_LAYER_ENABLES
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1

@@ -31,7 +31,8 @@ struct vkt_tokenizer {
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
     VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer, or of the token that ends the answer */
-    VKT_MARK_CONTENT = 2, /* a byte of a content; no control token and no user-defined token <|name|> contains it */
+    VKT_MARK_CONTENT = 2, /* a byte of the content of a chat's message. The encoder splits it as ordinary text: it makes
+                           * no control token and no user-defined token <|name|> of it */
 };
 
 /* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */

@@ -1,5 +1,5 @@
 /* train/progress.c - shows a line for each epoch, and a progress bar if the stream is a terminal that can rewrite lines
- * (vkt_terminal_rewrites).
+ * (vkt_terminal_rewrites). On other streams, a long epoch shows a line once a minute.
  *
  * The line with the bar is rewritten in place. It is shorter than the width of the terminal, because each redraw of a
  * wrapped line would leave a line behind. Each redraw reads the width of the terminal, so no signal handler is needed
@@ -109,11 +109,29 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
     p->open = true;
 }
 
+/* Writes the parts of the line without the bar, as a line of its own. Does so once in MINUTE seconds, and not at the
+ * end, because the line of the epoch follows soon. */
+static void draw_rarely(vkt_progress *p, const vkt_fit_progress *f)
+{
+    const double MINUTE = 60;
+    char parts[PARTS][PART_ROOM] = { "" };
+    if (f->seconds < p->drawn) p->drawn = 0; /* a validation begins */
+    if (f->batch == f->batches || f->seconds - p->drawn < MINUTE) return;
+    p->drawn = f->seconds;
+    write_parts(p, f, parts);
+    for (int i = HEAD; i < PARTS; i++) fputs(parts[i], p->out);
+    fputc('\n', p->out);
+    fflush(p->out);
+}
+
 static void on_batch(void *user, const vkt_fit_progress *f)
 {
     vkt_progress *p = user;
     p->epochs = f->epochs;
-    if (!p->rewrites) return;
+    if (!p->rewrites) {
+        draw_rarely(p, f);
+        return;
+    }
     const bool last = f->batch == f->batches;
     if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
         return; /* there are at most 20 drawings a second between the first and the last batch */

@@ -473,7 +473,8 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
  * the width: from the terminal, else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow
  * terminal the bar shrinks from 24 to 8 columns. If this is not enough, parts of the progress line are left out, in
  * this order: batches a second, times, the bar, accuracy, loss, batches. There are no colours. If the stream is no
- * terminal, or TERM is "dumb" or not set, there is no progress line and no escape sequence. In a locale without UTF-8
+ * terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence, and an epoch or a validation that
+ * takes longer than a minute writes a progress line of its own once a minute. In a locale without UTF-8
  * (LC_ALL, else LC_CTYPE, else LANG) all text is ASCII. On Windows, the mode, the width and the code page of the
  * console are used instead of these variables. */
 typedef struct vkt_progress vkt_progress;

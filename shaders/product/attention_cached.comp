@@ -43,8 +43,9 @@ float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
     return (s.x + s.y) + (s.z + s.w);
 }
 
-// Adds the rows of v of a tile, times their weights, to the lane's sums. Lane j holds the weight of key j of the tile. n is the
-// number of keys from the first key of the tile to the last key that the query uses.
+// Adds this lane's part of a tile to its sums: its vec4s of the rows of v of its group's SPREAD keys, times the weights of
+// these keys. w: lane j passes the weight of key j of the tile. n: number of keys from the first key of the tile to the last
+// key that the query uses.
 void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
 {
     const uint lane = gl_LocalInvocationID.x, column = lane % SPREAD, first = lane / SPREAD * SPREAD;

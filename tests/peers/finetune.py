@@ -47,7 +47,7 @@ def exact_rope(self, x, position_ids):
 
 
 def in_double():
-    """Makes transformers compute in float64 where it converts to float32."""
+    """Lets the RMS norms and rotary embeddings of Llama compute in the type of their input, instead of float32."""
     modeling_llama.LlamaRMSNorm.forward = exact_norm
     modeling_llama.LlamaRotaryEmbedding.forward = exact_rope
 

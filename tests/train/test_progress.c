@@ -282,6 +282,44 @@ static void an_interrupted_bar_ends_its_line(void **state)
 }
 
 /* In a file a record is one line for any COLUMNS. A very large loss has an exponent, so its text stays short. */
+static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t batch;
+        double seconds;
+        bool validating;
+    } calls[] = { { 1, 59.5, false }, { 2, 60, false }, { 3, 119.5, false }, { 4, 125, false },
+                  { 5, 190, false },  { 1, 3, true },   { 2, 61, true },     { 5, 200, true } };
+    const vkt_host h = vkt_test_host();
+    char text[512] = "";
+    vkt_progress *bar;
+    set_environment("xterm", "C.UTF-8", "20");
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
+    vkt_progress_set_unit(bar, "tok", 300);
+    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    for (size_t i = 0; i < VKT_COUNT(calls); i++)
+        c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1,
+                                                .epochs = 2,
+                                                .batch = calls[i].batch,
+                                                .batches = 5,
+                                                .loss = 1.5,
+                                                .accuracy = NAN,
+                                                .seconds = calls[i].seconds,
+                                                .validating = calls[i].validating });
+    c.on_epoch(c.user, &(vkt_epoch_record){ 1, 1.5, NAN, 2, NAN, .01, 390 }, false);
+    vkt_progress_destroy(&bar);
+    rewind(out);
+    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
+    fclose(out);
+    assert_string_equal(text, "epoch 1/2 2/5  1:00<1:30  10 tok/s  loss 1.5000\n"
+                              "epoch 1/2 4/5  2:05<0:31  10 tok/s  loss 1.5000\n"
+                              "check 1/2 2/5  1:01<1:32  10 tok/s  loss 1.5000\n"
+                              "epoch 1/2  390.0 s  loss 1.5000  val_loss 2.0000\n");
+}
+
 static void a_file_gets_one_line_an_epoch(void **state)
 {
     (void)state;
@@ -338,11 +376,17 @@ static void a_record_has_room_for_all_metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_fit_leaves_one_record_an_epoch),  TEST(no_width_is_too_small),
-        TEST(a_resized_window_counts_at_once),   TEST(a_dumb_terminal_gets_plain_lines),
-        TEST(without_utf8_all_is_ascii),         TEST(columns_of_the_environment_are_the_second_choice),
-        TEST(an_interrupted_bar_ends_its_line),  TEST(a_file_gets_one_line_an_epoch),
-        TEST(a_record_has_room_for_all_metrics), TEST(a_unit_replaces_batches_a_second),
+        TEST(a_fit_leaves_one_record_an_epoch),
+        TEST(no_width_is_too_small),
+        TEST(a_resized_window_counts_at_once),
+        TEST(a_dumb_terminal_gets_plain_lines),
+        TEST(a_file_gets_a_line_a_minute_in_long_epochs),
+        TEST(without_utf8_all_is_ascii),
+        TEST(columns_of_the_environment_are_the_second_choice),
+        TEST(an_interrupted_bar_ends_its_line),
+        TEST(a_file_gets_one_line_an_epoch),
+        TEST(a_record_has_room_for_all_metrics),
+        TEST(a_unit_replaces_batches_a_second),
     };
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }
