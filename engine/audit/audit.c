@@ -179,7 +179,7 @@ static vkt_result audit_custom(const audit *a, const vkt_node *n)
     f.e.differences = c.differences;
     f.e.kinks = c.kinks;
     for (uint32_t i = 0; i < VKT_AUDIT_INPUTS; i++)
-        if (!(c.gradient[i] <= f.e.difference)) f.e.difference = c.gradient[i];
+        if (!(c.gradient[i] <= f.e.difference) && !isnan(f.e.difference)) f.e.difference = c.gradient[i];
     f.e.right = !c.fault[0];
     memcpy(f.text, c.text, sizeof f.text);
     memcpy(f.fault, c.fault, sizeof f.fault);

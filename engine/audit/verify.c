@@ -39,7 +39,7 @@ static void compare(const vkt_subject *s, const vkt_side *side, const void *got,
     } else {
         w = vkt_worst_of(got, side->ref.f, n, (double)s->op->rel_tol, (double)s->op->abs_tol);
     }
-    if (!(w.excess <= *excess)) *excess = w.excess;
+    if (!(w.excess <= *excess) && !isnan(*excess)) *excess = w.excess; /* a NaN stays */
     if (w.excess <= 1) return;
     char index[80], fault[sizeof v->fault];
     const double value = side->ref.u ? ((const uint32_t *)got)[w.at] : (double)((const float *)got)[w.at];

@@ -168,9 +168,10 @@ vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callback
     if (r == VKT_OK) {
         r = vkt_trainer_snapshot(t, &kept);
         if (r == VKT_OK) {
+            const bool broken = t->shards.broken;
             r = run(t, &x, best);
             const vkt_result back = vkt_trainer_restore(t, &kept);
-            if (back == VKT_OK) t->shards.broken = false;
+            if (back == VKT_OK) t->shards.broken = broken;
             if (r == VKT_OK) r = back;
         }
         vkt_snapshot_free(&t->host, &kept);

@@ -28,9 +28,11 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
         /* Microseconds are written with integers, because the decimal point of %f depends on the locale. */
         const unsigned long long ts = k[i].start_ns, dur = k[i].end_ns - k[i].start_ns;
         vkt_text_add(out,
-                     ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
-                     "\"dur\":%llu.%03llu,\"args\":{\"node\":\"",
-                     k[i].kernel, ts / 1000, ts % 1000, dur / 1000, dur % 1000);
+                     ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"cat\":\"kernel\",\"ts\":%llu.%03llu,\"dur\":%llu.%03llu,"
+                     "\"name\":\"",
+                     ts / 1000, ts % 1000, dur / 1000, dur % 1000);
+        add_escaped(out, k[i].kernel); /* the caller of vkt_custom has chosen its kernel's name */
+        vkt_text_add(out, "\",\"args\":{\"node\":\"");
         add_escaped(out, k[i].node); /* the name may be from the model, so it may have any characters */
         vkt_text_add(out, "\"}}");
     }
@@ -52,12 +54,12 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
     if (r == VKT_OK && t->shards.count) r = vkt_steps_begin(t, 1, 0); /* chooses the samples of this rank */
     if (r == VKT_OK && !t->shards.count) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
+    vkt_feed_stop(&t->feed);
     if (r == VKT_OK) {
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* some drivers compile shaders in the first run */
             r = vkt_program_profile(
                 t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first, .terms = b.terms }, times,
                 room, count);
-        vkt_feed_stop(&t->feed);
         const vkt_result back = vkt_trainer_restore(t, &kept);
         if (r == VKT_OK) r = back;
     }
