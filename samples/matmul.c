@@ -112,8 +112,8 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 
 /* The matrices, padded with zeros to whole tiles: A can have more than m rows, B more than n columns. */
 typedef struct operands {
-    float *a;       /* (rows of whole tiles, k) */
-    float *b;       /* panels (k, t->columns), one for each tile along n */
+    float *a;       /* A, as (R, k). R is m, rounded up to a multiple of t->rows */
+    float *b;       /* B, as panels (k, t->columns): the first panel has the first t->columns columns of B, and so on */
     double *wanted; /* (m) sums of C's rows, computed by the host in double precision */
     double *sums;   /* (m) the device's sums */
     float *part;    /* (t->rows) the sums of one tile */

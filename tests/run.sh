@@ -75,8 +75,8 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
         quietly "$dir/build.log" cmake --build "$dir" --target $targets -- -k 0 || failed "build of $dir"
 }
 
-# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option says that it leaves
-# out shaders or has other ones, or if a shader has an error.
+# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option of the build
+# leaves out or replaces shaders, or if a shader has an error.
 has_shaders() {
     grep -q '^VKT_TEXELS:BOOL=ON' "$1/CMakeCache.txt" 2>/dev/null &&
         ! grep -qE '^VKT_(KERNELS|SPIRV|GLSLANG_COOP):[A-Z]*=.' "$1/CMakeCache.txt" &&
@@ -103,7 +103,8 @@ check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their c
     grep -o 'ran on: .*' "$logs/LastTest.log" | sed 's/^ran on: //' >>"$out/devices"
 }
 
-start_script() { # start_script NAME COMMAND...: starts a script that often waits for the network, beside the phases that follow
+# start_script NAME COMMAND...: starts a script, which runs during the next phases, because it often waits for the network.
+start_script() {
     script=$1
     shift
     "$@" >"$out/$script" 2>&1 &
@@ -162,7 +163,9 @@ current_layer() ( # current_layer COMMAND...: runs COMMAND under that layer
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
 )
-check_all() { # check_all NAME LABELS: runs all tests of a build except those with one of LABELS (a|b). The ops are compiled quickly
+# check_all NAME LABELS: runs all tests of a build except those with one of LABELS (a|b). Tests with the label ops or record run
+# with compile_quickly.
+check_all() {
     (compile_quickly && check "$1" -L 'ops|record' -LE "$2")
     check "$1" -LE "$2|ops|record"
 }

@@ -11,7 +11,8 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* sizes of the graph before the traversal */
-    bool *wanted;             /* [value id]: it is in wrt, or depends on wrt through inputs that `passes` accepts */
+    bool *wanted;             /* [value id]: the value is in wrt, or depends on wrt through inputs that `passes`
+                               * accepts */
     vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */
     vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;
@@ -70,8 +71,8 @@ static vkt_result compute_again(traversal *w, const vkt_block *block)
 {
     vkt_graph *g = w->g;
     bool any = false;
-    uint32_t after = block->end; /* index + 1 of the last node that makes a gradient of the block's values, and at least
-                                  * the block's end, because a constant gradient has no node */
+    uint32_t after = block->end; /* 1 + the index of the last node that makes a gradient of the block's values. If no
+                                  * node behind the block makes such a gradient: the block's end */
     for (uint32_t i = block->first; i < block->end; i++)
         for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
             const vkt_tensor dy = w->grad[g->nodes[i]->out[k].id];

@@ -21,8 +21,8 @@
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* Returns a copy of `host`. If alloc.resize, log or log_level is not set, the copy has its default. If `host` is NULL,
- * all three are defaults. If the environment variable VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
+/* Returns a copy of `host`. In the copy, alloc.resize, log and log_level have default values if they are not set in
+ * `host`, or if `host` is NULL. If the environment variable VKT_DEBUG is 1 or more, the log level is VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: the engine allocates by these functions, so that a test can make the n-th allocation fail ---- */

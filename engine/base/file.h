@@ -66,7 +66,7 @@ typedef struct vkt_file_writer {
     const vkt_host *h; /* not owned; must outlive the writer */
     char *path;        /* owned; NULL when the writer is closed */
     char *target;      /* owned; the path to which the links of `path` lead */
-    char *temp;        /* owned; the temporary: on POSIX its name, on Windows its path; NULL: written in place */
+    char *temp;        /* owned; name (POSIX) or path (Windows) of the temporary; NULL: the file is written in place */
     int fd, dir_fd;
 } vkt_file_writer;
 

@@ -9,8 +9,8 @@
  * is truncated after 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Finds the largest dimension of the inputs. Halves each dimension of this size, and each bound of integers with
- * this value. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the
+/* Finds the largest dimension of the inputs. Halves each dimension and each vkt_case_input.bound that equals
+ * this size. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the
  * attributes that follow from the shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0. Another input

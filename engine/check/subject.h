@@ -12,7 +12,7 @@
 typedef struct vkt_side {
     vkt_tensor t;       /* {0}: absent */
     vkt_ref_tensor ref; /* owns its elements: ref.u for u32, else ref.f */
-    void *data;         /* `in` and `dout`: the numbers that the device gets, row-major; owned */
+    void *data;         /* of an input or a seed (`dout` below): the numbers that the device gets, row-major; owned */
 } vkt_side;
 
 typedef struct vkt_subject {

@@ -9,7 +9,7 @@ typedef struct writer {
     char *text;
     uint8_t *marks;
     size_t n, room;
-    uint8_t content; /* the mark of messages' contents: VKT_MARK_CONTENT, or 0 if they may have control tokens */
+    uint8_t content; /* for the marks of a message's content: VKT_MARK_CONTENT; 0: contents may have control tokens */
 } writer;
 
 static const struct {

@@ -46,11 +46,11 @@ typedef struct vkt_csv {
 } vkt_csv;
 
 /* Opens a reader, and reads the whole file, plain or gzip. `format` may be NULL. VKT_E_ARG: the separator is a line
- * end, or a quote (without no_quotes). Other errors are those of vkt_gz_read_file. On failure there is nothing to
+ * end, or a quote (unless no_quotes is set). Other errors are those of vkt_gz_read_file. On failure there is nothing to
  * close. `h` must be resolved. */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
 /* Copies the n bytes of `text`, and opens a reader of the copy. Messages call the text `name`. VKT_E_ARG: the separator
- * is a line end, or a quote (without no_quotes). VKT_E_NOMEM. */
+ * is a line end, or a quote (unless no_quotes is set). VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,
                                const vkt_csv_format *format, vkt_csv *c);
 /* Reads the next record. *more is false if there is none. VKT_E_FORMAT (the message has file and line), VKT_E_NOMEM.

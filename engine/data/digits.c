@@ -77,7 +77,7 @@ typedef struct brush {
     float edge;   /* width of the disc's edge, pixels; across the edge the ink falls from 1 to 0 */
     float wobble; /* largest shift of a point along each axis, half pixels */
     float ink;    /* brightness of a full pixel, 0 to 255 */
-    float noise;  /* noise adds a number from -noise to noise to each pixel; pixels are 0 to 255 */
+    float noise;  /* a random number from -noise to noise is added to each pixel; the sum is limited to 0 .. 255 */
 } brush;
 
 static affine random_warp(vkt_rng *r)

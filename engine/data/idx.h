@@ -21,9 +21,10 @@ typedef struct vkt_idx {
     size_t bytes;
 } vkt_idx;
 
-/* Reads a whole file. VKT_E_FORMAT unless it has exactly one u8 array of at most max_bytes, and vkt_gz_check_size
- * allows its size. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM. VKT_E_UNSUPPORTED: see vkt_gz_open. The message has the
- * path. If header and file disagree about the size, the message has both sizes. On failure *out is zeroed. */
+/* Reads a whole file. The file must have exactly one u8 array of at most max_bytes, and vkt_gz_check_size must allow
+ * the unpacked size of the file; otherwise VKT_E_FORMAT. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM. VKT_E_UNSUPPORTED: see
+ * vkt_gz_open. The message has the path. If header and file disagree about the size, the message has both sizes. On
+ * failure *out is zeroed. */
 vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out);
 
 #endif

@@ -106,9 +106,9 @@ typedef struct table {
     vkt_csv csv;
     vkt_image_list *list;
     const vkt_image_params *p;
-    size_t path_column, label_column; /* label_column SIZE_MAX: none */
+    size_t path_column, label_column; /* label_column is SIZE_MAX if there are no labels */
     const char *csv_path;
-    size_t folder_bytes; /* bytes of csv_path in front of the file's name: the prefix of relative paths */
+    size_t folder_bytes; /* length of csv_path without the file's name. This part is the prefix of relative paths */
     char **labels;
     size_t *lines;
     size_t cap, lines_cap;
@@ -272,8 +272,8 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
     return VKT_OK;
 }
 
-/* Lists the names of the folders in `folder` (`folders` is true), or all names with an ending of an image (false). The
- * names are sorted by their bytes. Names that begin with a dot are skipped. */
+/* If `folders` is true, lists the names of the folders in `folder`. Otherwise lists the names that end like the name of
+ * an image file. The names are sorted by their bytes. Names that begin with a dot are skipped. */
 static vkt_result list_folder(const vkt_host *h, const char *folder, bool folders, names *out)
 {
     vkt_folder *entries;

@@ -11,7 +11,7 @@ typedef struct vkt_image_list {
     uint32_t n;
     char **paths;     /* n of them: paths by which the files can be opened */
     uint32_t *labels; /* n of them; NULL: the table has no column of labels */
-    uint32_t classes; /* number of classes; 0: the largest label + 1, or there are no labels */
+    uint32_t classes; /* number of classes; 0: there are no labels, or the number is the largest label + 1 */
     char **names;     /* `classes` of them; NULL: the classes have no names */
     size_t cap;
 } vkt_image_list;

@@ -25,7 +25,7 @@ typedef struct base {
     uint8_t *planes;
 } base;
 
-/* The memory of one worker number (vkt_data_source.fetch). */
+/* The memory of one worker. vkt_data_source.fetch gets the number of the worker. */
 typedef struct worker {
     vkt_image_scratch image;
     vkt_byte_buffer file, planes;
@@ -34,7 +34,7 @@ typedef struct worker {
 
 typedef struct images {
     vkt_host host;
-    vkt_image_params p; /* with pointers NULL, and with the default of cache_bytes filled in */
+    vkt_image_params p; /* the caller's params, but all pointers are NULL, and cache_bytes is never 0 */
     uint32_t channels;
     vkt_image_list list;
     base *bases; /* list.n of them; NULL: images are decoded for every batch */
@@ -86,7 +86,7 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip may become too large */
+    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a narrow image may become too long */
     b->width = (uint32_t)width;
     b->height = (uint32_t)height;
     return VKT_OK;

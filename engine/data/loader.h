@@ -27,8 +27,9 @@ typedef struct vkt_loader vkt_loader;
 
 typedef struct vkt_loader_slot {
     void *features;   /* batch * row_pitch bytes, aligned for the element type */
-    uint32_t *labels; /* `batch` of them; NULL: not wanted. Ignored if the data set has none */
-    float *targets;   /* batch * vkt_dataset_target_width of them; NULL: not wanted. Ignored if the data set has none */
+    uint32_t *labels; /* `batch` labels. Unused if the data set has no labels. NULL: labels are not wanted */
+    float *targets;   /* batch * vkt_dataset_target_width numbers. Unused if the data set has no targets. NULL: targets
+                       * are not wanted */
 } vkt_loader_slot;
 
 typedef struct vkt_loader_params {

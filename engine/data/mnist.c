@@ -36,7 +36,7 @@ static vkt_result lay_out(const vkt_host *h, const char *path, const vkt_idx *im
     return VKT_OK;
 }
 
-/* Reads p->rows labels below p->classes (0: any) into a new array. */
+/* Reads p->rows labels into a new array. Unless p->classes is 0, each label must be below p->classes. */
 static vkt_result read_labels(const vkt_host *h, const char *path, const char *images_path, const vkt_dataset_params *p,
                               uint32_t **out)
 {

@@ -31,14 +31,14 @@ struct vkt_tokenizer {
 /* The marks of a byte of a text. Combine them with |. A vkt_tokens uses only VKT_MARK_ANSWER. */
 enum {
     VKT_MARK_ANSWER = 1,  /* a byte of an assistant's answer, or of the token that ends the answer */
-    VKT_MARK_CONTENT = 2, /* a byte of the content of a chat's message. The encoder splits it as ordinary text: it makes
-                           * no control token and no user-defined token <|name|> of it */
+    VKT_MARK_CONTENT = 2, /* a byte of the content of a chat's message. The encoder splits content as ordinary text: it
+                           * makes no control token and no user-defined token <|name|> from content */
 };
 
 /* Returns the largest id of the tokens that stand for these bytes and are no control tokens; VKT_NO_TOKEN: none. */
 uint32_t vkt_tokenizer_plain_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 /* Does the same as vkt_tokenizer_encode, for a text whose bytes have marks. marks[i] is VKT_MARK_* for byte i. `marks`
- * NULL: all marks are 0. Ids with a byte of an answer get VKT_MARK_ANSWER. */
+ * NULL: all marks are 0. If a token has a byte of an answer, its id gets VKT_MARK_ANSWER. */
 vkt_result vkt_tokenizer_encode_marked(const vkt_tokenizer *t, const char *text, const uint8_t *marks, size_t bytes,
                                        uint32_t flags, vkt_tokens *list);
 

@@ -20,7 +20,8 @@ typedef struct vkt_words {
     size_t n, cap; /* n is below VKT_NO_WORD */
     char *pool;
     size_t pool_bytes, pool_cap;
-    uint32_t *slots; /* hash table with open addressing: number + 1 of a word; 0: free. At most half are used */
+    uint32_t *slots; /* hash table with open addressing. A used slot has the number of a word plus 1, a free slot has 0.
+                      * At most half of the slots are used */
     size_t n_slots;  /* a power of two, or 0 */
 } vkt_words;
 

@@ -23,7 +23,7 @@ typedef struct vkt_exchange {
     uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
     uint32_t *order;              /* buckets in the order in which they are complete */
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
-    uint32_t n_sections, n_waits; /* number of sections. n_sections: of the program of shards; n_waits: of the update */
+    uint32_t n_sections, n_waits; /* number of sections of the program of shards, and of the update program */
     uint64_t *values;             /* timeline values of the sections of shards, for the two newest steps */
     uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
     VkSemaphoreSubmitInfo

@@ -4,9 +4,9 @@
  *
  * After the timeout, a waiting rank follows a chain: the rank for which it waits, the rank for which that rank waits,
  * and so on. The chain ends at a rank that is in no call, and so does not answer. If the chain is a cycle, it counts as
- * ended after as many steps as there are ranks. In both cases the group fails. But if the rank before the end of the
- * chain has waited for less than the timeout, the group does not fail yet: the waiting ranks check again when that rank
- * has waited for the timeout. */
+ * ended after as many steps as there are ranks. In both cases the rank before the end of the chain decides. If that
+ * rank has waited for the timeout, the group fails. If not, the waiting ranks check again later, when that rank has
+ * waited for the timeout. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"
@@ -24,7 +24,7 @@ typedef enum call_kind { CALL_NONE = 0, CALL_EXCHANGE, CALL_BARRIER } call_kind;
 typedef struct member {
     vkt_thread_group *group;
     uint32_t number;
-    pthread_cond_t wake; /* signalled when something changes for which this rank may wait */
+    pthread_cond_t wake; /* signalled after each change that may end a wait of this rank */
     call_kind call;
     uint64_t since_ns; /* when the call began */
     uint32_t peer;     /* `peer` and all below are only for CALL_EXCHANGE */
@@ -76,7 +76,7 @@ static const member *waits_for(const vkt_thread_group *g, const member *r)
     return r;
 }
 
-/* Called after r has waited for the timeout. Fails the group, or returns the later time until which r has to wait. The
+/* Called after r has waited for the timeout. Either fails the group, or returns a new time until which r must wait. The
  * caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {

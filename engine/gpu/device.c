@@ -144,8 +144,8 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* For each VkPhysicalDeviceType: the vkt_device_kind, and the rank of such devices when a device is chosen. `reason` is
- * the rank in words. */
+/* For each VkPhysicalDeviceType: its vkt_device_kind, and its rank when a device is chosen. `reason` is the rank in
+ * words. */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0 is best */

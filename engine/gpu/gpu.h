@@ -146,7 +146,7 @@ vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
  * VkBuffer. The application then determines size, content and usage. */
 typedef enum vkt_memory_kind {
     VKT_MEMORY_DEVICE = 0, /* device-local */
-    VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; device-local too if such memory is plentiful */
+    VKT_MEMORY_UPLOAD,     /* host-visible, host-coherent; also device-local if the host sees enough device memory */
     VKT_MEMORY_READBACK,   /* host-visible, host-coherent; cached if possible */
     VKT_MEMORY_SHARED      /* memory of the context's allocator; if the device cannot import it, VKT_MEMORY_READBACK */
 } vkt_memory_kind;

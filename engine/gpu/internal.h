@@ -71,8 +71,8 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, info.subgroup_size, subgroup_size_varies and the timestamp fields for ctx->phys and
  * ctx->compute.family. ctx->capabilities, has_coop, has_coop2, has_bfloat and has_int64 must be set.
- * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM, or
- * an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps; all are logged. */
+ * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if $VKT_TRAITS names a file that cannot be read;
+ * VKT_E_NOMEM, or an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps. All errors are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- cores.c ---- */
@@ -84,8 +84,8 @@ vkt_result vkt_cores_fill(vkt_ctx *ctx);
 /* ---- traits.c ---- */
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 /* Fills device_class, traits, traits_set and limits.traits. limits.max_workgroup_lanes must be set. VKT_E_ARG if
- * $VKT_TRAITS is wrong; an error of vkt_file_read if it names a file that cannot be read; VKT_E_NOMEM; all are
- * logged. */
+ * $VKT_TRAITS is wrong; an error of vkt_file_read if $VKT_TRAITS names a file that cannot be read; VKT_E_NOMEM. All
+ * errors are logged. */
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */

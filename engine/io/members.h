@@ -28,8 +28,8 @@ bool vkt_members_next(vkt_members *w, vkt_member *m, bool *more);
 /* Parses a key or a value. The caller releases the result. Returns NULL if the text is malformed (*no_memory is false),
  * or if jansson had no memory (*no_memory is true). */
 json_t *vkt_members_parse(vkt_members *w, const char *text, size_t n, bool *no_memory);
-/* Parses a JSON string. Overwrites the string with its text and a NUL, which are never longer than the JSON. Returns
- * `text`; NULL if vkt_members_parse returns NULL. */
+/* Parses the JSON string at `text`, and overwrites it with the decoded text and a NUL. The decoded text and the NUL are
+ * never longer than the JSON string. Returns `text`; NULL if vkt_members_parse returns NULL. */
 const char *vkt_members_text(vkt_members *w, char *text, size_t n, bool *no_memory);
 
 #endif

@@ -89,13 +89,13 @@ typedef struct vkt_running_stats_attr {
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
-    double decay; /* weight of the old published value, where the op averages (publish.c). 0: the op always copies */
+    double decay; /* weight of the old published value when the op averages (publish.c). 0: the op always copies */
 } vkt_publish_attr;
 
 /* A range of the parameter arena that has only states (vkt_state). */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* offset in bytes of a copy of this range, in input 1 */
+    uint64_t copy_bytes;          /* input 1 has a copy of this range at this offset in bytes */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */
@@ -103,7 +103,7 @@ typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
     uint32_t parts;               /* number of runs that compute one shard */
-    uint32_t bf16;                /* 1: each addition of the tree over shards rounds both summands to bfloat16 */
+    uint32_t bf16;                /* 1: when gradients of shards are added, each summand is rounded to bfloat16 */
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
@@ -194,8 +194,8 @@ typedef struct vkt_attention_cached_attr {
 
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
-    uint32_t channels; /* shape of y (in embedding_dw: of dy). 1: (B,D,..) in VKT_BATCH_LAST. 0: in VKT_ROWS, a row of
-                        * the table for each id */
+    uint32_t channels; /* 1: y is (B,D,..) in VKT_BATCH_LAST. 0: y is in VKT_ROWS, and has a row of the table for each
+                        * id. In embedding_dw, dy has the same form */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 

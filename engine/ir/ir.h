@@ -119,8 +119,8 @@ struct vkt_graph {
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
-    bool sums;      /* the update reads a sum of the gradients of all runs of a step, each times the weight of its run
-                     * (see vkt_run, and vkt_update_by_sum) */
+    bool sums;      /* the update reads the weighted sum of the gradients of all runs of a step (see vkt_run, and
+                     * vkt_update_by_sum) */
     const uint64_t *bucket_ends; /* rising byte offsets in the arena, owned by the graph. No dispatch of the update
                                   * crosses one of these offsets */
     uint32_t n_buckets;
@@ -184,7 +184,7 @@ struct vkt_op {
                         * element of the output reads the same element of the input, and it reads before it writes */
     bool forward_only; /* a gradient that would pass through the op is an error. If forward_only is false and `diff` is
                         * 0, the gradient stops at the op, without an error */
-    bool prologue;     /* lowered before all nodes without this flag, even if it was added later */
+    bool prologue;     /* nodes of ops with this flag are lowered first, even if other nodes were added before them */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
     bool early;        /* plan/early.c moves its dispatches to the front, as far as their dependences allow */
@@ -447,7 +447,7 @@ struct vkt_emit {
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
-    vkt_tensor relu;  /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
     bool conditional; /* vkt_dispatch_add adds conditional dispatches, with the number `above` */
     uint32_t above;
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
@@ -456,8 +456,9 @@ struct vkt_emit {
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
  * not read the user's switches (vkt_choices): this function applies them. An op may call it several times for a node.
- * Calls for different decisions must not share a variant. A node with several matrix products has a call for each
- * product. These calls may share variants: a forced or tuned variant applies to every product that can use it. */
+ * Two calls that decide different things must not offer the same variant. The calls for several matrix products of a
+ * node decide the same thing, so they may offer the same variants: a forced or tuned variant applies to every product
+ * that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
 /* Returns the variants of `usable` among which vkt_pick would choose by cost. Argument and result are sets of VKT_V. An
  * op calls this function before vkt_pick if it must decide first which variants vkt_pick gets. */

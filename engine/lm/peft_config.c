@@ -64,8 +64,8 @@ static bool is_text_of(const json_t *v, const char *one, const char *other)
     return !v || json_is_null(v) || (text && (strcmp(text, one) == 0 || strcmp(text, other) == 0));
 }
 
-/* Refuses an option with which PEFT computes something else than this library does, and an unknown option that is not
- * off. */
+/* Refuses an option that makes PEFT compute something else than this library does. Also refuses an unknown option,
+ * unless it is off. */
 static vkt_result check_options(const source *f)
 {
     const char *key;

@@ -74,9 +74,9 @@ typedef struct vkt_shard_values {
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
 /* Appends the update as vkt_update does, but takes the gradients from `gradients`. */
 vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
-/* Builds the update of the graph of shards `of` in the empty graph g: declares the parameters of `of` and appends the
- * update. Sets *sum to the external vector of gradients. The update processes the buckets one after the other, the last
- * one first. */
+/* Builds a graph that updates the parameters. `of` is the graph of shards, and g is an empty graph. The function
+ * declares the parameters of `of` in g, and appends the update to g. Sets *sum to the external vector of gradients. The
+ * update processes the buckets one after the other, the last one first. */
 vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
                              vkt_tensor *sum);
 

@@ -55,7 +55,7 @@ typedef struct vkt_plan {
     uint64_t input_bytes;
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
-    size_t emitted_barriers; /* number of barriers of the graph's order, in which only `early` ops have moved */
+    size_t emitted_barriers; /* number of barriers of the graph's order, after the `early` ops have moved */
     uint64_t work;           /* cost of making the plan: number of loop iterations of packing, barriers and schedule */
 } vkt_plan;
 

@@ -17,12 +17,12 @@
 
 /* One binding of one dispatch. For each memory (memory_of) there is a list of reads and a list of writes. */
 typedef struct access {
-    uint32_t dispatch, next; /* index of the dispatch; index of the next older access of the list, NO_ACCESS: none */
+    uint32_t dispatch, next; /* next: index of the next older access of the list; NO_ACCESS: none */
     vkt_region region;
 } access;
 
 typedef struct edge {
-    uint32_t to, next; /* dispatch at which the edge ends; index of the next edge with the same start, 0: none */
+    uint32_t to, next; /* to: dispatch at which the edge ends. next: next edge with the same start; 0: none */
 } edge;
 
 typedef struct scheduler {
@@ -133,12 +133,12 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 }
 
 /* Adds the edges for nodes that compute a value again. Such a node must run behind the node that vkt_node.after names,
- * so the edges start from the last dispatch of the named node. If the named node has no dispatch, because another node
- * does its work as a companion, the edges start from the dispatch in front of the second computation. */
+ * so the edges start from the last dispatch of the named node. If the named node has no dispatch, because it is a
+ * companion and another node does its work, the edges start from the dispatch in front of the second computation. */
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* the last `after` that was found; the dispatch from which its edges start */
+    uint32_t last = 0, from = NO_ACCESS; /* last: the newest `after`; from: the start of the edges for this `after` */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;

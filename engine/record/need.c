@@ -51,8 +51,8 @@ static void add_store(const vkt_graph *g, vkt_memory_needs *n)
     add(n, &n->store_bytes, VKT_MEM_STAGING, CLOCK_WORDS * 4);
 }
 
-/* Sets out[0] to the array of value i, and out[1] to its vkt_binding.other. Without a vkt_binding for the value, out[0]
- * is the array of vkt_external_array, or the copy of that array in `ctx`. NULL: there is no such array. */
+/* Sets out[0] and out[1] to `array` and `other` of the vkt_binding of value i. Without a vkt_binding for the value,
+ * out[0] is the array of vkt_external_array, or the copy of that array in `ctx`. NULL: there is no such array. */
 static void arrays_at(const vkt_ctx *ctx, const vkt_graph *g, const vkt_program_params *params, uint32_t i,
                       const vkt_array *out[2])
 {

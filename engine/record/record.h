@@ -140,7 +140,7 @@ struct vkt_program {
     size_t n_views;
     /* parts.c: a run submits `pieces` as long as there are no parts. Later, a run that is profiled submits `profiled`,
      * a run of vkt_step_budget submits slices, and any other run submits `parts`. */
-    vkt_series pieces[2];   /* by side: one for each dispatch, with timestamps to measure it; none once parts exist */
+    vkt_series pieces[2];   /* by side: one command buffer per dispatch, with timestamps; none once parts exist */
     vkt_series parts[2];    /* by side: the command buffers of a step; none while there are pieces */
     vkt_series profiled[2]; /* by side: the parts with timestamps; none if `profile` is false */
     uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */

@@ -67,7 +67,7 @@ static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint
     /* Both numbers count steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high`
      * does not fit. */
     uint64_t low = 0, high = 0;
-    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* in steps: end - 1 stands for `most` */
+    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* end - 1 steps stand for `most` */
     bool fits;
     if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;
     if (s->out->fits)

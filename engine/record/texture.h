@@ -12,7 +12,7 @@ typedef struct vkt_texture_format {
     VkFormat format;
     const char *name;           /* without VK_FORMAT_ */
     VkImageAspectFlags aspects; /* aspects of an image of this format */
-    vkt_kernel_id storage[2];   /* kernels for storage images: [0] reads, [1] writes; VKT_K_NONE: only sampled */
+    vkt_kernel_id storage[2];   /* kernels for storage images: [0] reads, [1] writes; VKT_K_NONE: there is no kernel */
 } vkt_texture_format;
 /* Returns a format; NULL: the library does not support it. */
 const vkt_texture_format *vkt_texture_format_find(VkFormat f);

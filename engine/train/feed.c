@@ -164,7 +164,8 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d, uint32_t rows)
 
 uint64_t vkt_feed_bytes(const vkt_feed *f)
 {
-    const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* 8: label and order */
+    const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* 8: bytes of a label and
+                                                                                            * of an index in `order` */
     return row * table_rows(f);
 }
 

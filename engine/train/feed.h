@@ -23,8 +23,8 @@ typedef struct vkt_feed {
     const vkt_dataset *data;
     uint32_t batch, n; /* batch: samples of a batch; n: samples of the data set */
     uint32_t length;   /* number of samples of the current epoch: the first `length` samples of host_order */
-    uint32_t room;     /* not 0: if the feed does not stream, vkt_feed_start fills the tables on the device with the
-                        * samples of one epoch, at most `room` of them, in the epoch's order */
+    uint32_t room;     /* see vkt_feed_params.room. In a resident feed with `room`, vkt_feed_start fills the tables on
+                        * the device with the samples of the epoch, in the epoch's order */
     uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
     uint32_t workers;  /* see vkt_loader_params.workers */
     bool streams;

@@ -10,7 +10,7 @@ typedef struct fit {
     const vkt_fit_params *p;
     uint32_t epochs;
     uint64_t epoch_start_ns, last_ns;
-    uint64_t last_cpu_ns; /* CPU time of this thread, without waits, after the last reported step or checkpoint */
+    uint64_t last_cpu_ns; /* CPU time of this thread, without waits; read after the last reported step or checkpoint */
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
     bool interrupted;     /* the fit ends because callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
@@ -111,7 +111,7 @@ static vkt_result diverged(fit *f, const char *what)
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
-    if (t->shards.rank > 0) return allowed ? VKT_OK : VKT_E_DIVERGED; /* all ranks find this; rank 0 logs it */
+    if (t->shards.rank > 0) return allowed ? VKT_OK : VKT_E_DIVERGED; /* all ranks find a divergence; rank 0 logs it */
     vkt_log_line(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
                  "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
                  "lower learning rate, a warm-up or a smaller clip_norm%s",
@@ -296,8 +296,8 @@ static bool is_better(const fit *f, double now)
     return !isnan(now) && (isnan(best) || (grows(f->t, f->monitor) ? now > best + delta : now < best - delta));
 }
 
-/* Passes the epoch's loss, or with plateau.maximise its accuracy, to the plateau schedule. Does nothing for other
- * schedules. */
+/* Passes the epoch's loss to the plateau schedule. If plateau.maximise is set, passes the accuracy instead. Does
+ * nothing for other schedules. */
 static void follow(vkt_trainer *t, const vkt_epoch_record *r)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -446,7 +446,7 @@ static vkt_result fit_rank(fit *f)
     const vkt_result r = train(f);
     const bool ended = (r == VKT_OK && !f->interrupted) || r == VKT_E_DIVERGED;
     if (r == VKT_E_DIVERGED) {
-        t->owes_checkpoint = false; /* the state that the missing checkpoint should have had is lost */
+        t->owes_checkpoint = false; /* the missing checkpoint cannot be written any more: its state is lost */
         t->diverged = true;
     }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));

@@ -109,8 +109,8 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
     p->open = true;
 }
 
-/* Writes the parts of the line without the bar, as a line of its own. Does so once in MINUTE seconds, and not at the
- * end, because the line of the epoch follows soon. */
+/* Writes the parts, without a bar, as one line. Writes at most one such line in MINUTE seconds. After the last batch,
+ * writes nothing, because the line of the epoch follows soon. */
 static void draw_rarely(vkt_progress *p, const vkt_fit_progress *f)
 {
     const double MINUTE = 60;

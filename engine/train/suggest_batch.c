@@ -13,7 +13,7 @@ static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
     uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
-    uint64_t data;          /* bytes of the data sets. Only a data set that must be streamed counts as streamed */
+    uint64_t data;          /* bytes of the data sets, if only those that must be streamed are streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
     uint64_t data_most;     /* bytes: each data set counts with the larger one of its sizes in data and data_streamed */
 } need;

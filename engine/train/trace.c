@@ -31,7 +31,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
                      ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"cat\":\"kernel\",\"ts\":%llu.%03llu,\"dur\":%llu.%03llu,"
                      "\"name\":\"",
                      ts / 1000, ts % 1000, dur / 1000, dur % 1000);
-        add_escaped(out, k[i].kernel); /* the caller of vkt_custom has chosen its kernel's name */
+        add_escaped(out, k[i].kernel); /* the caller of vkt_custom may choose a name with any characters */
         vkt_text_add(out, "\",\"args\":{\"node\":\"");
         add_escaped(out, k[i].node); /* the name may be from the model, so it may have any characters */
         vkt_text_add(out, "\"}}");

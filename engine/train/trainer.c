@@ -65,7 +65,7 @@ static vkt_result make_graphs(vkt_trainer *t, vkt_feed_values *v, vkt_shard_valu
     t->shards.g = g.update;
     *shard = g.shard;
     VKT_TRY(r);
-    return vkt_store_create(t->ctx, g.update ? g.update : g.g, &t->store); /* this graph has all arenas */
+    return vkt_store_create(t->ctx, g.update ? g.update : g.g, &t->store); /* a graph with the update has all arenas */
 }
 
 static vkt_result make_programs(vkt_trainer *t, vkt_feed_values v, const vkt_shard_values *shard)

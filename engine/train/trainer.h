@@ -67,7 +67,7 @@ typedef struct vkt_position {
 
 /* Texts that are written to files as metadata: see attach.c. */
 typedef struct vkt_attachments {
-    vkt_meta *items; /* owns their keys and values */
+    vkt_meta *items; /* this struct owns the items with their keys and values */
     size_t n, cap;
 } vkt_attachments;
 void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
@@ -110,7 +110,7 @@ struct vkt_trainer {
     bool owes_checkpoint; /* the last checkpoint of a fit could not be written */
     bool diverged;        /* a fit has diverged. A resumed checkpoint and go_on (fit.c) set this to false */
     vkt_attachments attached;
-    vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics of them; owns their names */
+    vkt_metric metrics[VKT_MAX_METRICS]; /* the first params.n_metrics are in use; the trainer owns their names */
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */
     uint64_t weights_hash;               /* hash of the class weights */
     float *weights;                      /* space for all parameters, in the order of the store */

@@ -47,7 +47,7 @@ typedef struct vkt_dataset_params {
     const char *const *class_names;   /* one text for each class, copied; needs `classes`. NULL: no names */
     const float *targets;             /* (N,K) numbers to predict; NULL: the rows have no targets */
     uint32_t target_width;            /* K; 0 counts as 1 */
-    const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: 0 and 1. Not for u16 and u32 */
+    const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: mean 0, std 1. Not for u16 and u32 */
     const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL: 1 each.
                             * Needed if the loss of a batch is a mean over terms, and rows have different numbers of
                             * terms. Example: sequences in which some labels do not count. A trainer weights

@@ -132,7 +132,7 @@ VKT_API void vkt_gguf_destroy(vkt_gguf **g);
 
 VKT_API uint32_t vkt_gguf_version(const vkt_gguf *g);   /* 2 or 3 */
 VKT_API uint32_t vkt_gguf_alignment(const vkt_gguf *g); /* tensors begin at multiples of this many bytes */
-VKT_API const char *vkt_gguf_path(const vkt_gguf *g);   /* the path, or the name of vkt_gguf_from_memory */
+VKT_API const char *vkt_gguf_path(const vkt_gguf *g);   /* the path, or the `name` that vkt_gguf_from_memory got */
 /* A function with n_ in its name returns the number of entries. A function with _at returns entry i, in the order of
  * the file. A function with find_ returns the entry with this key or name. NULL: there is no such entry. Nothing is
  * logged. */

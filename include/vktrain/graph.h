@@ -322,7 +322,7 @@ typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
     VKT_PRECISION_BF16,     /* the upper half of an f32: the range of f32, 8 significant bits */
-    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products by f16, almost as exact as in f32: see above */
+    VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products use f16, and are almost as exact as in f32: see above */
 } vkt_precision;
 
 /* Values that the device computes for a run. They replace the values in the vkt_run. For instance, a shader may count

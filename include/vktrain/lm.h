@@ -42,7 +42,7 @@ VKT_API vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out);
  * VKT_E_NOMEM. After an error, m is as before. During the call no other thread may use m, or a program with weights of
  * m. */
 VKT_API vkt_result vkt_lm_add_context(vkt_lm *m, vkt_ctx *ctx);
-/* Call it after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
+/* Call this function after the programs that use m are destroyed, and before any of m's contexts is destroyed. */
 VKT_API void vkt_lm_destroy(vkt_lm **m);
 /* Returns the description; NULL if m is NULL. The description is valid as long as m. Its member rope_divisors is always
  * NULL, because the divisors are in the GGUF file, which may be closed by now. vkt_lm_create has read the divisors. */

@@ -24,7 +24,7 @@ typedef struct vkt_resnet_params {
  * layer1.1, ..), mean over the pixels, fc. So torchvision's weights, saved as safetensors, can be loaded. For depths 18
  * and 34, a block is conv1, bn1, conv2, bn2 (both convolutions 3x3). For larger depths, a block is conv1, bn1, conv2,
  * bn2, conv3, bn3 (conv1 is 1x1, conv2 is 3x3 with the stride, conv3 is 1x1 with four times the channels). If the shape
- * changes, the shortcut is downsample.0, a 1x1 convolution, and downsample.1, a norm.
+ * changes, the shortcut is downsample.0 (a 1x1 convolution) and downsample.1 (a norm).
  *
  * The CIFAR form (section 4.2 of the paper): conv1 (3x3), bn1, layer1 to layer3, mean over the pixels, linear. layer1,
  * layer2 and layer3 have n blocks each, where the depth is 6 n + 2. The blocks are those of depth 18, with 16, 32 and

@@ -41,10 +41,10 @@ typedef enum vkt_init_kind {
                                 * numbers (Keras; torch's trunc_normal_ with bounds a -+ 2 b) */
     VKT_INIT_GLOROT_NORMAL,    /* as VKT_INIT_TRUNCATED_NORMAL, with a = 0. b is such that the variance is
                                 * 2 / (fan_in + fan_out) after the truncation (Keras) */
-    VKT_INIT_ORTHOGONAL        /* gain a (0 means 1) times a random matrix with orthonormal rows, or orthonormal columns
-                                * if there are fewer columns than rows. Dimension 0 counts the rows, all other
-                                * dimensions together the columns. All such matrices are equally likely; Saxe et al.
-                                * 2014 */
+    VKT_INIT_ORTHOGONAL        /* a random matrix with orthonormal rows, or with orthonormal columns if there are
+                                * fewer columns than rows, multiplied by the gain a (0 means 1). The number of rows
+                                * is dimension 0. The number of columns is the product of all other dimensions. All
+                                * such matrices are equally likely; Saxe et al. 2014 */
 } vkt_init_kind;
 /* The initial distribution of a parameter. All members 0: the default of the layer in the builder's preset. */
 typedef struct vkt_init {
@@ -218,9 +218,9 @@ typedef struct vkt_nn_batch_norm_params {
                           * (N,C,H,W) with VKT_PRESET_TF_KERAS */
     bool use_running;    /* normalise with the running statistics in training too, and do not change them */
 } vkt_nn_batch_norm_params;
-/* Adds parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0 at first; states <name>.running_mean, 0 at
- * first, and <name>.running_var, 1 at first. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training the layer
- * uses the running statistics. */
+/* Adds the parameters <name>.weight (C) and <name>.bias (C), and the states <name>.running_mean and
+ * <name>.running_var. weight and running_var start as 1, and bias and running_mean start as 0. x (N,C,...): torch's
+ * BatchNorm1d, 2d and 3d. Outside training the layer uses the running statistics. */
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
 /* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
@@ -242,7 +242,8 @@ VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 /* The options of pooling with a stride, padding and dilation: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
     uint32_t kernel[2];   /* along H and W; along W: 0 means the same as along H */
-    uint32_t stride[2];   /* 0 along both: the kernel; 0 along H only: kernel[0]; 0 along W only: the same as along H */
+    uint32_t stride[2];   /* along H and W. If both are 0, they mean the size of the kernel. If only stride[0] is 0, it
+                           * means kernel[0]. If only stride[1] is 0, it means stride[0] */
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
     uint32_t dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H. See vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
@@ -314,7 +315,8 @@ VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 VKT_API vkt_tensor vkt_nn_rope(vkt_builder *b, vkt_tensor x, const vkt_rope_params *p);  /* see vkt_rope */
 
-/* The options of self-attention. A member that is 0 selects the default. `heads` has no default. */
+/* The options of vkt_nn_multi_head_attention. The comment of that function explains D and the layers c_attn and c_proj.
+ * A member that is 0 selects the default. `heads` has no default. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */
     bool causal;                     /* a token sees itself and earlier tokens only */

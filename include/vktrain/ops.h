@@ -234,7 +234,9 @@ typedef struct vkt_upsample2d_params {
  * there is no such limit. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
-/* ---- functions of one number: f32, any layout. Any shape, and NaN propagates, unless a comment says otherwise ---- */
+/* ---- functions of one number ----
+ *
+ * x is f32, in any layout. Unless a comment says otherwise, x may have any shape, and NaN propagates. */
 
 /* Computes max(x, 0). The gradient at 0 is 0; at NaN it is dy. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
@@ -519,7 +521,7 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
-/* How the numbers of a head are paired. */
+/* How the numbers of a head are paired. `dims` is vkt_rope_params.dims. */
 typedef enum vkt_rope_order {
     VKT_ROPE_HALVES = 0, /* number i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
     VKT_ROPE_NEIGHBOURS  /* number 2i with 2i + 1 (the paper, GPT-J, Llama's own weights, Llama in GGUF files) */
@@ -562,7 +564,7 @@ typedef struct vkt_rope_params {
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
 VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
 
-#define VKT_NO_PADDING UINT32_MAX /* value of `padding`: no id is padding */
+#define VKT_NO_PADDING UINT32_MAX /* as the argument `padding` of vkt_embedding: no id is padding */
 /* Looks up rows of a table by number (torch.nn.functional.embedding):
  *   ids (..) u32 ROWS of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; zeros where the id is not
  *   below V
@@ -586,7 +588,7 @@ typedef struct vkt_hash_grid_params {
     uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0 means 16 */
     uint32_t features;        /* F, numbers per entry: 1, 2, 4 or 8; 0 means 2 */
     uint32_t log2_table_size; /* T, 3 to 24: a level has at most 2^T entries; 0 means 19 */
-    uint32_t base_resolution; /* N_min; 0 means 16 */
+    uint32_t base_resolution; /* N_min, the resolution of the coarsest level; 0 means 16 */
     double per_level_scale;   /* b, at least 1; 0 means 2. With b = (N_max / N_min)^(1 / (L - 1)), the finest level has
                                * the resolution N_max */
 } vkt_hash_grid_params;
@@ -668,8 +670,9 @@ typedef enum vkt_loss_reduction {
     VKT_LOSS_MEAN = 0,  /* the mean over the elements that count */
     VKT_LOSS_SUM,       /* the sum over the elements that count */
     VKT_LOSS_BATCHMEAN, /* the sum divided by the number of real rows */
-    VKT_LOSS_NONE       /* no reduction. Losses of elements have y's shape and layout. Losses of labels have the labels'
-                         * shape, ROWS. After the real rows the losses are 0 */
+    VKT_LOSS_NONE       /* no reduction. The result of a loss of elements (for instance vkt_mse_loss) has the shape and
+                         * layout of the first operand. The result of a loss of labels (for instance vkt_cross_entropy)
+                         * has the shape of the labels, ROWS. The losses of rows after the real rows are 0 */
 } vkt_loss_reduction;
 
 /* Computes the mean cross-entropy, in nats, of integer labels:
@@ -693,7 +696,8 @@ typedef struct vkt_cross_entropy_params {
     int32_t ignore_index;         /* with has_ignore_index: labels of this value do not count */
     float label_smoothing;        /* in [0,1]; 0: none */
     vkt_loss_reduction reduction; /* mean, sum or none */
-    bool classes_second;          /* z (N,K,d..), t (N,d..) as in torch; false: classes are z's last dimension */
+    bool classes_second;          /* true: dimension 1 of the first operand is the classes, as in torch. false: the last
+                                   * dimension is the classes */
 } vkt_cross_entropy_params;
 /* Computes cross-entropy with options; p may be NULL. The operands are one of:
  *   z (B,K), t (B)            one label per sample

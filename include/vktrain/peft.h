@@ -126,9 +126,9 @@ VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const 
                                       const vkt_lora_params *lora, const char *path);
 
 /* Writes the model `g`, merged with the adapters of a store, to the file `path`. Each matrix W that has an adapter
- * becomes W + (alpha / rank) B A, stored as `type`. If g has general.file_type, the written file has llama.cpp's number
- * for `type` there. All else is as in g. Each number of a merged matrix is computed in double precision and rounded to
- * float once. Let x be this float:
+ * becomes W + (alpha / rank) B A, stored as `type`. If g has the key general.file_type, its value in the written file
+ * is llama.cpp's number for `type`. All else is as in g. Each number of a merged matrix is computed in double precision
+ * and rounded to float once. Let x be this float:
  *     VKT_GGUF_F32    x
  *     VKT_GGUF_F16    x, rounded to nearest, ties to even
  *     VKT_GGUF_Q8_0   for 32 numbers of a row: d = (largest |x|) / 127, stored as float16, and the integers nearest to

@@ -57,8 +57,8 @@ VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
  * The function has no effect on the log and the checkpoint. To write the checkpoint to another path, set
  * vkt_fit_params.checkpoint. */
 VKT_API void vkt_run_dir_omit(vkt_run_dir *d, vkt_run_file file);
-/* Appends `text` to log.txt, unchanged. If the write fails, the running or the next vkt_run_dir_fit returns an error at
- * its end. */
+/* Appends `text` to log.txt, unchanged. If the write fails, the vkt_run_dir_fit in progress returns an error at its
+ * end. If no fit is in progress, the next vkt_run_dir_fit returns the error. */
 VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
 
 /* Calls vkt_trainer_fit and writes the files. If vkt_fit_params.checkpoint is NULL, the checkpoint is the folder's

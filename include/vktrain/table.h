@@ -34,7 +34,7 @@ typedef struct vkt_csv_params {
                                      * in which they first appear */
     uint32_t classes;               /* number of class_names */
     bool no_header;                 /* the first line is data */
-    char separator;                 /* 0: ','; not a quote or a line end */
+    char separator;                 /* 0 means ','. A quote or a line end is not allowed */
 } vkt_csv_params;
 
 /* Reads a file, plain or gzip. Numbers are decimal; the decimal point is ".", whatever the locale. `params` may be

@@ -41,7 +41,7 @@ typedef enum vkt_token_kind {
     VKT_TOKEN_NORMAL = 1,       /* ordinary text */
     VKT_TOKEN_UNKNOWN = 2,      /* handled like a normal token */
     VKT_TOKEN_CONTROL = 3,      /* a special token; found in a text only with VKT_TOKENS_SPECIAL */
-    VKT_TOKEN_USER_DEFINED = 4, /* found in a text before the text is split; in chats see vkt_tokenizer_chat */
+    VKT_TOKEN_USER_DEFINED = 4, /* found in a text before the text is split; for chats see vkt_tokenizer_chat */
     VKT_TOKEN_UNUSED = 5,       /* handled like a normal token */
     VKT_TOKEN_BYTE = 6          /* handled like a normal token */
 } vkt_token_kind;
@@ -104,7 +104,7 @@ VKT_API uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size
  * ids as before the call. */
 typedef struct vkt_tokens {
     uint32_t *ids;       /* (n) */
-    uint8_t *marks;      /* (n): 1: the id belongs to an assistant's answer in a chat; else 0 */
+    uint8_t *marks;      /* (n); 1 if the id belongs to an assistant's answer in a chat, else 0 */
     size_t n;            /* number of ids */
     size_t room;         /* number of ids for which there is memory */
     vkt_allocator alloc; /* the allocator of the tokenizer that appended first; the allocator must outlive the list */

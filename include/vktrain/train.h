@@ -103,14 +103,15 @@ typedef struct vkt_epoch_record {
 
 /* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
  * While `validating`, batch, batches, loss, accuracy and seconds are those of the validation. If several ranks share
- * the validation, they are those of this rank's part. */
+ * the validation, these numbers are those of this rank's part. */
 typedef struct vkt_fit_progress {
     uint32_t epoch, epochs;  /* epoch: number of this epoch, from 1. epochs: number of the last epoch */
     uint32_t batch, batches; /* batch: number of batches of this epoch whose results have arrived. batches: number of
                               * all batches of this epoch */
     double loss, accuracy;   /* weighted means over the batches whose results arrived; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far, in this fit */
-    double ms_per_step;      /* vkt_trainer_ms_per_step, updated in this fit after each epoch's last step; 0: not yet */
+    double ms_per_step;      /* result of vkt_trainer_ms_per_step. This fit updates the number after the last step of
+                              * each epoch. 0: not updated yet */
     bool validating;         /* this is the progress of a validation */
 } vkt_fit_progress;
 
@@ -138,9 +139,10 @@ typedef struct vkt_trainer_params {
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr, over batches, or with by_epoch over epochs. VKT_SCHEDULE_PLATEAU
-                                    * follows the validation loss, or with `maximise` the validation accuracy. Without a
-                                    * validation set, it follows the training loss or the training accuracy */
+    vkt_schedule schedule;         /* schedule of lr: over epochs if by_epoch is set, else over batches.
+                                    * VKT_SCHEDULE_PLATEAU follows the validation accuracy if `maximise` is set, else
+                                    * the validation loss. Without a validation set, it follows the training accuracy or
+                                    * the training loss */
     double ema_decay;              /* decay of the averages of the weights, for instance 0.999 (see vkt_publish); 0: no
                                     * averages. Validation, evaluation and prediction use the averaged weights. The best
                                     * weights and the saved weights are averaged weights, too */
@@ -158,7 +160,7 @@ typedef struct vkt_trainer_params {
      * vkt_trainer_evaluate are plain cross-entropy, so that runs with different class weights can be compared.
      * vkt_cross_entropy has the formula: a batch's loss is divided by the sum of the weights of its labels, as in
      * PyTorch. VKT_E_ARG with model.loss, or without labels. */
-    const float *class_weights;   /* one for each class, 0 or more, not all 0; NULL: 1 each. Copied */
+    const float *class_weights;   /* one weight for each class: none below 0, not all 0. NULL: all are 1. Copied */
     float label_smoothing;        /* in [0,1) */
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
     uint32_t n_metrics;           /* number of metrics */
@@ -247,12 +249,12 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * stays stopped, whatever the patience: vkt_trainer_fit trains nothing and logs a warning. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
-/* Computes mean loss and accuracy (NaN: not measured) over a data set of the same sample shape (else VKT_E_SHAPE).
- * VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or `data` has more classes than the
- * training set. `loss` and `accuracy` may be NULL. Each call of this function or of vkt_trainer_predict copies `data`
- * to the device, or streams `data` (see vkt_trainer_params.stream). Each call also records a program. Exception: for
- * the validation set, the call uses the trainer's copy and program. With several ranks and without metrics, this
- * exception does not apply, because each rank has only a part of the validation set. */
+/* Computes mean loss and accuracy (NaN: not measured) over `data`. VKT_E_SHAPE: the samples of `data` have another
+ * shape than those of the training set. VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or
+ * `data` has more classes than the training set. `loss` and `accuracy` may be NULL. Each call of this function or of
+ * vkt_trainer_predict copies `data` to the device, or streams `data` (see vkt_trainer_params.stream). Each call also
+ * records a program. Exception: for the validation set, the call uses the trainer's copy and program. With several
+ * ranks and without metrics, this exception does not apply, because each rank has only a part of the validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
  * for a model that does not classify). `outputs` gets the model's outputs, row-major. `classes` or `outputs` may be
@@ -473,8 +475,8 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
  * the width: from the terminal, else from COLUMNS, else the width is 80. No signal handler is installed. On a narrow
  * terminal the bar shrinks from 24 to 8 columns. If this is not enough, parts of the progress line are left out, in
  * this order: batches a second, times, the bar, accuracy, loss, batches. There are no colours. If the stream is no
- * terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence, and an epoch or a validation that
- * takes longer than a minute writes a progress line of its own once a minute. In a locale without UTF-8
+ * terminal, or TERM is "dumb" or not set, there is no bar and no escape sequence. In this case, an epoch or a
+ * validation that takes longer than a minute writes a progress line of its own once a minute. In a locale without UTF-8
  * (LC_ALL, else LC_CTYPE, else LANG) all text is ASCII. On Windows, the mode, the width and the code page of the
  * console are used instead of these variables. */
 typedef struct vkt_progress vkt_progress;

@@ -128,9 +128,9 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
 /* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
  * accesses of the recording's first commands. The application fills in the src members: with the stages and accesses of
- * its own commands. If another recording of the library comes first, the application calls this function for the
- * program of that recording, too, and copies the src members of that *after. In *after, the src members have the stages
- * and accesses that write results. The application fills in the dst members. */
+ * its own commands. If another recording of the library comes first, the application also calls this function for the
+ * program of that recording, and copies the src members from the *after of that call. In *after, the src members have
+ * the stages and accesses that write results. The application fills in the dst members. */
 VKT_API void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
 /* Returns the metrics of the recorded run that was executed last, as vkt_program_metrics does. The application must
  * have waited for that run. VKT_E_STATE if nothing was recorded, or if the graph has no vkt_report. */
@@ -286,17 +286,17 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  * *budget_ns by their expected times, and subtracts these times. The next call continues with the next slice; after
  * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
  * at most one for each 4096 pixels, rounded up. The calls never wait. The first call submits one slice and uses up the
- * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits
- * only the semaphores if earlier slices of this texture and direction still have more work than the budget. A slice
- * that is longer than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is
- * for other calls of the same frame:
+ * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. Calls do the same
+ * whenever earlier slices of this texture and direction still have more work than the budget. A slice that is longer
+ * than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for other calls
+ * of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;
  *     if (has_samples) r = vkt_step_budget(train, &run, NULL, &left_ns, &progress);
  *
- * In *out, run_index is the number of the copy, and measured_frames stays 0. Until a copy is completed, image and array
- * must not change in other ways. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of
+ * In *out, run_index is the number of the copy, and measured_frames stays 0. Until a copy is completed, only the copy
+ * may change the image or the array. The first call allocates. VKT_E_UNSUPPORTED without timestamps, and the errors of
  * vkt_texture_read. */
 VKT_API vkt_result vkt_texture_read_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns,
                                            vkt_step_progress *out);

@@ -110,7 +110,7 @@ static vkt_result run(audit *a, const vkt_host *host)
     vkt_result r = VKT_OK;
     for (int i = 0; i < a->o->n_networks && r == VKT_OK; i++) r = audit_network(a, find(a->nets, a->o->networks[i]));
     if (a->o->all && r == VKT_OK) r = audit_ops(a);
-    fflush(a->out); /* the JSON may go to the same terminal or pipe: the report comes first there */
+    fflush(a->out); /* the JSON may go to the same terminal or pipe as a->out, and must come after the report */
     if (a->o->json) VKT_TRY(write_json(a));
     return r;
 }

@@ -211,8 +211,10 @@ vkt_result bench_run_roofline(bench *b)
     return copy_ceiling(b);
 }
 
-/* ---- costs of commands. Dispatch and barrier: the additional time of MANY of them, divided by MANY ---- */
+/* ---- costs of commands ---- */
 
+/* The number of dispatches or barriers that are added to a program. The additional time of this program, divided by
+ * MANY, is the cost of one dispatch or barrier. */
 enum { MANY = 256 };
 
 /* Measures the wall time of a program of n dispatches, each of which copies 64 numbers. `chained`: each dispatch but

@@ -12,7 +12,8 @@ typedef struct bench_net {
     vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers. (T,D) has the layout VKT_ROWS */
     uint32_t words;   /* above 0: a sample (F) is a sequence of F whole numbers below `words` */
     uint32_t classes; /* number of classes, for cross-entropy; 0: the network is a regression */
-    uint32_t targets; /* a regression: number of targets of a sample (F); a sample (T,D) has targets (T,D) */
+    uint32_t targets; /* a regression with samples (F): number of targets of a sample. Not used with samples (T,D),
+                       * which have targets (T,D) */
     float range;      /* a regression: inputs and targets are uniform in [-range, range) */
     vkt_optimizer optimizer;
     float lr;

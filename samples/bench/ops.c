@@ -245,8 +245,8 @@ static bool accepts(const bench *b, bench_result *r)
     return false;
 }
 
-/* Sets *could to whether the filter accepts a name that a result of the case may have (see `accepts`). Generates no
- * inputs. */
+/* *could becomes true if the filter accepts one of the names that results of the case may have (see `accepts`).
+ * Otherwise it becomes false. Generates no inputs. */
 static vkt_result could_match(const bench *b, const vkt_op *op, const vkt_case *c, bool *could)
 {
     bench_phase phases[MAX_PHASES];

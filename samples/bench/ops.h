@@ -1,5 +1,6 @@
 /* bench/ops.h - measures the ops: the forward pass and each gradient of each case, with the variants that the options
- * select. Before the time of a result is measured, its numbers are verified, or those of a smaller case (verify.h). */
+ * select. Before the time of a result is measured, its numbers are verified. If this would take too long, the numbers
+ * of a smaller case are verified instead (verify.h). */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
 
@@ -12,8 +13,8 @@ typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* done: number of results so far; failed: number of wrong results, and of cases and
-                            * networks that could not run */
+    uint32_t done, failed; /* done: number of results so far; failed: number of wrong results, plus the number of cases
+                            * and networks that could not run */
 } bench;
 
 /* Returns whether --filter accepts the name. */

@@ -17,7 +17,7 @@ typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
     const regex_t *filter; /* pattern for the names of experiments; NULL: every experiment */
     bench_sizes sizes;
-    uint64_t min_ns;         /* approximate time to measure an op or a step by each of the two clocks (GPU, host) */
+    uint64_t min_ns;         /* each of the two clocks (GPU, host) measures an op or a step for about this time */
     uint64_t variant;        /* 1 << v: measure only variant v. 0: measure the preferred variants; if `preferred`
                               * is false, also measure the other variants of each op */
     vkt_precision precision; /* precision of steps */

@@ -72,7 +72,7 @@ void corpus_put(const corpus *c, uint32_t id, FILE *to)
     fputs(*text == '\n' || *text == '\t' ? text : vkt_printable(text, shown, sizeof shown), to);
 }
 
-/* Is the log function of the alphabet. Prints its errors with the name of the text in front, and drops other lines. */
+/* Is the log function of the alphabet. Prints errors with the name of the text in front, and drops other lines. */
 static void name_text(void *source, vkt_log_level level, const char *line)
 {
     if (level == VKT_LOG_ERROR) complain("%s: %s", (const char *)source, line);

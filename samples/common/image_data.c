@@ -88,7 +88,7 @@ static vkt_result open_classes(const vkt_host *host, const char *folder, const v
 static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
 {
     vkt_image_params p = with->images;
-    bool untested = true; /* false: the test samples became the training samples */
+    bool untested = true; /* true: the test samples are not used yet; false: they are the training samples */
     snprintf(d->source, sizeof d->source, "%s", folder);
     vkt_result r = open_part(host, folder, "train", &p, &d->train);
     if (r == VKT_OK && !d->train) {

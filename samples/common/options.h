@@ -6,8 +6,9 @@
 
 #include "vktrain/train.h"
 
-/* After train_options_parse, the strings point into argv, and a pointer is NULL if its option is not given. Then
- * session_begin changes some paths: for "-", for --run, and on ranks above 0 of --mpi. */
+/* After train_options_parse, the strings point into argv, and a pointer is NULL if its option is not given. Later,
+ * session_begin changes some paths: it replaces the output path "-", and it sets the paths of files in the folder of
+ * --run. On ranks above 0 of --mpi, it sets the paths of results to NULL. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;
@@ -58,7 +59,8 @@ typedef struct train_cli {
     const char *data;        /* the help text of --data; NULL: the sample has no such option */
     const char *arguments;   /* names of arguments in --help. NULL: the sample has no arguments, except the files of
                               * --predict. The arguments go to train_options.files */
-    bool classes;            /* the data have classes: --class-weights, --label-smoothing, --confusion, --report */
+    bool classes;            /* the data have classes. So the sample has the options --class-weights, --label-smoothing,
+                              * --confusion and --report */
     const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;

@@ -19,7 +19,8 @@ typedef struct table_data {
     const char *source;
     vkt_columns *columns;
     vkt_dataset *train, *check;
-    uint32_t rows, without_target; /* rows: of the file; without_target: rows left out, because they have no target */
+    uint32_t rows, without_target; /* rows: number of rows of the file; without_target: number of those rows that are
+                                    * left out, because they have no target */
 } table_data;
 
 /* Opens the file. The separator is a comma, a semicolon, a '|' or a tab: the one that gives the most columns. On

@@ -52,10 +52,10 @@ static size_t field_length(const char *s, size_t n)
 }
 
 /* Prints a line that is too wide. Gaps of three blanks or more become two blanks, except at the start of the line and
- * behind a label. A label and its gap have LABEL columns together. Two fields are broken between words, where the line
- * ends: the field behind a label, and the first field if at most one blank is before it. Another field is broken only
- * if it is too wide for a line of its own. A line without blanks is cut if it begins with '-' (a horizontal line),
- * otherwise it is not changed. */
+ * behind a label. A label and its gap have LABEL columns together. A field behind a label is broken between words at
+ * the end of the line. The first field is broken in the same way if at most one blank is before it. Any other field is
+ * broken only if it is too wide for a line of its own. A line without blanks is cut if it begins with '-' (a horizontal
+ * line), otherwise it is not changed. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;

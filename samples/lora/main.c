@@ -32,7 +32,7 @@ typedef struct work {
     session *s;
     lora_options *o;
     model m;
-    rows rows, checked; /* rows: of --data; checked: of --validation */
+    rows rows, checked; /* rows: the rows of --data; checked: the rows of --validation */
     vkt_dataset *train, *check;
     double first_loss; /* of the validation set before the training; NaN: not measured */
     bool fitting;      /* the fit has begun, so session_fit reports errors to the other ranks */
@@ -232,8 +232,8 @@ static bool has_trained(const session *s, const vkt_trainer *t)
 
 /* Writes the adapter. `r` is the result of the training. VKT_E_CHECKPOINT means that only a checkpoint could not be
  * written. After any other error, returns `r`. Otherwise disconnects the processes of --mpi, so that no rank waits
- * during answers and chats. After that, prints an answer, and does what --perplexity and --chat ask for. Leaves these
- * out if the adapter could not be written, or after a signal. */
+ * during answers and chats. After that, prints an answer, and does what --perplexity and --chat ask for. If the adapter
+ * could not be written, or after a signal, leaves out the answer, --perplexity and --chat. */
 static vkt_result use_trained(work *w, vkt_store *store, vkt_result r)
 {
     session *s = w->s;

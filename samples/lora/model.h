@@ -37,7 +37,7 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 
 /* Loads the adapter of --adapter, if there is one, into the values of a store. */
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
-/* Makes a store with the adapter of --adapter. Without --adapter, *out becomes NULL and m->lora.n_targets 0. */
+/* Makes a store with the adapter of --adapter. Without --adapter, *out becomes NULL and m->lora.n_targets becomes 0. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
 /* Makes the folder of --save-adapter. Tests whether the files of model_save can be written. */
 vkt_result model_try_outputs(const session *s, const lora_options *o);
@@ -53,9 +53,9 @@ typedef struct beside {
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
  * of the number of shards. The limit is --memory-limit; if that is not given, it is the memory of the device.
- * VKT_E_MEMORY_CAP: the step and `with` need more memory than the limit, or the device cannot run the step but a
- * smaller batch or context fits. Messages name the batch or context that fits, if there is one. VKT_E_UNSUPPORTED: the
- * device cannot run the step, and no smaller batch or context fits. */
+ * VKT_E_MEMORY_CAP: the step and the things that `with` describes need more memory than the limit. Or the device cannot
+ * run the step, but a smaller batch or context fits. Messages name the batch or context that fits, if there is one.
+ * VKT_E_UNSUPPORTED: the device cannot run the step, and no smaller batch or context fits. */
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

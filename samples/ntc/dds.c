@@ -21,7 +21,7 @@ static void write_header(uint8_t *to, const ntc_grid *g, uint32_t layer_bytes)
     memset(to, 0, HEADER);
     memcpy(to, "DDS ", 4);
     put(to, 1, 124);
-    put(to, 2, 0x81007); /* CAPS, HEIGHT, WIDTH, PIXELFORMAT, LINEARSIZE */
+    put(to, 2, 0x81007); /* the flags CAPS, HEIGHT, WIDTH, PIXELFORMAT and LINEARSIZE */
     put(to, 3, g->height);
     put(to, 4, g->width);
     put(to, 5, layer_bytes);

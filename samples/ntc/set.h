@@ -34,7 +34,7 @@ typedef struct ntc_set {
     uint32_t n_textures, n_grids, hidden;
     ntc_texture textures[NTC_MAX_TEXTURES];
     ntc_grid grids[NTC_MAX_GRIDS];
-    float *weights; /* for each layer: weight (outputs, inputs), then bias; a 16-bit float can store each of them */
+    float *weights; /* for each layer: weight (outputs, inputs), then bias. A 16-bit float can store each number */
 } ntc_set;
 
 /* A layer of the network. `weight` and `bias` are the indices of its first weight and bias in ntc_set.weights. */

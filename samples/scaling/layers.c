@@ -51,7 +51,7 @@ void layers_resnet101(layers *l)
     linear(l, 2048, 1000);
 }
 
-/* ---- Inception V3: the name of a module has the size of its result ---- */
+/* ---- Inception V3: the number in a module's name is the side of its result, in pixels ---- */
 
 static void module_35(layers *l, int in, int pooled)
 {

@@ -12,7 +12,7 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,   /* limit for the pixels of one run of the program `check` */
-    AHEAD = 3,         /* limit for the unknown losses. If there are more, learn_step waits for the oldest one */
+    AHEAD = 3,         /* limit for steps whose loss is not known yet. If there are more, learn_step waits for a loss */
     MAX_PASSES = 8,    /* limit for passes over all pixels in `order`. After the last pass, the first one repeats */
     MAX_ROWS = 1 << 24 /* limit for the elements of `order`. If one pass has more, `order` has only one pass */
 };

@@ -72,7 +72,8 @@ void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2
 vkt_result learn_collect(learner *l, uint32_t slot);
 
 uint64_t learn_steps(const learner *l);     /* steps since the last learn_reset or learn_load */
-double learn_recent_psnr(const learner *l); /* in dB, of the last losses that were read, up to LEARN_RECENT; 0: none */
+double learn_recent_psnr(const learner *l); /* in dB, of the last losses that were read, at most
+                                             * LEARN_RECENT of them. 0: no loss is known */
 /* Computes the PSNR in dB over all pixels, with the present parameters. Waits for the device. */
 vkt_result learn_psnr(learner *l, double *psnr);
 

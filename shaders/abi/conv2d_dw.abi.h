@@ -8,7 +8,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(width)                         /* Q; 1 if a plane is one pixel */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * (batch / 4, rounded up) */
          VKT_U32(slice)                         /* vec4s of a plane in one slice */
-         VKT_U32(src_height) VKT_U32(src_width) /* H, W; 1, 1 if a plane is one pixel */
+         VKT_U32(src_height) VKT_U32(src_width) /* H and W; both are 1 if a plane is one pixel */
          VKT_U32(channels) VKT_U32(rows)        /* channels of x, and channels of dy, to read per group */
          VKT_U32(x_group) VKT_U32(dy_group)     /* channels from group to group: C / groups, O / groups */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
@@ -20,8 +20,8 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(pitch)                         /* weights of an output channel: C/G * R * S */
          VKT_U32(x_base) VKT_U32(dy_base)       /* index of the dispatch's first vec4 in each binding */
          VKT_U32(w_base) VKT_U32(b_base)        /* index of the dispatch's first float in each binding */
-         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P, Q; 1, 1 if a plane is one pixel;
-                                                 * UNPOOL: the pooled size */
+         VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P and Q; both are 1 if a plane is
+                                                 * one pixel. UNPOOL: the pooled size */
          VKT_I32(to_index)                      /* UNPOOL: vec4 i of DW_DY has its winners in vec4 i + to_index of DW_INDEX */
          VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define DW_DY 0

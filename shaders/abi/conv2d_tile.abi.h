@@ -18,7 +18,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tile)                       /* vec4s of A from one tile of MB rows to the next */
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* vec4s of A from tap to tap */
          VKT_U32(a_pitch)                      /* vec4s of A from k to k; with M_MAJOR from m to m */
-         VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* start of the phase in TAPS */
+         /* index in TILE_TAPS of the phase's first number, for each of the four parts */
+         VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources)
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* index of the dispatch's first vec4 in each binding */
          VKT_U32(bias_base)                                  /* index of the dispatch's first float in the binding */
          VKT_U32(zero))                        /* always 0: see conv/tile.comp */
@@ -31,7 +32,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
                      * For each (p, r): the source row, or -1 if it is outside the source
                      * For each (q, s): the source column, or -1 if it is outside the source */
 #define TILE_BIAS 3
-#define TILE_DST  4 /* ADD: also read */
+#define TILE_DST  4 /* written; with ADD, also read */
 
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 * ACROSS */

@@ -9,7 +9,7 @@ VKT_PUSH(vkt_dequantize_push,
          VKT_U32(first)     /* IDS: index of the first id. Row r of y is for id number first + r */
          VKT_U32(row_begin) VKT_U32(row_end)
          VKT_U32(panel) /* DEQUANTIZE_SPEC_PANEL: vec4s from one panel to the next */)
-#define DEQUANTIZE_SPEC_FORMAT 1 /* abi/quant.abi.h */
+#define DEQUANTIZE_SPEC_FORMAT 1 /* one of the formats of abi/quant.abi.h */
 /* IDS, for an id outside the binding's rows. 1: the row of y does not change, because an earlier dispatch wrote it. 0: the row
  * becomes 0. */
 #define DEQUANTIZE_SPEC_KEEP 2

@@ -9,8 +9,9 @@ VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(begin) VKT_U32(end)       /* embedding_rank: the dispatch's positions are begin .. end - 1.
                                             * embedding_scatter: they are 0 .. end - 1.
                                             * embedding_sum: the dispatch's rows are begin .. end - 1 */
-         VKT_U32(ranges) VKT_U32(range)    /* the ranges cover the ids 0 .. rows, because START[rows] is the number of
-                                            * all entries of SORTED. Each range has `range` ids, a multiple of 4 */
+         VKT_U32(ranges) VKT_U32(range)    /* the ranges cover the ids 0 .. rows. No id is `rows`, but kernels read
+                                            * START[rows], the number of all entries of SORTED. Each range has
+                                            * `range` ids, a multiple of 4 */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */

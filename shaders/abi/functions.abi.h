@@ -41,8 +41,8 @@
 #define TERNARY_PRELU_DX   4
 #define TERNARY_PRELU_DW   5
 #define TERNARY_EQUAL      6 /* dy where a = b, else 0 * dy */
-#define TERNARY_RELU_DX    7 /* gradient of a relu with output b: 0 where b <= 0, else dy + a. The relu's dy is
-                              * the sum dy + a */
+#define TERNARY_RELU_DX    7 /* gradient of a relu: 0 where b <= 0, else dy + a. b is the relu's output, and
+                              * dy + a is the gradient of this output */
 #define TERNARY_QUICK      8
 #define TERNARY_POW_DA     8
 #define TERNARY_POW_DB     9

@@ -8,5 +8,5 @@ VKT_PUSH(vkt_gather_ids_push, VKT_U32(batch) VKT_U32(numbers) /* integers of a r
 #define IDS_ORDER 1     /* u32 (n_order) */
 #define IDS_STEP 2      /* u32 (STEP_WORDS) */
 #define IDS_OUT 3       /* u32 (batch, numbers) */
-#define IDS_WORDS 4  /* u32 (RING_ALL, RING_WORDS); BATCH_SPEC_EARLY: read instead of IDS_STEP */
+#define IDS_WORDS 4  /* u32 (RING_ALL, RING_WORDS): read instead of IDS_STEP if BATCH_SPEC_EARLY is 1 */
 #define IDS_RUN 5    /* u32 (1): STEP_RUN */

@@ -16,7 +16,7 @@ VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)
 #define GEMM_SHARED_SPEC_VECTORS    8 /* mask of the matrices whose rows are whole vec4s (1: A, 2: B, 4: C) */
 #define GEMM_SHARED_SPEC_ACCUMULATE 9 /* 1: add to the values in C */
 #define GEMM_SHARED_SPEC_BIAS       10 /* 1: add bias[n] */
-#define GEMM_SHARED_SPEC_FORMAT     11 /* QUANTIZED: abi/quant.abi.h */
+#define GEMM_SHARED_SPEC_FORMAT     11 /* QUANTIZED: one of the formats of abi/quant.abi.h */
 #define GEMM_SHARED_SPECS           12
 #define GEMM_SHARED_A    0
 #define GEMM_SHARED_B    1

@@ -4,7 +4,7 @@
  * hash_grid_dw.comp, ZERO is its variant that clears tables, and "fixed" is hash_grid_fixed.comp. */
 VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(n4)            /* vec4s of a row of x, y, dx */
-         VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first: number of the first entry of `level` in the whole table */
+         VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first: index of `level`'s first entry in the whole table */
          VKT_U32(table_base) VKT_U32(y_base)
          VKT_U32(slices)        /* dw: slices of the batch. Each has its own table and at most `share` vec4s of a row */
          VKT_U32(share)

@@ -10,7 +10,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
          VKT_U32(hw_base)      /* base of x or dx */
          VKT_U32(pq_base)      /* base of y or dy */
          VKT_U32(index_base)   /* base of POOL_INDEX */
-         VKT_U32(part)         /* PART: number of the dispatch's first part in each window */
+         VKT_U32(part)         /* PART: index, among the parts of a window, of the dispatch's first part */
          VKT_U32(part_h) VKT_U32(part_w) /* PART: rows and columns of a part */
          VKT_U32(parts_across) /* PART: number of parts of a window along the width */
          VKT_U32(parts)        /* JOIN: number of parts of a window */

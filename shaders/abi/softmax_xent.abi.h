@@ -2,7 +2,8 @@
  * OPTIONS and NLL are macros of softmax_xent.comp. The loss is the mean. With OPTIONS, it can also be the sum, or the loss of
  * each row. What a work group of softmax_xent.comp processes at a time is called a vector here. If z is batch last, the
  * vector has four samples for each lane. If z is row-major, the vector is one row. With XENT_SPEC_BY_LANE or NLL, it has
- * one row for each lane. Each block of vectors gives one partial sum. (softmax_xent_spread.comp explains its own groups.)
+ * one row for each lane. Each block of vectors gives one partial sum. (In softmax_xent_spread.comp, each vec4 of
+ * samples gives one partial sum.)
  * Several dispatches may process a row-major z, each a range of rows. In each dispatch, XENT_Z has rows `first` to `end` - 1
  * of z, and `part` is the index of the first block of these rows. */
 VKT_PUSH(vkt_softmax_xent_push,

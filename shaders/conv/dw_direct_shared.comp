@@ -39,7 +39,7 @@ layout(binding = DW_DIRECT_SHARED_B, std430) writeonly buffer Db { float db[]; }
 const uint SUMS = ROWS * COLS + (BIAS ? ROWS : 0); // sums of a lane: ROWS x COLS of dw, then ROWS of db
 const uint TOGETHER = DW_DIRECT_SHARED_TOGETHER;
 const uint ADDERS = LANES / TOGETHER; // lanes that add up one sum; each of them reads the parts of TOGETHER lanes
-const uint PITCH = LANES + ADDERS;    // floats from sum to sum; adders of neighbouring sums read different banks
+const uint PITCH = LANES + ADDERS;    // floats in part[] for one sum: LANES parts, and padding against bank conflicts
 shared ivec4 tap_at[COLS];            // position of a tap for pixel 0: index in x (in vec4s), row, column
 shared float part[TOGETHER * PITCH];
 

@@ -4,8 +4,8 @@
 //   symmetry gives the other frequencies.
 //   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. For these u the input is real, so v is only from 0 to T/2. For
 //   any other u, f = FFT_REALS + (u-1) * T + v.
-// If T is even, one complex transform computes both real inputs: u = 0 is the real part of the transform's input, and u = T/2
-// is the imaginary part.
+// If T is even, one complex transform processes both real inputs. The real part of the transform's input is the input
+// for u = 0, and the imaginary part is the input for u = T/2.
 // grid: x over (c, u < FFT_LINES, column) in contiguous shares. Neighbouring lanes have neighbouring columns.
 // Deterministic: one lane computes a transform.
 #version 460

@@ -40,7 +40,7 @@ void main()
         }
         [[unroll]] for (uint v = 0; v < T; v++) {
             const uint a = v <= FFT_HALF ? v : T - v, b = FFT_ODD == 1 ? a : a + FFT_HALF + 1;
-            const float back = v <= FFT_HALF ? 1 : -1;    // past T/2: the conjugates of A and B
+            const float back = v <= FFT_HALF ? 1 : -1;    // past T/2: A(v) = conj(A(T - v)) and B(v) = conj(B(T - v))
             const bool is_real = v == 0 || 2 * v == T;    // the imaginary parts of A and B are only rounding errors
             const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
             re[v] = !pair ? in_re[v] : FFT_ODD == 1 ? in_re[a] : in_re[a] - bi;

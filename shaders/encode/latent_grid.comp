@@ -1,6 +1,6 @@
-// latent_grid.comp - features of the texels of a tile from a grid of latents: y[f][n] = feature f at texel n, interpolated
-// bilinearly from the four cells around the texel. CORNERS: y[4 f + k][n] = feature f of cell k of these four cells. The order
-// of the cells is upper left, upper right, lower left, lower right.
+// latent_grid.comp - computes the features of a tile's texels from a grid of latents. y[f][n] = feature f at texel n,
+// interpolated bilinearly from the four cells around the texel. CORNERS: y[4 f + k][n] = feature f of cell k of these
+// four cells. The order of the cells is upper left, upper right, lower left, lower right.
 // grid: x over vec4s of the tile in contiguous shares, y over features with a stride; any group count is right.
 // source: Vaidyanathan et al., Random-Access Neural Compression of Material Textures (2023), section 4
 // Deterministic: one lane computes an element.

@@ -155,7 +155,7 @@ void clear_sums()
     clear_products(EACH, EACH * KEPT);
 }
 
-// Returns the index in products[] of the first matrix of the product that becomes sum[at ..].
+// Returns the index in products[] at which the matrices for sum[at ..] begin.
 uint first_of(uint at) { return KEPT > 0 ? EACH * (1 + at / 4) : 0; }
 
 // Adds the product of a slice's operands to products[first ..]. Each matrix is loaded where it is first needed, so that only

@@ -14,7 +14,7 @@
 // (lib/attention_coop.glsl).
 // Deterministic: the order of a sum depends on the tile and not on the grid.
 // The kernel that includes this file defines
-//   void aim(uint step, uint column)              `step` is the kernel's own number of a product. For a product of scores,
+//   void aim(uint step, uint column)              `step` selects one of the kernel's products. For a product of scores,
 //                                                 `aim` calls aim_b for the tile of columns at `column`. If the kernel
 //                                                 has several products of scores, `aim` also calls aim_a. Otherwise the
 //                                                 kernel calls aim_a before its loop. For sums, `aim` does nothing.
@@ -43,7 +43,8 @@ void fetch(uint step, uint column, uint i);
 uint lane_m() { return gl_LocalInvocationID.x / LANES_N; }
 uint lane_n() { return gl_LocalInvocationID.x % LANES_N; }
 uint tile_row(uint m) { return m * LANES_M + lane_m(); }
-uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; } // number of the lane's t-th vec4 in an operand's slice
+// Returns the index, in an operand's slice, of the t-th vec4 or block of numbers that the lane loads.
+uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; }
 bool is_item(uint t, uint n) { return n % LANES == 0 || item(t) < n; }
 // Returns item(t) / n. n divides LANES, so item(t) % n does not depend on t.
 uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES / n); }

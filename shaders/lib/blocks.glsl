@@ -27,7 +27,8 @@
 // With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. That file has its own
 // multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
-//         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
+//         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (tiles in shared memory and in registers; the next
+//         tile is loaded into registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
 layout(local_size_x_id = BLOCKS_SPEC_LANES) in;
 layout(constant_id = BLOCKS_SPEC_BM) const uint BM = 64;

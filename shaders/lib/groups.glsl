@@ -1,5 +1,5 @@
-// groups.glsl - the parameter groups (abi/update.abi.h). group_of(i) returns the pair of vec4 i of the dispatch's
-// range: x is the factor of the learning rate (negative: the parameter is frozen), and y is the weight decay.
+// groups.glsl - the parameter groups (abi/update.abi.h). group_of(i) returns two numbers for vec4 i of the dispatch's
+// range: x is the factor of the learning rate (negative: the parameters are frozen), and y is the weight decay.
 // The push block of the including shader has the member `block`.
 layout(constant_id = UPDATE_SPEC_GROUPS) const bool GROUPS = false;
 layout(binding = UPDATE_GROUPS, std430) readonly buffer Groups { vec2 groups[]; };

@@ -12,7 +12,7 @@ layout(binding = HASH_GRID_LEVEL, std430) readonly buffer Levels { uvec4 level_o
 struct Cells {
     uvec4 corner[3];  // lower corner of the cell
     vec4 fraction[3]; // position of the point in the cell, from 0 to 1
-    bvec4 inside[3];  // true if this coordinate of the point is inside the grid, or NaN
+    bvec4 inside[3];  // true if this coordinate of the point is inside the grid, or is NaN
 };
 
 Cells cells_of(uint i, uint resolution)

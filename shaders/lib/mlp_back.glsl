@@ -49,8 +49,8 @@ VEC samples(const uint l, const bool dy, uint r, uint n)
 
 // Adds the gradients of layer l, summed over the block's samples, to PART. If `first` is true, PART has no values yet, and the
 // sums are only stored. The sums are the matrix dy[l] h[l-1]^T. A row of ones is added below h[l-1], so the last column of
-// the matrix is the gradient of the bias. If b_dy is true, dy[l] is in b[], h[l-1] is in a[], and PART gets the
-// transpose. Otherwise dy[l] is in a[] and h[l-1] is in b[].
+// the matrix is the gradient of the bias. The variables a[] and b[] have the rows of the two factors. If b_dy is true,
+// dy[l] is in b[], h[l-1] is in a[], and PART gets the transpose. Otherwise dy[l] is in a[] and h[l-1] is in b[].
 void weights(const uint l, bool first)
 {
     const uint K = width(l - 1), M = width(l), N = TILES * ROW;

@@ -4,7 +4,9 @@
 // The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN. With RELU, a maximum
 // of 0 is stored with index 0 (no winner), because the gradient of relu at 0 is 0.
 #include "abi/pool_index.abi.h"
-#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf. `winner` starts as the first element, which wins if all are -inf
+// -infinity, the first value of `best`. The first value of `winner` is the index of the window's first element. So this
+// element wins if all elements are -infinity.
+#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u))
 
 void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
 {

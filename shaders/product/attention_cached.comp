@@ -43,9 +43,9 @@ float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
     return (s.x + s.y) + (s.z + s.w);
 }
 
-// Adds this lane's part of a tile to its sums: its vec4s of the rows of v of its group's SPREAD keys, times the weights of
-// these keys. w: lane j passes the weight of key j of the tile. n: number of keys from the first key of the tile to the last
-// key that the query uses.
+// Adds this lane's part of a tile to its sums. For each of the SPREAD keys of the lane's group, the lane adds its own
+// vec4s of the key's row of v, times the weight of the key. w: lane j passes the weight of key j of the tile. n: number
+// of keys from the first key of the tile to the last key that the query uses.
 void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
 {
     const uint lane = gl_LocalInvocationID.x, column = lane % SPREAD, first = lane / SPREAD * SPREAD;
@@ -58,7 +58,7 @@ void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
         const float of_key = ONE ? subgroupShuffle(w, SPREAD == LANES ? i : j) : weight[j];
         [[unroll]] for (uint p = 0; p < PARTS; p++) {
             const vec4 row = LOAD4(v4, at + min(p * SPREAD + column, D4 - 1));
-            sum[p] += of_key * (j < n ? row : vec4(0.0)); // j >= n: `row` is of key n - 1, and may be infinite
+            sum[p] += of_key * (j < n ? row : vec4(0.0)); // if j >= n, `row` belongs to key n - 1 and may be infinite
         }
     }
     if (!ONE) barrier();

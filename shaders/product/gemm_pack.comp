@@ -1,6 +1,7 @@
-// gemm_pack.comp - packs an operand of gemm_tile into tiles, as gemm_tile.abi.h describes. x is m in A and n in B. A block of
-// the source is packed: xn elements along x and kn along k. Elements of the tiles outside this block are zero. A vec4 of the
-// tiles has four x if a vec4 of the source has four x, else four k. So nothing is transposed.
+// gemm_pack.comp - packs an operand of gemm_tile into tiles, as gemm_tile.abi.h describes. Here, x is the index m of
+// operand A, or the index n of operand B. A block of the source is packed: xn elements along x and kn along k. Elements
+// of the tiles outside this block are zero. Four neighbours in the source, along x or along k, become one vec4 of a
+// tile. So nothing is transposed.
 // A lane copies four vec4s that are consecutive in k. With X_OUTER, a row of the source has all k of one x, so these
 // vec4s are neighbours in the row.
 // grid: x over the vec4s of a tile with a stride, y over tiles, z over the matrices of the batch.

@@ -28,9 +28,9 @@ void main()
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;
     const float factor = uintBitsToFloat(step[STEP_FACTOR]);
-    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: the compiler must not multiply the
-    rest *= sum.z != 0.0 ? TINY : SMALL;                              // constants first: their product underflows
-    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // factor first: sqrt(..) * HUGE may overflow
+    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // without `precise`, a compiler may multiply the
+    rest *= sum.z != 0.0 ? TINY : SMALL;                              // two constants first, and the product underflows
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // sqrt(..) * HUGE may overflow: factor is first
                  : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);

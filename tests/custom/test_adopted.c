@@ -11,7 +11,8 @@
 
 enum { N = 4 };
 
-/* Adds y = sin(1) * double(1), by a shader that declares Float64. */
+/* Adds an op whose shader declares Float64. Each element of y is sin(1) * 1. The shader converts the factor 1 to double
+ * and back. */
 static vkt_tensor add_op(vkt_graph *g, vkt_tensor x)
 {
     const module m = module_of("odd1");

@@ -204,7 +204,7 @@ static void malformed_exif_means_upright(void **state)
         /* Truncates the data before the end of the last entry. The decoder does not read the 4 bytes behind this entry
          * (the offset of the next IFD), so the loop ends before these bytes. */
         for (size_t length = 0; length < n - 4; length++) {
-            uint8_t *exact = test_malloc(length + 1); /* a sanitizer sees a read more than 1 byte behind the end */
+            uint8_t *exact = test_malloc(length + 1); /* a sanitizer sees a read behind these length + 1 bytes */
             memcpy(exact, tiff, length);
             assert_int_equal(vkt_exif_orientation(exact, length), 1);
             test_free(exact);
@@ -241,7 +241,7 @@ static void a_file_truncated_at_any_byte_is_refused(void **state)
         image_file f = *golden(t, names[i]);
         while (f.n > 0) {
             f.n -= VKT_MIN(f.n, f.n > 1500 ? 7 : 1);
-            uint8_t *exact = test_malloc(f.n + 1); /* a sanitizer sees a read more than 1 byte behind the end */
+            uint8_t *exact = test_malloc(f.n + 1); /* a sanitizer sees a read behind these f.n + 1 bytes */
             memcpy(exact, f.p, f.n);
             refuse(t, &(image_file){ exact, f.n }, "");
             test_free(exact);

@@ -417,8 +417,8 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* Checks that vkt_image_row and a data set give the same bytes for the same file. The first data set stretches the
- * image, the second data set crops the middle of the image. */
+/* Checks that vkt_image_row and a data set give the same bytes for the same file. The data set of the first iteration
+ * stretches the image. The data set of the second iteration crops the middle of the image. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

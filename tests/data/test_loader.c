@@ -22,7 +22,7 @@ enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 typedef struct source {
     uint32_t bad[2];  /* sample bad[0] fails with VKT_E_IO, sample bad[1] with VKT_E_FORMAT */
     uint32_t slow_us; /* each fetch takes at least this time */
-    uint32_t meet;    /* not 0: a fetch waits until this many fetches have run at once, for about 5 s at most */
+    uint32_t meet;    /* not 0: a fetch waits, at most about 5 s, until this many fetches have run at once */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
     atomic_uint overlaps, last_worker;

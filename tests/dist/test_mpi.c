@@ -16,7 +16,7 @@ enum { MOST_RANKS = 4, OUTPUT_BYTES = 1 << 16 };
 
 typedef struct mpi {
     const char *name;
-    const char *program, *launch; /* NULL: the build has no such program */
+    const char *program, *launch; /* NULL: the build has no program for this MPI */
 } mpi;
 
 #ifdef VKT_OPENMPI_PROGRAM

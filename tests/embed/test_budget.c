@@ -11,10 +11,10 @@ typedef struct rig {
     app a;
     vkt_ctx *ctx;
     net n;
-    double load;      /* factor of the kernels' times */
+    double load;      /* on the simulated device, a kernel takes load * KERNEL_NS */
     uint32_t step;    /* runs submitted so far */
     uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
-    uint64_t true_ns; /* time of the last frame's slices on the simulated device, with WAKE_NS for each slice */
+    uint64_t true_ns; /* time of all slices of the last frame on the simulated device, plus WAKE_NS for each slice */
 } rig;
 
 static void rig_make(rig *r)
@@ -299,7 +299,7 @@ static void slices_stay_if_there_is_no_memory_for_others(void **state)
         }
         failures++;
         for (int i = 0; i < 4; i++) frame(&r, KERNEL_NS);
-        assert_int_equal(s->n, 1); /* the library does not try to make new slices in each frame */
+        assert_int_equal(s->n, 1); /* after a failure, the library tries again only many frames later */
         assert_true(r.step > step + 2);
         s->retry = 0;
     }

@@ -29,7 +29,8 @@ typedef struct channel {
 typedef struct format {
     VkFormat format;
     uint32_t bytes;
-    bool writable, everywhere; /* writable: some devices have storage images of this format; everywhere: all do */
+    bool writable, everywhere; /* writable: some devices have storage images of this format;
+                                * everywhere: all devices have them */
     channel rgba[4];
     const char *name;
 } format;

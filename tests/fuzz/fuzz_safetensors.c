@@ -1,4 +1,4 @@
-/* Reads safetensors files. Every entry must be within the file. The reader must find it by its name and read it. */
+/* Reads safetensors files. Each entry must be within the file. The reader must find each entry by name and read it. */
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 

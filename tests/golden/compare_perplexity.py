@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the perplexity of a text by transformers (float32), as vkt-lora --perplexity defines it.
+"""Computes the perplexity of a text with transformers, in float32. The definition is that of vkt-lora --perplexity.
 
     python compare_perplexity.py MODEL.gguf TEXT CONTEXT [ADAPTER]     ADAPTER: a folder that PEFT or vkt-lora wrote
 

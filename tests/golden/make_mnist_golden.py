@@ -24,7 +24,7 @@ FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of eac
 # the two largest elements of each window differ by at least 1.4e-6 of the tensor's largest element. So rounding does
 # not decide which of the two is the maximum.
 PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
-PARTIAL_ROWS = 8  # the partial file has this many output channels of conv2.weight, the first ones
+PARTIAL_ROWS = 8  # the partial file has only the first PARTIAL_ROWS output channels of conv2.weight
 # Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 

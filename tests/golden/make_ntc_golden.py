@@ -52,7 +52,7 @@ class Network(nn.Module):
             nn.Parameter(torch.empty(g["features"], HEIGHT // g["scale"], WIDTH // g["scale"])) for g in GRIDS)
         inputs = sum(g["features"] * (4 if g["corners"] else 1) for g in GRIDS)
         self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in ((inputs, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CHANNELS)))
-        self.nearest = []  # numbers: the smallest distance of a ReLU's inputs from 0, or of latents from a rounding tie
+        self.nearest = []  # each number is the smallest distance of a ReLU's inputs from 0, or of latents from a rounding tie
 
     def read(self, grid, g, step, written_out):
         a = dict(tile=TILE, factor=g["scale"], corners=g["corners"])

@@ -93,7 +93,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     void *first = p->pNext;
     if (fake.cores_extension && find(first, fake.cores_type) == first)
-        p->pNext = NULL; /* the driver need not support this struct */
+        p->pNext = NULL; /* hides the chain, because the driver need not support the struct `first` */
     real.GetPhysicalDeviceProperties2(phys, p);
     if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
     p->pNext = first;
@@ -175,7 +175,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const 
 {
     VkDeviceCreateInfo changed = *info;
     if (fake.transfer_queue) changed.queueCreateInfoCount = 1;
-    const char *known[16]; /* the extensions without VK_KHR_portability_subset, which the real device does not have */
+    const char *known[16]; /* the requested extensions except VK_KHR_portability_subset, which the real device lacks */
     uint32_t n = 0;
     fake.enables_subset = false;
     for (uint32_t i = 0; i < info->enabledExtensionCount && n < VKT_COUNT(known); i++)

@@ -204,8 +204,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL scarce(VkDevice d, const VkMemoryAllocateI
     return i->allocationSize > largest ? VK_ERROR_OUT_OF_DEVICE_MEMORY : real_allocate(d, i, a, out);
 }
 
-/* The first blocks have 1, 1 and 2 MiB. The next block would have 4 MiB, which the driver refuses, so it has the size
- * of its buffer. A buffer of 3 MiB is refused, and nothing changes. */
+/* The first blocks have 1, 1 and 2 MiB. The driver refuses a block of 4 MiB, so the next block is as large as its
+ * buffer: 1 MiB. A buffer of 3 MiB is refused, and nothing changes. */
 static void asks_for_less_when_the_driver_refuses(void **state)
 {
     (void)state;

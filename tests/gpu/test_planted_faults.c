@@ -314,8 +314,9 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* Two dispatches that write through the same binding may be intended. So the layer of Debian 12 (1.3.239) does not
- * report such writes. Newer layers report them if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
+/* Two dispatches without a barrier may write through the same binding, for instance if they write different bytes. So
+ * the layer of Debian 12 (1.3.239) does not report two such writes. Newer layers report them if
+ * VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

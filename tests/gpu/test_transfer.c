@@ -140,8 +140,8 @@ static void small_rings_are_better_than_none(void **state)
     (void)state;
     enum { BYTES = 5 << 20, CAP = 16 << 20 };
     const vkt_ctx_params params = { .no_pipeline_cache = true, .max_device_bytes = CAP, .block_bytes = MiB };
-    /* The bytes that stay free below the cap. If 2 MiB are free, the upload ring may use all of them. In this case a
-     * readback that has no buffer yet must free the ring. */
+    /* The bytes that stay free below the cap. If 2 MiB are free, the upload ring may use all of them. If there
+     * is no readback buffer yet, a readback must then free the upload ring. */
     const uint64_t left[] = { 100 << 10, 3 << 20, 2 << 20 };
     unsigned char *src = malloc(BYTES), *got = malloc(BYTES);
     assert_true(src && got);

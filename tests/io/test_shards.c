@@ -20,7 +20,7 @@ static const char index_text[] =
     "\"one.safetensors\", "
     "\"a.bias\": \"two.safetensors\", \"c\\u00e9\": \"one.safetensors\"}, \"later\": null}\n";
 
-/* Writes two shards. one.safetensors has three tensors, and the index does not list one of these. two.safetensors has
+/* Writes two shards. one.safetensors has three tensors, but the index lists only two of the three. two.safetensors has
  * a.bias. */
 static void write_shards(const vkt_temp_dir *dir)
 {

@@ -150,7 +150,7 @@ typedef struct rig {
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
     uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
-    uint64_t not_taken; /* set of variants that ops could choose but did not; in `first`: those of the newest run */
+    uint64_t not_taken; /* set of variants that ops could choose but did not choose in the newest run */
 } result;
 
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);

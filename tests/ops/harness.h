@@ -45,7 +45,7 @@ typedef struct harness_view {
     const char *name;
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is allowed */
-    bool same_bits;  /* results must have the bits of view 0, if the dispatches differ only in their groups in x */
+    bool same_bits;  /* results must have the bits of view 0 if only the number of work groups in x differs */
     uint64_t force;  /* set of the variants that are forced */
     vkt_precision precision;
 } harness_view;
@@ -59,8 +59,8 @@ void harness_as_gpu(vkt_limits *lim);
  *   the same amount once more.
  * - The reference starts from the inputs as they are stored. If cooperative matrices multiply f16 or bf16, all f32
  *   inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance changes.
- * - Attention computes gradients from output 0 as it is stored (in the sum of dy * y). The reference of attention does
- *   the same.
+ * - The gradients of attention need the sum of dy * y, where y is output 0. Attention reads y as it is stored, and so
+ *   does the reference.
  * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16
  *   programs, attention rounds attention weights and gradients, and a network in one node (vkt_op_mlp) rounds hidden
  *   layers and gradients. The ops of harness_makes_operands round their own operands in f16 and in bf16 programs. The

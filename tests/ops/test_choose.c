@@ -206,7 +206,7 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows read B, only 256 columns read A */
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows of C read B, 256 columns read A */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
         { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages: slow unless packed */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
@@ -322,8 +322,8 @@ static void networks_use_the_cheapest_variant(void **state)
 }
 
 /* Checks each dispatch whose kernel uses subgroups. With VKT_KF_SUBGROUP, the lanes of a work group are one subgroup.
- * With VKT_KF_SUBGROUPS, they are one or several whole subgroups. Returns the number of dispatches whose kernel has
- * subgroups of its own size (VKT_KF_SHORT, VKT_KF_SHUFFLES). */
+ * With VKT_KF_SUBGROUPS, they are one or several whole subgroups. Returns the number of dispatches whose kernel has a
+ * special subgroup size (VKT_KF_SHORT, VKT_KF_SHUFFLES). */
 static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
 {
     uint32_t wishes = 0;

@@ -1,6 +1,6 @@
 /* Tests convolutions that random shapes seldom reach:
  * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which shapes choose this variant;
- * - tiles whose pixels have an odd multiple of 8 vec4s (blocks of lanes in shaders/conv/tile.comp);
+ * - pixels of 8 or 24 vec4s, for which shaders/conv/tile.comp may divide a subgroup into blocks of lanes;
  * - kernels of one pixel;
  * - spans of pixels (shaders/conv/span.comp). */
 #include <setjmp.h>

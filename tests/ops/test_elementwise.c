@@ -41,7 +41,7 @@ static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const d
     vkt_graph_destroy(&g);
 }
 
-/* Returns whether both are NaN, both are the same infinity, or `got` is within 1e-6 * |want| of `want`. */
+/* Returns whether `got` and `want` are both NaN or the same infinity, or differ by at most 1e-6 * |want|. */
 static bool is_same(float got, double want)
 {
     if (isnan(want)) return isnan(got);
@@ -281,8 +281,8 @@ static void a_function_of_two_numbers_is_as_in_torch(void **state)
 
 /* ---- where ---- */
 
-/* An element of x that is filled may have any value, and so may its dy. Each number of the mask that is not 0 fills an
- * element, also if its bits are -0 or NaN as a float. */
+/* vkt_masked_fill replaces an element of x if the mask is not 0 there. The element and its dy may have any value. The
+ * mask has integers: a number that is not 0 counts, even if its bits are -0 or NaN as a float. */
 static void what_is_not_chosen_does_not_matter(void **state)
 {
     (void)state;

@@ -225,7 +225,7 @@ static void special_values_are_pytorchs(void **state)
         { kl_log, -1, -200, 0, 0 },
         { kl_log, -1, 0, 1, -1 },
         { relative, 0, 0.5f, 25, -100 },
-        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the denominator has no gradient */
+        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the gradient treats the divisor y^2 + 0.01 as a constant */
         { relative, -3, -3, 0, 0 },
         { relative, 1, INFINITY, INFINITY, -INFINITY },
         { relative, INFINITY, 1, NAN, NAN },

@@ -140,8 +140,8 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
 
 /* ---- large windows, and windows with dilation ---- */
 
-/* Limits storage bindings to 16 KiB, so a binding holds only some rows of the images below. check_case uses this limit
- * if `small` is true. The op can compute these cases with this limit. */
+/* Limits storage bindings to 16 KiB, so a binding holds only some rows of the images below. check_case also uses this
+ * limit if `small` is true. `small` is true only for cases that the op can compute with this limit. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -237,8 +237,8 @@ static void far_apart_elements_cost_no_more(void **state)
     check_case(&far, vkt_shape4(1, 1, 525, 525), false);
 }
 
-/* Each of 64 rows of y has 24 vec4s: three for each of 8 lanes. A vec4 takes 32,944 iterations. A lane with two vec4s
- * would exceed the limit of a loop, so a row takes three work groups. */
+/* Each of 64 rows of y has 24 vec4s. A work group has 8 lanes. A vec4 takes 32,944 iterations, so the loop of a lane
+ * with two vec4s would exceed the limit. So each lane has one vec4, and a row takes three work groups. */
 static void loops_end_in_time(void **state)
 {
     (void)state;

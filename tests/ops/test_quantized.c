@@ -184,7 +184,7 @@ typedef struct way {
     uint16_t kernel; /* vkt_kernel_id of its products */
     vkt_precision precision;
     double rounding; /* the largest relative rounding error of an operand and of a result */
-    bool slices;     /* slices may be so short that a sum has several slices */
+    bool slices;     /* short slices are allowed (trait slice_shared), so a sum may have several slices */
     uint32_t fit;    /* a binding holds at least this number of rows of unpacked weights; 0: all rows */
 } way;
 

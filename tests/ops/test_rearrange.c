@@ -176,8 +176,8 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
-/* Applies function number `how` of nine functions to x (N,C,H). Each function changes dimension 0, or how it is
- * stored. */
+/* Applies function number `how` of nine functions to x (N,C,H). Functions 0 to 7 change dimension 0. Function 8 changes
+ * the layout. */
 static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);

@@ -1,5 +1,5 @@
-/* Compares vkt_update_by_sum, the update by the sum over shards, with the plain update by vkt_update. Both have the
- * same bits, because each number of rows is a power of two: the division by it is exact. */
+/* Compares vkt_update_by_sum, the update by the sum over shards, with the plain update by vkt_update. Both updates give
+ * the same bits, because each number of rows is a power of two. So the division by the number of rows is exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -346,8 +346,8 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With these bindings and subgroups of 8 lanes, a sum of 269,876 products has 211 blocks of 1,276 products each, and a
- * last block of 640. The last block has fewer slices than the other blocks. */
+/* With bindings of 160 KiB and subgroups of 8 lanes, a sum of 269,876 products has 211 blocks of 1,276 products each,
+ * and a last block of 640. The last block has fewer slices than the other blocks. */
 static void with_160_kib(vkt_limits *lim)
 {
     as_tested(lim);

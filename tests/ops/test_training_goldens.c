@@ -121,7 +121,7 @@ static void course_free(course *c)
 
 /* Returns how large the error of element i may be after T steps in float32. Each step adds a rounding of p and 1e-5 of
  * the largest step. Moments add up a few roundings per step, but earlier roundings decay at the rate 1 - beta. So the
- * relative error of a step is about 100 * 2^-24, or 6e-6. */
+ * relative error of a step is about 100 * 2^-24 = 6e-6, which is below 1e-5. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);

@@ -130,7 +130,7 @@ static void wrong_marks_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *freeze, *group; /* patterns of names; NULL: no call */
+        const char *freeze, *group; /* patterns for vkt_freeze and vkt_set_group; NULL: the function is not called */
         uint32_t number;
         bool late;
         vkt_result status;

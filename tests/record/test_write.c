@@ -83,8 +83,8 @@ static void arrays_go_from_program_to_program(void **state)
 }
 
 /* Bindings of 4096 bytes split each write into at least 5 dispatches. Dispatches that write parts of one array need no
- * barrier between them. Between the writes to two external values, the plan has a barrier, because it is made before
- * the program checks that their arrays share no memory. */
+ * barrier between them. Between the writes to two external values, the plan has a barrier, because the plan is made
+ * before the program checks that the arrays of the two values share no memory. */
 static void barriers_stand_between_arrays_alone(void **state)
 {
     (void)state;

@@ -87,7 +87,8 @@ static void devices_change_no_byte(void **state)
 }
 
 /* The training set has 18 rows, so the program reduces a batch of 64 to 16, a multiple of the 8 shards. The schedule
- * must then count steps of 16 rows, not of 64, so that both runs write the same adapter. */
+ * must then count steps of 16 rows, not of 64. So a run with --batch 64 must write the same adapter as a run with
+ * --batch 16. */
 static void a_large_batch_has_the_schedule_of_the_batch_that_is_used(void **state)
 {
     rig *r = rig_of(state);

@@ -7,7 +7,7 @@
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_MATMUL_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* Returns the only product of a report. It must have this size and be right. */
+/* Returns the only product of a report. Fails the test unless the product has the sizes m, k and n, and is right. */
 static const json_t *product_of(const json_t *report, double m, double k, double n)
 {
     const json_t *list = json_object_get(report, "products"), *p = json_array_get(list, 0);

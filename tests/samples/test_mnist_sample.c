@@ -44,7 +44,7 @@ static void write_part(const rig *r, const char *part, uint32_t n, uint32_t side
     unsigned char *pixels = test_calloc((size_t)n * side, side), labels[TRAIN];
     for (uint32_t i = 0; i < n; i++) {
         labels[i] = (unsigned char)(i % CLASSES);
-        for (uint32_t y = 0; y < side; y++) /* the quarter whose number is the class is bright */
+        for (uint32_t y = 0; y < side; y++) /* in an image of class c, quarter c is bright */
             for (uint32_t x = 0; x < side; x++)
                 if (y / (side / 2) * 2 + x / (side / 2) == labels[i])
                     pixels[(i * side + y) * side + x] = (unsigned char)(150 + (i * 37 + x * y) % 100);

@@ -89,8 +89,9 @@ static void weights_from_scratch_are_trained_on(void **state)
     EXPECT(r, 1, "'layer1.3.conv1.weight'", SMALL, "-q", "--load", "w", "--network", "resnet32");
 }
 
-/* The weights are those of a network for ten classes. This data set has four classes, so the program does not use the
- * weights of the last layer. With --load but without --new-head, the program fails. */
+/* Without --load, the program finds the weights of a network for ten classes in the folder `pretrained`. This data set
+ * has four classes, so the program leaves out the weights of the last layer. If --load names the same file, the program
+ * fails without --new-head. */
 static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);

@@ -35,7 +35,7 @@ static void irises_are_classified(void **state)
     assert_non_null(strstr(done.out, "  species              target    3 classes: setosa, versicolor, virginica\n"));
     assert_non_null(strstr(done.out, " of 30 rows right ("));
     run_forget(r, &done);
-    assert_true(accuracy_of(r, "report") >= 0.93); /* 28 of 30: versicolor and virginica overlap */
+    assert_true(accuracy_of(r, "report") >= 0.93); /* 28 of 30 are enough, because versicolor and virginica overlap */
     EXPECT(r, 0, "", "-q", "--data", VKT_TEST_DIR "/../samples/data/iris.csv", "--epochs", "40", "--save", "file");
     rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "file"));
 }

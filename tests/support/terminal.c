@@ -84,7 +84,7 @@ static void control(terminal *t, unsigned char c)
     } else if (c == '\t') {
         do {
             put(t, ' ');
-            t->returned = false; /* the carriage return before the tab counts once */
+            t->returned = false; /* so put() counts a carriage return before the tab only once */
         } while (t->column % 8 && t->column < t->columns);
     }
     t->returned = false;

@@ -23,13 +23,14 @@ typedef struct terminal {
     terminal_row *rows; /* from the top; nothing scrolls away */
     size_t n_rows, cap_rows;
     unsigned column;
-    /* how often text behind a carriage return overwrote the last row of a wrapped line: the rows above keep old text */
+    /* number of carriage returns after which a text overwrote the last row of a wrapped line. The rows above this row
+     * then keep their old text. */
     unsigned torn;
     unsigned wrapped;   /* rows that continue the line above */
     unsigned escapes;   /* number of escape sequences */
     unsigned colours;   /* number of escape sequences that end in 'm': colours, bold and so on */
     unsigned letters;   /* number of characters beyond ASCII */
-    unsigned rewritten; /* number of carriage returns that a text follows, directly or after escape sequences */
+    unsigned rewritten; /* number of carriage returns followed by a text, directly or after escape sequences */
     bool returned;      /* the last character, not counting escape sequences, was a carriage return */
     char escape[32];    /* an unfinished escape sequence */
     size_t in_escape;

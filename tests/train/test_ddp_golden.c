@@ -10,7 +10,7 @@ enum { SHARDS = 2, ROWS = 80, BATCH = 16, EPOCHS = 8, STEPS = EPOCHS * ROWS / BA
 /* One recorded run. */
 typedef struct ddp_case {
     const char *name;
-    bool norm; /* batch norms, and convolutions without a bias */
+    bool norm; /* true: the network has batch norms, and its convolutions have no bias */
     uint32_t seed;
     vkt_optimizer optimizer;
     float lr;

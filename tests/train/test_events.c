@@ -135,7 +135,7 @@ static void a_scalar_is_a_record(void **state)
                                     0x2a, 25,   0x0a, 23,           /* summary, value */
                                     0x0a, 3,    'a',  '/', 'b',     /* tag */
                                     0x15, 0,    0,    0,   0x3f,    /* 0.5f */
-                                    0x4a, 11,   0x0a, 9,   0x0a, 7, /* metadata, plugin data, its name */
+                                    0x4a, 11,   0x0a, 9,   0x0a, 7, /* metadata, plugin data, name of the plugin */
                                     's',  'c',  'a',  'l', 'a',  'r', 's' };
     expect_message(last, last_n, want, sizeof want);
     free(file);

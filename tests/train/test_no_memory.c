@@ -145,7 +145,7 @@ static void every_failed_allocation_of_a_prediction_is_survived(void **state)
 typedef struct lifetime {
     vkt_dataset *train, *check;
     vkt_trainer *t;
-    bool resumed; /* finish() does not resume the checkpoint */
+    bool resumed; /* true: finish() does not resume the checkpoint */
 } lifetime;
 
 static const char *checkpoint_of(const rig *r)

@@ -48,7 +48,8 @@ static VkDevice device;
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
     if (submissions_left == 0) {
-        real_wait(device); /* the engine counts submitted work as done after a loss, so wait for it */
+        /* After a loss, the engine counts submitted work as done. So this function waits until the work is done. */
+        real_wait(device);
         return VK_ERROR_DEVICE_LOST;
     }
     submissions_left--;

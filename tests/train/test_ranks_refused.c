@@ -85,7 +85,7 @@ typedef struct own {
     float weight;         /* not 0: replaces the first weight */
     const char *texts[2]; /* attached under the names "model" and "words", in this order; NULL: not attached */
     bool backwards;       /* the texts are attached in the other order */
-    float scale;          /* not 0: the model multiplies its result by `array`, which ends with this number */
+    float scale;          /* not 0: the model multiplies its result by `array`, whose last number is `scale` */
     bool visible;         /* the host may write `array` */
     vkt_array *array;
 } own;

@@ -70,7 +70,7 @@ static void check_overlap(const vkt_trainer *t)
 {
     const vkt_exchange *x = &t->shards.x;
     const vkt_program *p = t->program;
-    uint32_t before = 0; /* stage of the sum of the previous bucket */
+    uint32_t before = 0; /* stage of dispatch B; 0: there is no dispatch B */
     assert_true(x->n > 2 && x->n_sections > 2);
     for (uint32_t i = 0; i < x->n; i++) {
         const uint32_t b = x->order[i];

@@ -188,7 +188,9 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
 
     const char *const texts[] = { "adam 3 77 0x1.8p+3 0 0 0 0", "adam 3 77 0x1p+3 2000 0 0 0",
                                   "adam 3 77 nan 0 0 0 0" };
-    for (size_t i = 0; i < VKT_COUNT(texts); i++) { /* a scale is a power of two; good_steps is below 2000 */
+    /* In each text, one number is wrong. The number after 77 is a loss scale, which must be a power of two. The next
+     * number is good_steps, which must be below 2000. */
+    for (size_t i = 0; i < VKT_COUNT(texts); i++) {
         const vkt_blob blob = { .name = "x", .dtype = VKT_ST_F32, .rank = 1, .dims = { 2 }, .data = (float[2]){ 0 } };
         CHECK(vkt_checkpoint_write(&r->h, other, &blob, 1, &(vkt_meta){ "vktrain.store", texts[i] }, 1));
         refuses(r, &n, other, VKT_E_FORMAT);

@@ -56,7 +56,8 @@ static void a_file_makes_a_tokenizer(void **state)
     for (size_t n = ADD_BOS; n <= N_META; n++) {
         vkt_tokenizer *t;
         vkt_tokens list = { 0 };
-        const bool has_bos = n == ADD_BOS; /* without the entry ADD_BOS = false, a Llama 3 text begins with bos */
+        /* The entry ADD_BOS is false. If the file lacks this entry, a text of Llama 3 begins with bos. */
+        const bool has_bos = n == ADD_BOS;
         assert_int_equal(make(good, n, &t), VKT_OK);
         assert_int_equal(vkt_tokenizer_encode(t, "aba</s>", 7, VKT_TOKENS_SPECIAL | VKT_TOKENS_BOS, &list), VKT_OK);
         assert_int_equal(list.n, 3 + has_bos);

@@ -48,8 +48,8 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Returns the accesses of the ops `fake` and `cheap`: both read bindings 0 and 1, and write binding 2. Only `fake` has
- * binding 3, which is scratch, and reads and writes it. */
+/* Returns the accesses of the ops `fake` and `cheap`. Both ops read bindings 0 and 1, and write binding 2. Binding 3 is
+ * scratch. Only `fake` has binding 3, and reads and writes it. */
 static vkt_access fake_access(const vkt_dispatch *d)
 {
     (void)d;

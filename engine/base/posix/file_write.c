@@ -94,7 +94,7 @@ static vkt_result follow_links(vkt_file_writer *w)
 typedef struct destination {
     struct stat old; /* state of the existing file */
     bool exists;
-    bool in_place;  /* write the file, never replace it: it exists and is not regular, or the path names a descriptor */
+    bool in_place;  /* the path names a descriptor or a file that is not regular: it is written to and never replaced */
     int descriptor; /* the descriptor that the path names; -1: none */
 } destination;
 

@@ -28,7 +28,7 @@ bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, 
                            int64_t k);
 /* Returns whether some tap of some pixel reads outside of the source, or the phase has no tap. */
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
-/* Returns the fraction of the taps that read inside the source along both axes, among all taps of all pixels. */
+/* Returns which fraction of all taps of all pixels reads inside the source along both axes. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);
 
 #endif

@@ -65,7 +65,7 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint;           /* pool2d_dx. True: `rows` counts rows of windows, and an item is a window of 4 samples */
+    bool disjoint;           /* pool2d_dx only: `rows` counts rows of windows, and an item is a window of 4 samples */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */

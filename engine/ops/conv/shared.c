@@ -119,7 +119,7 @@ static vkt_tensor pack_weights(vkt_emit *e, const vkt_conv_job *j, const vkt_blo
     return packed;
 }
 
-/* Returns true if the tiles keep at least half of the device busy without slices. */
+/* Returns true if the tiles keep at least half of the device busy when no sum is split into slices. */
 static bool is_half_busy(const vkt_limits *lim, const vkt_blocks *b, uint64_t count)
 {
     return 2 * b->tiles * count >= vkt_tiles_wanted(lim, b->spec[BLOCKS_SPEC_LANES]);

@@ -7,9 +7,9 @@
 #include "abi/conv2d_tile.abi.h"
 
 /* Fills one axis of the table TAPS, one phase after the other. `range` gets two numbers for each pixel: the first tap
- * that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap does. `source` gets a number
- * for each tap of each pixel: the index that the tap reads, or -1 if the tap reads outside the source. The numbers of
- * phase l start at source[l.before * kernel]. */
+ * that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap reads inside the source.
+ * `source` gets a number for each tap of each pixel: the index that the tap reads, or -1 if the tap reads outside the
+ * source. The numbers of phase l start at source[l.before * kernel]. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -62,10 +62,10 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
 }
 
 /* Returns true if tiles of 32 rows or more are half a subgroup wide: 8 of 16 lanes. If a pixel has an odd multiple of 8
- * vec4s, a half-wide tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s, because half of
- * a wider tile would be idle. It also pays if at least an eighth of the taps are outside of the source, because a tile
- * over several pixels computes a tap if any of the pixels needs the tap. The two halves of a subgroup compute different
- * rows of the same pixels, so lanes_across requires 32 rows. */
+ * vec4s, a half-wide tile has vec4s of one pixel only. Half-wide tiles pay if the plane is one pixel of 8 vec4s,
+ * because half of a wider tile would be idle. They also pay if at least an eighth of the taps are outside of the
+ * source, because a tile over several pixels computes a tap if any of the pixels needs the tap. The two halves of a
+ * subgroup compute different rows of the same pixels, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && vkt_subgroup(lim, VKT_K_CONV2D_TILE) == 16 && j->z->n4 % 16 == 8 &&

@@ -6,8 +6,9 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The most pixels along an axis. The bilinear shaders compute a position as a fraction with a denominator up to 2 * P.
- * The numerator is at most 2 * P * H, and must fit into a signed 32-bit integer. */
+/* The most pixels of x and of y along an axis. Let the axis have H pixels in x and P pixels in y. The bilinear shaders
+ * compute a position as a fraction with a denominator up to 2 * P. The numerator is at most 2 * P * H, and must fit
+ * into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
 /* If x is an image of one pixel, its gradient is a sum over all pixels of y, in one invocation. If this sum takes ALONE
  * iterations or more, vkt_expand computes y instead. Several invocations compute the gradient of vkt_expand. */
@@ -215,7 +216,7 @@ static vkt_result dx_infer(vkt_infer *f)
     return infer_images(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
-/* Returns an upper bound of the number of pixels of y, along an axis, in which a pixel of x has a weight. */
+/* Returns an upper bound of the number of pixels of y, along an axis, that depend on one pixel of x. */
 static uint64_t readers_of(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;

@@ -253,7 +253,8 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
 }
 
 /* Reduces ranges of the slowest kept dimension, one after the other. The outputs of a range need at most an eighth of a
- * binding. Returns false, and emits nothing, if no range is so small, or if one range would have all outputs. */
+ * binding. Returns false, and emits nothing, if even the smallest range needs more, or if one range would have all
+ * outputs. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;

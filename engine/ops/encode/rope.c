@@ -77,7 +77,7 @@ static vkt_result check_x(const vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns VKT_OK if input i is u32 by rows. */
+/* Returns VKT_OK if input i is u32 in ROWS. */
 static vkt_result check_words(const vkt_infer *f, uint32_t i, const char *what)
 {
     const vkt_value *v = vkt_in(f, i);

@@ -38,7 +38,8 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
-    /* The number 3 counts two loops over the classes, and one over partial sums of SPAN terms (softmax_xent.comp). */
+    /* Two of the 3 passes are loops over the classes. The third pass stands for the loop over partial sums, which has
+     * fewer iterations: see SPAN in softmax_xent.comp. */
     s.lanes = s.columns || s.by_lane ? vkt_subgroup(e->lim, VKT_K_SOFTMAX_XENT)
               : K > most_classes     ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_XENT, K, 3)
                                      : vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT, K);

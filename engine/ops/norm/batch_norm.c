@@ -507,8 +507,8 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Returns true if t may hold running statistics: t is null, a state (vkt_state), or not a parameter. Else sets the
- * graph's error and returns false. */
+/* Returns true if t is null or may hold running statistics. Otherwise sets the graph's error and returns false. A
+ * parameter may hold running statistics only if vkt_state declared it. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

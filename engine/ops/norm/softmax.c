@@ -70,8 +70,7 @@ static loop_plan loops_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
 }
 
 /* Returns the number of work groups for `units` units. A unit is a line, or four lines that a lane computes at once.
- * A group has about as many iterations as the trait iterations_group says, or more if one unit for each lane needs more
- * iterations (ALONG: one unit for the group). */
+ * A lane (ALONG: a work group) computes as many units as the trait iterations_group allows, but at least one. */
 static uint64_t groups_of(const vkt_emit *e, const loop_plan *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;

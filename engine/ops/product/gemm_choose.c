@@ -102,9 +102,9 @@ static double unpacked_cost(const vkt_emit *e, const vkt_gemm_matrix *m, double 
     return others * (1 / (double)t->pack_reads + (has_page_rows(m) ? t->page_rows_cost : 0));
 }
 
-/* Returns the cost of a product by tiles in registers: its multiply-adds, plus one for each copied element of A and B.
- * A packed operand is copied once. An operand that is not packed costs as much as one copy for each `pack_reads` rows
- * or columns of the other operand, and more if has_page_rows is true. */
+/* Returns the cost of a product by tiles in registers: its multiply-adds, plus a cost for each element of A and B. An
+ * element of a packed operand costs 1, because it is copied once. An element of an operand that is not packed costs
+ * 1 / pack_reads (a trait) for each row or column of the other operand, and more if has_page_rows is true. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
     const double a = (double)g->m * g->k, b = (double)g->n * g->k;

@@ -92,8 +92,8 @@ static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
 }
 
 /* Adds the nodes of the gradients. The gradient of an operand that all batches use is a sum over the batches. For b,
- * the product itself computes this sum if a is not transposed, because in this case the rows of all batches of a form
- * one matrix. */
+ * the product itself computes this sum if a is not transposed. In this case, a is one matrix with the rows of all
+ * batches. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_matmul_attr t = *(const vkt_matmul_attr *)n->attr;

@@ -22,11 +22,11 @@ typedef struct job {
     bool narrow, coop;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    /* PACKED, the buffer of the parameters (abi/mlp_layout.abi.h): where the rows, columns and bias of each layer
-     * start. `packed`: size of PACKED. All in vec4s. */
+    /* rows, cols, bias: where the rows, columns and bias of each layer start in PACKED, the buffer of the parameters
+     * (abi/mlp_layout.abi.h). packed: size of PACKED. All in vec4s. */
     uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed;
-    /* PART, the sums of gradients of a work group: where each layer starts. `part`: size of PART. Both in vec4s (for
-     * mlp_shared.comp in floats). */
+    /* part_at: where each layer starts in PART, the sums of gradients of a work group. part: size of PART. Both in
+     * vec4s (for mlp_shared.comp in floats). */
     uint32_t part_at[MLP_LAYERS], part;
     uint32_t per_group, groups;
     uint32_t stage; /* MLP_SPEC_STAGE of mlp_shared.comp; 0: the network does not fit into shared memory, or another

@@ -17,16 +17,16 @@ void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tens
                               vkt_tensor y);
 /* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y, as operand B of gemm_tile. y has
  * panels of `width` columns. Row k of B is the row first + k of the weights. Zeros fill y after the last row, up to a
- * multiple of 4 rows. One binding must hold y. The words of these rows have at most half the bytes of y, so one binding
- * holds them, too. */
+ * multiple of 4 rows. One binding must hold y. The words of the n rows have at most half the bytes of y, so one binding
+ * also holds the words. */
 void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                                 uint32_t width, vkt_tensor y);
 /* Returns the weights as an operand of a product. The result has a pointer to `a`, so `a` must stay valid. */
 vkt_gemm_blocks vkt_quantized_blocks(const vkt_quantized_attr *a);
-/* Generates the attributes of a random case, with up to 160 numbers in a row, or 512 for blocks of 256. Adds the words
- * as the next input. */
+/* Generates the attributes of a random case. A row has up to 160 numbers, or up to 512 if a block has 256 numbers. Adds
+ * the words as the next input. */
 vkt_quantized_attr vkt_quantized_sample(vkt_rng *r, vkt_case *c, uint32_t rows);
-/* Returns the number of whole rows in `words` words, for vkt_op.settle of the ops. */
+/* Returns the number of whole rows in `words` words, for vkt_op.settle of ops with quantized weights. */
 uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
 /* The function vkt_op.amend of the ops with quantized weights. The words are random. Makes the f16 numbers of each
  * block (scale and offset) finite and small. If the weights are f16 or bf16, makes each weight finite and small. */

@@ -75,8 +75,8 @@ static place place_of(const vkt_node *n, const vkt_emit *e)
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 
-/* The largest number of iterations for one item. A lane has at most about 4 * LONG iterations, and every driver allows
- * so many. */
+/* The largest number of loop iterations for one item of a gather. A lane may compute several items, but has at most
+ * about 4 * LONG iterations. Every driver allows so many iterations. */
 #define LONG 4096u
 
 /* Returns the number of work groups for `items` items with `iterations` iterations each. A lane may compute several

@@ -127,9 +127,9 @@ typedef struct sweep {
     uint32_t lanes, n_bind;
     uint32_t groups; /* number of work groups of the last dispatch */
     vkt_bind bind[MAX_BINDINGS];
-    uint32_t ranged; /* mask of the bindings that move with the range */
+    uint32_t ranged; /* mask of the bindings that get the dispatch's range */
     uint32_t extra;  /* specialisation constant 4 */
-    void *push;      /* push constants; the first two are n4 and block */
+    void *push;      /* push constants. The first two are n4 and block of abi/update.abi.h */
     size_t push_bytes;
 } sweep;
 
@@ -157,7 +157,7 @@ static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, ui
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
-    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a binding needs some tensor */
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* any tensor: without a table, kernels do not read it */
     if (table.id) {
         s->bind[UPDATE_GROUPS] = vkt_bind_range(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;
@@ -293,7 +293,7 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
 }
 
 /* Generates the settings that all optimizers have, and the inputs: param, grad, the moments that are present, and
- * perhaps groups. The numbers of moment i + 1 are from range[i][0] to range[i][1]. */
+ * perhaps groups. The numbers of the moment in input i + 2 are from range[i][0] to range[i][1]. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

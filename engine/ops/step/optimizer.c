@@ -109,7 +109,8 @@ static vkt_result check_kind(const vkt_host *h, const vkt_optimizer *o)
     if (!is_fraction(o->beta1) || !is_fraction(o->beta2))
         return vkt_fail(h, VKT_E_ARG, "update: want betas in [0,1), got %g and %g", o->beta1, o->beta2);
     if (!is_fraction(o->alpha)) return vkt_fail(h, VKT_E_ARG, "update: want alpha in [0,1), got %g", o->alpha);
-    if (!(o->momentum_decay >= 0 && o->momentum_decay <= 1000)) /* 0.96^1000 > 2^-59, so base/fixed.h can store it */
+    /* base/fixed.h stores 0.96^momentum_decay in 64 bits. Even 0.96^1000 is above 2^-59, so it does not become 0. */
+    if (!(o->momentum_decay >= 0 && o->momentum_decay <= 1000))
         return vkt_fail(h, VKT_E_ARG, "update: want momentum_decay from 0 to 1000, got %g", o->momentum_decay);
     if (!is_size(o->lr_decay) || !is_size(o->initial_accumulator))
         return vkt_fail(h, VKT_E_ARG, "update: want lr_decay and initial_accumulator >= 0, got %g and %g",

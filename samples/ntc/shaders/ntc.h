@@ -14,7 +14,7 @@
 #define NTC_FACT_GRIDS 2 /* number of grids */
 #define NTC_FACT_PLACE 3 /* ntc_place_scale (set.h), in blocks */
 /* Eight words for each grid: scale in blocks, rows, columns, features, bits (0: latents are not rounded), corners,
- * index of the grid's first float in the parameters, 0. */
+ * index of the grid's first float in the parameters, and a word that is not used. */
 #define NTC_FACT_GRID 4
 #define NTC_FACT_LAYER 28 /* two words for each layer: indices of the first float of its weight and of its bias */
 #define NTC_FACTS 34      /* number of words */

@@ -1,4 +1,5 @@
-/* network.h - sizes of the network, for the shader that draws it and the program that trains it. C and GLSL. */
+/* network.h - sizes of the network, for the shader that draws it and the program that trains it.
+ * The file is C and GLSL. */
 #define VIEW_LEVELS 8       /* levels of the hash grid */
 #define VIEW_FEATURES 2     /* features per level */
 #define VIEW_HIDDEN 16      /* width of both hidden layers. Small, because the network runs for each pixel of a frame */

@@ -40,8 +40,8 @@ RULES = {
     "ada-f16": ("spills", "slots"),
 }
 # The names that a driver gives to registers, bytes of shared memory, spills and waves. The four lines are for RADV, ANV, Turnip
-# and NVK. ANV counts registers of 32 bytes, which the lanes share, and no waves. Turnip counts vec4 registers. ANV and Turnip
-# count the instructions that spill.
+# and NVK. ANV counts registers of 32 bytes, which the lanes share. ANV does not report waves. Turnip counts vec4 registers.
+# ANV and Turnip count the instructions that spill.
 STATISTICS = (
     ("VGPRs", "LDS size", "Spilled VGPRs", "Subgroups per SIMD"),
     ("Max live registers", "Workgroup Memory Size", "Spill Count", None),
@@ -49,7 +49,7 @@ STATISTICS = (
     ("Number of GPRs", None, "Spills to memory", "Max warps/SM"),
 )
 PRODUCT = re.compile(r"^(GEMM|CONV2D|CONV2D_DW)_(SHARED|COOP|SPLIT)(_DX)?$")
-ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # several products, and exponentials between them
+ATTENTION = re.compile(r"^ATTENTION_(SHARED|COOP)(_DQ|_DKV)?$")  # these kernels compute exponentials between several products
 
 
 # ---- assembly of AMD's GPUs (printed by LLVM and ACO) and of NVIDIA's GPUs (printed by NAK) ----
