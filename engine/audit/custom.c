@@ -17,9 +17,9 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills the memory of all computed values before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-#define BEND                                                                                       \
-    2e-2 /* a kink may be near if q(h) and q(h / 2), or the right and the left quotient, differ by \
-          * more than this; relative, like ALLOWED */
+/* A kink may be near if q(h) and q(h / 2), or the right and the left quotient, differ by more than this. Relative, like
+ * ALLOWED. */
+#define BEND 2e-2
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
