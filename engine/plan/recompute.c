@@ -30,7 +30,8 @@ typedef struct recomputation {
     vkt_emit *e;
     vkt_access_fn access;
     uint32_t first_new; /* values from this id on are outputs of second runs, which are not computed again */
-    usage *use;         /* by root value, for the present list of dispatches */
+    usage *use;         /* for the present list of dispatches; the index is the id of a value that owns memory
+                         * (vkt_root) */
     size_t cap_use;     /* capacity of `use` */
     span writes[VKT_ROLE_SCRATCH + 1]; /* by role: the first and the last dispatch that write a value of this role */
     uint64_t *live;                    /* live bytes, by dispatch */

@@ -9,7 +9,7 @@
 typedef struct info_options {
     const char *device, *json;
     bool list_devices;
-    char **work; /* networks by name, and cases as lines of a shapes file (bench/case.h) */
+    char **work; /* each is the name of a network, or a case, written like a line of a shapes file (bench/case.h) */
     int n_work;  /* 0: all networks */
 } info_options;
 

@@ -1,6 +1,6 @@
 /* ops/elementwise/elementwise.c - the code that flat kernels share, and the ops dropout and to_f32. A flat
- * kernel computes element i of the result from element i of each input, in the order of memory, with padding. Each
- * dispatch computes a range of elements that fits into a binding. */
+ * kernel computes element i of the result from element i of each input. i counts the elements of the arrays in
+ * memory, and also their padding. Each dispatch computes a range of elements that fits into a binding. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
