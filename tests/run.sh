@@ -31,7 +31,8 @@ builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
 out=$(mktemp -d) || exit 2 # has the files failures, skips, devices and counts. A line of counts is "passed failed skipped"
-trap 'rm -rf "$out"' EXIT
+started= # the process of a script that runs beside the phases; empty: there is none
+trap '[ -z "$started" ] || kill "$started"; rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
 title=
@@ -78,8 +79,10 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
 # has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option of the build
 # leaves out or replaces shaders, or if a shader has an error.
 has_shaders() {
-    grep -q '^VKT_TEXELS:BOOL=ON' "$1/CMakeCache.txt" 2>/dev/null &&
-        ! grep -qE '^VKT_(KERNELS|SPIRV|GLSLANG_COOP):[A-Z]*=.' "$1/CMakeCache.txt" &&
+    grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$1/CMakeCache.txt" 2>/dev/null &&
+        grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt" && # not a copy, whose ninja would write to the original
+        grep -q '^VKT_TEXELS:BOOL=ON' "$1/CMakeCache.txt" &&
+        ! grep -qE '^VKT_(KERNELS|SPIRV|GLSLANG_COOP):[A-Z]*=.|^SPIRV_VAL:.*NOTFOUND' "$1/CMakeCache.txt" &&
         cmake --build "$1" --target vkt_kernel_spirv vkt_tools_spirv >"$out/shaders.log" 2>&1
 }
 
@@ -113,6 +116,8 @@ start_script() {
 
 end_script() { # end_script NAME: waits for the started script, and counts its cases
     wait "$started" || true
+    started=
+    cpu_seconds && phase_cpu=$cpu # its CPU time belongs to no phase
     cp "$out/$1" "$out/script"
     count_script "$1"
 }
@@ -141,7 +146,7 @@ export VK_DRIVER_FILES="${VKT_TEST_DRIVER:-$system_driver}"
 export XDG_CACHE_HOME="$builds/build-tests/cache"        # tests neither read nor write the user's caches
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
-unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER
+unset VKT_DEBUG VKT_DEVICE VKT_OTHER_DRIVER GALLIVM_PERF
 for dir in data ../shared/data; do # tests run in other folders, so VKT_DATA must be an absolute path
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
@@ -175,8 +180,8 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     check "$@"
 )
 # Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
-# takes half as long, and the kernels compute the same. The optimizer is tested by the kernels of every op at a subgroup size
-# of 4, and by all trainings and samples at the subgroup size of this machine.
+# takes half as long, and the kernels compute the same. With "full", the passes are on for two cases of each op at a
+# subgroup size of 4, and for all trainings and samples.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -194,6 +199,8 @@ phase "build"
 shaders=
 if [ -z "$mode" ] && has_shaders "$builds/build"; then shaders=$builds/build/spv; fi
 build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" # -g1 gives the line numbers of a backtrace, in less time than -g
+# From now on, a build of build-tests compiles its own shaders, so that a developer's change of a shader has an effect.
+[ -z "$shaders" ] || quietly "$builds/build-tests/configure.log" cmake -DVKT_SPIRV= "$builds/build-tests" || failed "configuration"
 
 # A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
 # the device's limits are changed (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.

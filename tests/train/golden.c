@@ -118,7 +118,10 @@ static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_p
     snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(store, i));
     double *want = golden_numbers(st, name, &n), *got = ours(store, part, i, fold, &m), worst = 0;
     assert_true(n > 0 && (fold ? n == m : n <= m));
-    for (uint64_t k = 0; k < n; k++) worst = isfinite(got[k]) ? fmax(worst, fabs(got[k] - want[k])) : INFINITY;
+    for (uint64_t k = 0; k < n; k++) {
+        const double d = fabs(got[k] - want[k]);
+        worst = isfinite(d) ? fmax(worst, d) : INFINITY;
+    }
     test_free(want);
     test_free(got);
     return worst;

@@ -282,7 +282,6 @@ static void an_interrupted_bar_ends_its_line(void **state)
     terminal_close(&s.seen);
 }
 
-/* In a file a record is one line for any COLUMNS. A very large loss has an exponent, so its text stays short. */
 static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
 {
     (void)state;
@@ -321,6 +320,7 @@ static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
                               "epoch 1/2  390.0 s  loss 1.5000  val_loss 2.0000\n");
 }
 
+/* In a file a record is one line for any COLUMNS. A very large loss has an exponent, so its text stays short. */
 static void a_file_gets_one_line_an_epoch(void **state)
 {
     (void)state;
