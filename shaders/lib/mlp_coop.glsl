@@ -8,8 +8,8 @@
 //     input   [sample][feature]   the left factor of the next product, which sums over features
 //     bias    [output]            the bias of the layer
 //     stage   [o][k]              the weights of the layer, as `multiply` reads them: k is the summation index. Later, each
-//                                 subgroup stores its sums here, and its lanes load them again. The lanes cannot use the sums of
-//                                 a cooperative matrix directly, because only the driver knows which lane holds which element
+//                                 subgroup stores its sums here, and its lanes load them again. The lanes cannot use the sums
+//                                 of a cooperative matrix directly, because only the driver knows which lane holds which one
 //   In these layouts the summation index of every product is contiguous in both factors. So a matrix is loaded by a few wide
 //   loads.
 //   With MSE, dy[LAYERS] of a training step is the gradient of the scaled loss. If an element overflows in f16, some
