@@ -18,7 +18,8 @@ vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)
 vkt_set(broadcast3 BINARY TERNARY BROADCAST_BINARY* BROADCAST_TERNARY* reduce relayout)
 vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
-vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*) # programs of float16 also need all of these; programs of bfloat16: only GEMM_SUM*
+# Programs of float16 need this set, too. Programs of bfloat16 need only GEMM_SUM* of this set.
+vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*)
 
 # Sets of ops. (winograd and fft are variants of conv2d.) The set of an op also has the kernels of its gradient.
 # In the layout batch last, vkt_linear uses kernels of convolutions. The set `linear` has none of these, because in a library

@@ -11,7 +11,7 @@ typedef struct vkt_phase {
     uint32_t grads; /* bit i: the gradient of input i; bits of missing gradients are ignored */
 } vkt_phase;
 
-/* Marks the outputs and gradients of the phase to be kept (vkt_keep), and removes the mark from all other outputs and
+/* Marks the outputs and gradients of the phase as kept (vkt_keep), and removes the mark from all other outputs and
  * gradients. A program that is made later computes the kept values. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
 /* Writes those inputs and output gradients of the subject that the program reads. */

@@ -26,8 +26,8 @@ typedef struct vkt_coop {
 typedef struct vkt_limits {
     /* Lanes of a subgroup: powers of two, at most 128. Kernels with the flag VKT_KF_SHORT (kernels.def) have
      * subgroup_short lanes. Kernels with VKT_KF_SHUFFLES have subgroup_shuffles lanes. All other kernels
-     * that exchange data between lanes have subgroup_size lanes. If subgroup_short or subgroup_shuffles is 0, its
-     * kernels have subgroup_size lanes too. */
+     * that exchange data between lanes have subgroup_size lanes. In subgroup_short and
+     * subgroup_shuffles, 0 stands for subgroup_size. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
     uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): use the trait `cores` */
     uint32_t max_workgroup_lanes;     /* largest size of a work group that is 1 along y and z; >= 128 */

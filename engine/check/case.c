@@ -100,8 +100,8 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
 
 /* The range or bound of an input's numbers is found from SAMPLES random cases of the op. */
 enum { SAMPLES = 64 };
-/* The ids of an input index a dimension, and are below vkt_case_input.bound. This bound may exceed the size of the
- * dimension by up to SLACK, so a case may have invalid ids. */
+/* An input of ids contains indices along a dimension. The ids are below vkt_case_input.bound. This bound may exceed the
+ * size of the dimension by up to SLACK, so a case may have invalid ids. */
 enum { SLACK = 2 };
 /* Only the first FIELDS attributes of an op may give a bound. */
 enum { FIELDS = 32 };

@@ -9,7 +9,9 @@ typedef struct writer {
     char *text;
     uint8_t *marks;
     size_t n, room;
-    uint8_t content; /* for the marks of a message's content: VKT_MARK_CONTENT; 0: contents may have control tokens */
+    /* A bit of the marks of a message's content: VKT_MARK_CONTENT, or 0. If it is 0, the encoder may make control
+     * tokens from the content. */
+    uint8_t content;
 } writer;
 
 static const struct {

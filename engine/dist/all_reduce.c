@@ -130,7 +130,7 @@ typedef struct reduction {
     float *scratch;           /* VKT_WIRE_F32: received numbers */
     uint16_t *in, *out;       /* VKT_WIRE_BF16, in the memory of scratch. in: received numbers; out: numbers to send */
     size_t first[MAX_ROUNDS]; /* [s]: index of the first number of the range of round s */
-    size_t n[MAX_ROUNDS];     /* [s]: length of this range */
+    size_t n[MAX_ROUNDS];     /* [s]: length of the range of round s */
     vkt_traffic *traffic;     /* may be NULL */
 } reduction;
 

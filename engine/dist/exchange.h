@@ -29,7 +29,7 @@ typedef struct vkt_exchange {
     VkSemaphoreSubmitInfo
         *waits;           /* for each section of the update: its wait for the gate, in the last submitted step */
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
-    uint64_t begun, done; /* number of steps. begun: their exchange has begun; done: their exchange has ended */
+    uint64_t begun, done; /* number of steps whose exchange has begun, and of steps whose exchange has ended */
     float *scratch;
     uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: no previous step */
     vkt_dist_stats stats;

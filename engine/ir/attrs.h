@@ -15,7 +15,7 @@ typedef struct vkt_conv2d_attr {
 
 typedef struct vkt_conv_transpose2d_attr {
     uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
-    uint32_t output_pad[2];                          /* below the larger of stride and dilation, along each axis */
+    uint32_t output_pad[2];                          /* less than max(stride, dilation), along each axis */
 } vkt_conv_transpose2d_attr;
 
 typedef struct vkt_pool2d_attr {

@@ -187,7 +187,7 @@ struct vkt_op {
     bool prologue;     /* nodes of ops with this flag are lowered first, even if other nodes were added before them */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
-    bool early;        /* plan/early.c moves its dispatches to the front, as far as their dependences allow */
+    bool early;        /* plan/early.c moves the op's dispatches to the front, as far as their dependences allow */
     vkt_fuse_kind fuse_kind;
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t late_epilogues; /* a set of kinds like `epilogues`, for a second pass. This pass fuses nodes of these
@@ -236,7 +236,7 @@ struct vkt_op {
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
     float rel_tol,
-        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|. scale: the tensor's largest |ref|; 1 if it is 0 */
+        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|. scale: the tensor's max |ref|; 1 if all are 0 */
     const char *tol_why;
     const char *formula; /* one line for the ops table in the docs */
     /* The numbers that vkt-bench divides by time. `flops`: floating-point operations of a node by its formula, whatever
@@ -395,7 +395,7 @@ typedef struct vkt_dispatch {
     uint8_t n_bind, n_spec, push_bytes;
     vkt_bind bind[VKT_MAX_BINDINGS]; /* entry i is binding i; t.id 0: this variant does not use the binding */
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 is the work-group size in x */
-    uint32_t storage;                /* two bits per binding, its vkt_precision; other bits: see abi/storage.abi.h */
+    uint32_t storage;                /* two bits for each binding's vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
     bool conditional; /* a conditional dispatch (vkt_when_begin): it may be skipped if a counter on the device is at
                        * most `above`. The last entry of `bind` of such a dispatch is no binding of the shader. It is

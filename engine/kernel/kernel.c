@@ -410,7 +410,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = run_jobs(ctx, jobs.list, (uint32_t)jobs.n);
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
-        entry *e = jobs.list[i].e; /* NULL: its pipeline is in the cache */
+        entry *e = jobs.list[i].e; /* NULL: `keep` has moved the pipeline into the cache */
         free_module(ctx, jobs.list[i].variant);
         if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);

@@ -237,7 +237,7 @@ vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out)
 static vkt_result copy_all(vkt_lm *m, vkt_ctx *ctx)
 {
     vkt_lm_tensor *t;
-    vkt_array *copy; /* not stored: t->array->next leads to the copy */
+    vkt_array *copy; /* need not be stored, because t->array->next leads to the copy */
     for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++)
         if (t->array) VKT_TRY(vkt_array_copy(t->array, ctx, &copy));
     return VKT_OK;

@@ -165,7 +165,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     uint32_t n_in = 0;
     for (uint32_t b = 0; b < VKT_CUSTOM_BINDINGS; b++) {
         const uint32_t bind = op->gradient.bind[b];
-        uint32_t number = 0; /* if the binding is a VKT_CUSTOM_DX: which output of the node it is */
+        uint32_t number = 0; /* if the binding is a VKT_CUSTOM_DX: index of this gradient in n->out */
         if (!bind) continue;
         if (vkt_custom_kind(bind) != VKT_CUSTOM_DX(0)) {
             values[b] = n->in[n_in++];

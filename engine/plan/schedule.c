@@ -138,7 +138,7 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* last: the newest `after`; from: the start of the edges for this `after` */
+    uint32_t last = 0, from = NO_ACCESS; /* from: the start of the edges to nodes whose `after` is `last` */
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;

@@ -92,7 +92,7 @@ typedef struct vkt_slice_set {
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
     uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
-    uint64_t *ns;        /* by slice: its expected time, with the gap to the next slice of the frame */
+    uint64_t *ns;        /* by slice: its expected time, including the gap to the next slice of the frame */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
     uint64_t *least_ns;  /* by slice: lower limit of `ns`. It is the time of the slice's conditional dispatches in the
                           * second run */

@@ -22,8 +22,8 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
 }
 
 /* Returns the number of samples in a batch of an evaluation. This is the trainer's batch size, but at most `rows`. With
- * shards, a batch of this size may be too large for one device. So with shards, the batch also has at most the number
- * of samples of one run, or at most 128 if a run has fewer than 128. */
+ * shards, a batch of this size may be too large for one device. So with shards, the batch also has at most as many
+ * samples as one run of a step. But this limit is never below 128 samples. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;

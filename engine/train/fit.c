@@ -105,7 +105,7 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    /* over: the epoch that is not finite has ended, and t->at is already the start of the next epoch. */
+    /* over: `what` belongs to an epoch that has ended, and t->at is already the start of the next epoch. */
     const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1;
     const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;

@@ -128,8 +128,10 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     const uint32_t classes = vkt_dataset_classes(t->params.train);
     float *all = vkt_alloc_array(&t->host, shape.dim[0], sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
+    /* The model may have more outputs than the data set has classes. No sample has such an output as its label, so only
+     * label smoothing uses the output's weight, which is 1. */
     for (uint32_t k = 0; k < shape.dim[0]; k++)
-        all[k] = k < classes ? weights[k] : 1; /* labels are below `classes`: only label smoothing uses the weight 1 */
+        all[k] = k < classes ? weights[k] : 1;
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);
     const vkt_result r = vkt_array_create(t->ctx, &p, &t->class_weights);

@@ -11,7 +11,8 @@
 #include "train/trainer.h"
 #include "vktrain/events.h"
 
-/* Constants that say what this build can write. VKT_HAS_* (CMakeLists.txt) is 1 if the build has the library. */
+/* Constants that say what this build can write. VKT_HAS_CAIRO, for instance, is 1 if the build uses cairo
+ * (CMakeLists.txt). */
 enum { HAS_JSON = VKT_HAS_JANSSON, HAS_PLOTS = VKT_HAS_CAIRO, HAS_IMAGES = VKT_HAS_CAIRO && VKT_HAS_PNG };
 
 enum { IMAGE = VKT_RUN_FILE_COUNT /* a temporary PNG file of the plot, for TensorBoard only */, PATHS };

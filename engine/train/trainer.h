@@ -17,7 +17,7 @@ typedef struct vkt_head {
                          * training set has */
     vkt_tensor correct; /* null if there is no accuracy */
     bool classifies;    /* y is (B,K): a number for each class. In a trainer, the training set also has labels */
-    vkt_tensor weights; /* weights of the classes (K), external; null: none */
+    vkt_tensor weights; /* an external value: the weight of each class (K); null: none */
 } vkt_head;
 
 /* The evaluation program of one data set, and the memory that it needs. */

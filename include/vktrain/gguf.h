@@ -66,7 +66,7 @@ VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type,
 /* A text. In a text from a file, a NUL follows the last byte. */
 typedef struct vkt_gguf_string {
     const char *text; /* UTF-8; the library does not check this */
-    size_t bytes;     /* without the NUL. The text itself may contain NULs */
+    size_t bytes;     /* length, without the NUL at the end. The text itself may contain NULs */
 } vkt_gguf_string;
 
 /* The kind of a metadata value, or of an array's elements. The values of the enum are the numbers in the file. */

@@ -176,7 +176,7 @@ typedef struct vkt_array_params {
     vkt_dtype dtype;   /* a vkt_external that is bound to the array must have the same type */
     vkt_shape shape;   /* a vkt_external that is bound to the array may be smaller */
     const void *data;  /* row-major, read before the call returns; NULL: zeros */
-    bool host_visible; /* mapped for the host (vkt_array_map), for instance for threads that fill it */
+    bool host_visible; /* mapped for the host (vkt_array_map), for instance for threads that fill the array */
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
 /* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
@@ -394,7 +394,7 @@ typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, 
 
 /* The parameters of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;       /* called once for each plan. If the wanted sizes have an error, called again, to log it */
+    vkt_size_fn build;       /* called once for each plan, and once more to log an error of the wanted sizes */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
@@ -481,7 +481,7 @@ VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t 
  * may be wrong: see vkt_report. */
 typedef struct vkt_metrics {
     float loss;       /* `loss` of vkt_report, for instance a mean over the real rows */
-    float correct;    /* `correct` of vkt_report, a count of rows; 0 if it was null */
+    float correct;    /* `correct` of vkt_report, a count of rows; 0 if `correct` was the null tensor */
     uint32_t rows;    /* number of real rows. 0 has two meanings. With vkt_run.rows = 0 in a graph without a gather,
                        * all rows are real. With vkt_run_values.rows = 0, no row is real */
     uint32_t t;       /* number of steps that the optimizer has completed after the run */

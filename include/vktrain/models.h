@@ -45,7 +45,7 @@ typedef struct vkt_gpt_params {
     uint32_t heads;        /* attention heads; divides width */
     uint32_t width;        /* D */
     float dropout;         /* dropout in training: of the embeddings, the attention weights, and the outputs of attn and
-                            * mlp */
+                            * mlp (see vkt_gpt) */
     bool recompute_blocks; /* keep only the input of each block, and compute the block again for its gradients: see
                             * vkt_recompute_begin */
 } vkt_gpt_params;

@@ -253,7 +253,7 @@ typedef struct vkt_nn_pool2d_params {
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 
-/* Add the ops of the same names (ops.h), with a line each in the summary. */
+/* Each function adds the op of the same name (ops.h), and a line in the summary. */
 VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
@@ -264,7 +264,7 @@ VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 /* Adds x and y by vkt_add, for instance around a block of a residual network, with a line in the summary. */
 VKT_API vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y);
-/* Add the ops of the same names (ops.h), with a line each in the summary. */
+/* Each function adds the op of the same name (ops.h), and a line in the summary. */
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
 VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
@@ -281,7 +281,7 @@ VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, flo
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* identity outside training */
-/* Add the ops of the same names (ops.h), with a line each in the summary. */
+/* Each function adds the op of the same name (ops.h), and a line in the summary. */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);

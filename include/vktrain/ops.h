@@ -557,8 +557,8 @@ typedef struct vkt_rope_params {
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
  * angle is computed modulo 2 pi, in 64 bits. Up to position 2^20, sine and cosine have an error of one or two units in
  * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
- * also multiplies sine and cosine by a number. If dims is D, set vkt_attention_params.scale to the square of this
- * number, divided by sqrt(D), instead.
+ * also multiplies sine and cosine by a number m, but this op does not. If dims is D, set vkt_attention_params.scale to
+ * m^2 / sqrt(D): this has the same effect on the scores.
  *
  * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */

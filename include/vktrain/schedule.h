@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* The kinds of schedules. Each comment has the formula of the rate, except for ONE_CYCLE and PLATEAU: see the schedules
- * of PyTorch that they name. lr and t are arguments of vkt_schedule_lr; a warm-up shifts t, except for WARMUP_COSINE
- * (see vkt_schedule.warmup). The other names are members of vkt_schedule. */
+/* The kinds of schedules. Each comment has the formula of the rate. Only the comments of ONE_CYCLE and PLATEAU have no
+ * formula: they name the schedule of PyTorch. lr and t are arguments of vkt_schedule_lr; a warm-up shifts t, except for
+ * WARMUP_COSINE (see vkt_schedule.warmup). The other names are members of vkt_schedule. */
 typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_CONSTANT = 0, /* lr */
     VKT_SCHEDULE_STEP,         /* StepLR: lr * gamma^floor(t / step_size) */
@@ -78,7 +78,8 @@ typedef struct vkt_schedule {
     uint32_t step_size;                         /* STEP: increase of t between two reductions, at least 1 */
     uint32_t milestones[8];                     /* MULTI_STEP: values of t, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: number of milestones, at most 8 */
-    uint64_t total;                             /* COSINE (T_max), ONE_CYCLE, WARMUP_COSINE: length, in the unit of t */
+    uint64_t total;                             /* COSINE (T_max), ONE_CYCLE, WARMUP_COSINE: length of the schedule,
+                                                 * in the unit of t */
     double min_lr;                              /* COSINE, WARMUP_COSINE: the rate at t = `total` */
     bool linear;                                /* ONE_CYCLE: true is anneal_strategy "linear", false is "cos" */
     double pct_start;                           /* ONE_CYCLE: fraction of `total` with a rising rate; 0 means 0.3 */

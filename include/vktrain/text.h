@@ -50,7 +50,8 @@ VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* number 
 VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
 VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
 VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* number of classes */
-VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes), for vkt_tsv_params of a test set */
+VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes); for a test set, pass them as
+                                                                       * vkt_tsv_params.class_names */
 
 /* ---- the vocabulary ---- */
 

@@ -54,7 +54,7 @@ typedef struct vkt_tokenizer_params {
                                     * tokens always stand for their own bytes */
     uint32_t n_tokens;             /* number of ids */
     const int32_t *kinds;          /* (n_tokens): vkt_token_kind; NULL: all normal */
-    const vkt_gguf_string *merges; /* (n_merges): two tokens with a blank between them, by rising rank */
+    const vkt_gguf_string *merges; /* (n_merges), by rising rank. A merge is two tokens with a blank between them */
     uint32_t n_merges;             /* number of merges */
     const char *pre;               /* which regular expression splits texts:
                                     *   "gpt-2"      GPT-2
@@ -140,7 +140,7 @@ VKT_API vkt_result vkt_tokenizer_decode(const vkt_tokenizer *t, const uint32_t *
  * is held back until it is complete. A zeroed stream is at its start. */
 typedef struct vkt_token_stream {
     char held[4];      /* the bytes that are held back */
-    uint32_t n_held;   /* number of these bytes */
+    uint32_t n_held;   /* number of bytes in `held` */
     bool skip_special; /* set by the caller: leave control tokens out */
 } vkt_token_stream;
 /* Decodes the next id. Writes to `out` the bytes that can be printed now, and a NUL. Bytes that can no longer become

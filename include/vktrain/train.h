@@ -63,8 +63,8 @@ typedef struct vkt_metric_batch {
     uint32_t rows;          /* number of samples of the batch */
     uint64_t width;         /* elements of the output for one row */
     const float *outputs;   /* (rows, width) */
-    const uint32_t *labels; /* (rows); NULL: the set has none */
-    const float *targets;   /* (rows, target_width); NULL: the set has none */
+    const uint32_t *labels; /* (rows); NULL: the set has no labels */
+    const float *targets;   /* (rows, target_width); NULL: the set has no targets */
     uint32_t target_width;  /* numbers to predict for one row; 0: none */
 } vkt_metric_batch;
 
@@ -96,7 +96,8 @@ typedef struct vkt_epoch_record {
     uint32_t epoch;                                  /* number of the epoch, from 1 */
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* learning rate of the epoch's first step */
-    double seconds;                                  /* wall time with validation, in the fit that ended the epoch */
+    double seconds;                                  /* wall time of the epoch, with validation. If several fits
+                                                      * trained the epoch, only the last of them counts */
     uint32_t n_metrics;                              /* number of metrics in vkt_trainer_params */
     vkt_metric_value metrics[VKT_MAX_METRICS];       /* the first n_metrics are set */
 } vkt_epoch_record;

@@ -59,7 +59,7 @@ static double seconds(struct argp_state *state, const char *text)
 
 static const regex_t *regex(struct argp_state *state, const char *text)
 {
-    static regex_t r; /* exists as long as the program */
+    static regex_t r; /* static, because audit_options.filter points to it */
     char why[160];
     const int error = regcomp(&r, text, REG_EXTENDED | REG_NOSUB);
     if (error) {

@@ -13,7 +13,7 @@ typedef struct audit_options {
     const regex_t *filter; /* with `all`: pattern for the names of the ops; NULL: every op */
     char **networks;       /* names of networks */
     int n_networks;
-    bool all;       /* every op at random shapes */
+    bool all;       /* audit every op, at random shapes */
     uint64_t seeds; /* with `all`: number of cases of each op */
     uint64_t seed;
     double effort; /* approximate time of the reference for a case, in seconds; 0: the library's default */

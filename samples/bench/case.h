@@ -1,4 +1,5 @@
-/* bench/case.h - cases as lines of text, for --shapes files, the table of sizes and the names of results:
+/* bench/case.h - a case (an op with its inputs and attributes) as a line of text. The lines of a --shapes file and of
+ * sizes.def have this form, and so have the names of results:
  *
  *   conv2d (128,32,13,13)b (64,32,5,5) - pad=2,2      # a comment
  *

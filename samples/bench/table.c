@@ -39,7 +39,7 @@ typedef struct layout {
     FILE *out;
     const bench_roofline *roof;
     bool unicode, color, compare;
-    int shape, variant; /* widths of these two columns, in characters */
+    int shape, variant; /* widths of the columns for shape and variant, in characters */
 } layout;
 
 static void bar(const layout *l, double percent)
@@ -165,8 +165,8 @@ static size_t row_of(const char *op)
     return i;
 }
 
-/* Compares results by kind, and results of ops also by the order of ops.def. Results that are equal in both keep the
- * order of the list. */
+/* Compares results by kind, and results of ops also by the order of ops.def. Two results of the same op keep the
+ * order of the list, and so do training steps and micro-measurements. */
 static int in_order(const void *pa, const void *pb)
 {
     const bench_result *a = *(const bench_result *const *)pa, *b = *(const bench_result *const *)pb;

@@ -96,9 +96,9 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves the times of all choices.
- * For any other tile, skips the choices whose nodes did not use this tile. Of the other choices, moves a time only if
- * the variant has no time yet, or if the new time is below WORTH times the old time. */
+/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves the times of all choices. For any
+ * other tile, moves only the times of choices whose nodes used this tile, and only if the variant has no time yet, or
+ * if the new time is below WORTH times the old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -35,7 +35,8 @@ void canvas_begin(const device *d, VkCommandBuffer cmd, const canvas *to)
                                         .layerCount = 1,
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
-    /* In frames_submit, the stage of `before` waits for the window's image. So the layout changes after this wait. */
+    /* For a window, frames_submit makes before.stage wait until the image is available. The barrier waits for the same
+     * stage, so the layout changes only when the image is available. */
     image_barrier(d, cmd, to->image, before, drawn);
     d->vk.CmdBeginRendering(cmd, &rendering);
 }

@@ -49,7 +49,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 typedef struct beside {
     uint32_t checked;    /* rows on which the trainer validates; 0: none */
     uint32_t validators; /* number of programs that validate; not used if `checked` is 0 */
-    uint64_t data;       /* bytes of the data sets in that memory; 0 with --stream */
+    uint64_t data;       /* bytes of the data sets in the memory of the device; 0 with --stream */
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
  * of the number of shards. The limit is --memory-limit; if that is not given, it is the memory of the device.

@@ -39,8 +39,8 @@ typedef struct rows {
     uint32_t cut;          /* examples that were longer than the context, and lost their end */
     uint32_t left_out;     /* examples without a label that counts, for instance because the prompt fills the context */
     uint32_t chats, texts; /* chats: JSON lines with a chat; texts: the other JSON lines; both are 0 for plain text */
-    char *prompt;          /* for a sample answer, from the last JSON line that has a prompt or a question: the prompt,
-                            * or the first question. NULL: there is no such line */
+    char *prompt;          /* the prompt for a sample answer. It is the "prompt" or the first question of the last JSON
+                            * line that has a prompt or a question. NULL: there is no such line */
     bool prompt_is_text;   /* `prompt` is a text to continue, not a message of a chat */
 } rows;
 

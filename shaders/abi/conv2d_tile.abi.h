@@ -2,7 +2,7 @@
  * dispatch computes all channels of one or more groups. If one group is too large for a dispatch, the dispatch computes
  * `rows` destination channels of the group from `depth` source channels. */
 VKT_PUSH(vkt_conv2d_tile_push,
-         VKT_U32(columns)                      /* vec4s of one destination plane that are computed: height * width * n4 */
+         VKT_U32(columns)                      /* vec4s of one destination plane to compute: n4 for each pixel */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                        /* pixels to compute in an image row: all, or those of one phase */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */

@@ -6,7 +6,7 @@ VKT_PUSH(vkt_fft_product_push,
          VKT_U32(a_columns) VKT_U32(b_columns)
          VKT_U32(plane)                     /* vec4s of the product from one f to the next */
          VKT_U32(a_pitch) VKT_U32(b_pitch)  /* vec4s from row to row */
-         VKT_U32(steps)                     /* iterations of four k */
+         VKT_U32(steps)                     /* number of iterations. Each iteration adds the products of four k */
          VKT_U32(zero))                     /* always 0: see conv/tile.comp */
 #define PRODUCT_A   0
 #define PRODUCT_B   1

@@ -2,10 +2,10 @@
  * Along x, these tiles are as large as the tiles of C. For the first four k of tile p, there are two layouts:
  *   along x   a vec4 has four x. Vec4 i of row k < 4 is at base + p * panel + i' + k * step
  *   along k   (GEMM_SPEC_A_ROWS, _B_ROWS) a vec4 has four k. The vec4 of row i is at base + p * panel + i' * step
- * For each further four k, the index grows by `k_step`. i' = min(i, last - first), where `first` is the number of the tile's
- * first vec4 in the operand. If an operand is not packed, `last` is the number of the operand's last vec4. So no load
- * is outside the operand. If an operand is packed, `last` is UINT32_MAX. In the layout along k, `first` and `last`
- * count rows instead of vec4s. */
+ * Here i' is min(i, last - first), where `first` is the number of the tile's first vec4 in the operand. If an operand
+ * is not packed, `last` is the number of the operand's last vec4. So no load is outside the operand. If an operand is
+ * packed, `last` is UINT32_MAX. In the layout along k, `first` and `last` count rows instead of vec4s. For each further
+ * four k, the index of a vec4 grows by `k_step`. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

@@ -8,7 +8,8 @@ VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(table_base) VKT_U32(y_base)
          VKT_U32(slices)        /* dw: slices of the batch. Each has its own table and at most `share` vec4s of a row */
          VKT_U32(share)
-         VKT_U32(floats)        /* dw: floats of a slice's table; ZERO: of all tables; fixed: of the table */
+         VKT_U32(floats)        /* number of floats. dw: in the table of one slice. ZERO: in the tables of all slices.
+                                 * fixed: in the part of the table that has the dispatch's levels */
          VKT_U32(flags)         /* fixed: index of the first word of flags in SUMS, a multiple of 4 */
          VKT_U32(addends))      /* fixed: an element is the sum of at most 2^addends products. addends is at most 27 */
 #define HASH_GRID_SPEC_DIMS     1 /* 2 or 3 */

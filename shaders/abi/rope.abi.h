@@ -7,7 +7,7 @@ VKT_PUSH(vkt_rope_push,
          VKT_U32(pairs)
          VKT_U32(heads)
          VKT_U32(rotated) /* the first `rotated` heads are rotated, the other heads are copied */
-         VKT_U32(position) /* position of token 0. ROPE_SPEC_FIRST not 0: the kernel adds a number of ROPE_FIRST */
+         VKT_U32(position) /* position of token 0. ROPE_SPEC_FIRST not 0: the kernel adds one number from ROPE_FIRST */
          VKT_U32(sample0) /* index in ROPE_FIRST of the dispatch's first sample */
          /* x, y: index of the dispatch's first element in each binding. x_.., y_..: strides of x and y, in elements */
          VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head)

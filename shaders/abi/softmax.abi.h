@@ -9,6 +9,6 @@ VKT_PUSH(vkt_softmax_push,
 #define SOFTMAX_SPEC_LOG    1
 #define SOFTMAX_SPEC_CAUSAL 2
 #define SOFTMAX_SPEC_HELD   3 /* with ALONG: VECs of the line that a lane holds in registers; 0: none */
-#define SOFTMAX_X  0 /* DX: y */
-#define SOFTMAX_DY 1 /* DX */
-#define SOFTMAX_Y  2 /* DX: dx */
+#define SOFTMAX_X  0 /* x; with DX: y */
+#define SOFTMAX_DY 1 /* only with DX */
+#define SOFTMAX_Y  2 /* y; with DX: dx */

@@ -30,7 +30,7 @@ void main()
 {
     const uint group = gl_WorkGroupID.z, row = first_channel(block_of_lane()), depth = pc.K / pc.taps;
     const uint src_first = pc.src_base + group * depth * pc.src_height * pc.src_width * N4;
-    const uint plane = (group * pc.dst_group + row) * pc.columns; // vec4s from the base to this lane's first channel
+    const uint plane = (group * pc.dst_group + row) * pc.columns; // vec4s from y_base to this lane's first channel
     load_biases();
     load_chunk(0);
     for (uint first = gl_WorkGroupID.x * ACROSS; first < pc.columns; first += gl_NumWorkGroups.x * ACROSS) {

@@ -18,7 +18,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
-const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // a lane loads rows j * SG + lane of the first matrix
+const uint COLUMNS = 4 * SG, LANE_ROWS = (ROWS + SG - 1) / SG; // LANE_ROWS: rows of the first matrix that a lane loads
 // Maximum sizes of arrays that are parameters of functions. The size of an array parameter cannot be a specialisation
 // constant. Unused elements take no registers.
 const uint MAX_ROWS = ATTENTION_MAX_ROWS, MAX_SUMS = ATTENTION_MAX_SUMS, MAX_LANE_ROWS = MAX_ROWS / 4;

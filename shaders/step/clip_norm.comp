@@ -30,7 +30,7 @@ void main()
     const float factor = uintBitsToFloat(step[STEP_FACTOR]);
     precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // without `precise`, a compiler may multiply the
     rest *= sum.z != 0.0 ? TINY : SMALL;                              // two constants first, and the product underflows
-    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // sqrt(..) * HUGE may overflow: factor is first
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // sqrt * HUGE may overflow, so factor comes first
                  : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);

@@ -3,10 +3,10 @@
 //   table (n_table, words): a word has four u8 (U8), two f16 (F16) or one f32;  order: u32 (n_order)
 //   ->  out (F, batch4): vec4s of four samples
 // The scale is a sum of two floats, and so is the shift. The rounding error of a single float would bias all pixels.
-// A lane processes one of every `parts` words of a channel, for four neighbouring samples. With U8, it transposes 4 x 4
-// elements per word in registers. If channels share a word, the word is read once for each channel. A table that is
-// larger than a binding is split into ranges of rows, one dispatch per range. A row number outside the table gives 0,
-// and so does a position outside `order`.
+// `parts` lanes share the words of one channel of four neighbouring samples. With U8, a lane transposes 4 x 4 elements
+// per word in registers. If channels share a word, the word is read once for each channel. A table that is larger than
+// a binding is split into ranges of rows, one dispatch per range. A row number outside the table gives 0, and so does a
+// position outside `order`.
 // grid: x over batch4 * parts with a stride, y over channels; any group count in x is right.
 // Deterministic: elementwise.
 #version 460

@@ -38,7 +38,7 @@ WARMUP = 3
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
-    """Returns an optimizer. With `best`, it uses foreach if this PyTorch has that."""
+    """Returns an optimizer. With `best`, the optimizer uses foreach if this version of PyTorch has foreach."""
     known = inspect.signature(kind).parameters
     if best and "foreach" in known:
         options["foreach"] = True

@@ -57,7 +57,7 @@ static void finds_bindings_and_push_constants(void **state)
     s = read("robust_dx");
     expect_local(&s, 8, 4, 1);
     assert_int_equal(s.push_bytes, 12);
-    s = read("odd12"); /* a vec3 at 16, a mat3 at 32, a float[4] at 80 */
+    s = read("odd12"); /* push constants: vec3 at byte 16, mat3 at byte 32, float[4] at byte 80 */
     assert_int_equal(s.push_bytes, 96);
 }
 

@@ -119,7 +119,7 @@ static void a_plain_drawing_is_read(void **state)
     put_u32(f.p + 16, 4000 * 1000);
     put_u32(f.p + 20, 1);
     put_u32(f.p + 29, (uint32_t)crc32(0, f.p + 12, 17));
-    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* one row may be as long as the caller allows */
+    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* with max_pixels, a row may have more than 65535 pixels */
     free(f.p);
     free(packed);
 }

@@ -314,7 +314,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
         start(t, 30, 3, 3);
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < taken; i++) assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
-        vkt_loader_destroy(&t->l); /* `taken` slots belong to the caller; workers may fill the others */
+        vkt_loader_destroy(&t->l); /* `taken` slots belong to the caller; workers may fill the other slots */
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {

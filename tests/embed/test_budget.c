@@ -13,7 +13,7 @@ typedef struct rig {
     net n;
     double load;      /* on the simulated device, a kernel takes load * KERNEL_NS */
     uint32_t step;    /* runs submitted so far */
-    uint32_t late;    /* slice before which the host waited for HOST_NS; 0: none */
+    uint32_t late;    /* index of the slice that begins HOST_NS after the end of the slice before it; 0: none */
     uint64_t true_ns; /* time of all slices of the last frame on the simulated device, plus WAKE_NS for each slice */
 } rig;
 
@@ -290,7 +290,7 @@ static void slices_stay_if_there_is_no_memory_for_others(void **state)
         for (int i = 0; i < 4 || s->n != 1; i++) frame(&r, whole);
         const uint32_t step = r.step;
         vkt_test_fail_allocation(n);
-        frame(&r, KERNEL_NS); /* checks the result of each call */
+        frame(&r, KERNEL_NS); /* fails the test if vkt_step_budget returns an error */
         const bool failed = vkt_test_allocation_failed();
         vkt_test_fail_allocation(0);
         if (!failed) {

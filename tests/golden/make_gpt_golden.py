@@ -24,8 +24,8 @@ VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "written_out")
 
 
 def samples(first, count):
-    """Returns rows of CONTEXT + 1 tokens. A hash of i gives the first token of row i, and the difference of
-    neighbouring tokens: 1 to 3, modulo VOCABULARY."""
+    """Returns rows of CONTEXT + 1 tokens. A hash of i gives the first token of row i and a step from 1 to 3. Each later
+    token is the token before it plus this step, modulo VOCABULARY."""
     u = np.uint32
     i, t = np.ogrid[first:first + count, 0:CONTEXT + 1]
     h = mix(i.astype(u) + u(0x10000000))

@@ -449,7 +449,7 @@ static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
         { &cpu, 512, 576, 0, 0, VKT_V_UNPACKED },
         { &gpu, 64, 576, 0, 0, VKT_V_BLOCKS },
         { &gpu, 64, 576, VKT_V(BLOCKS), 0, VKT_V_UNPACKED },
-        { &gpu, 64, 576, VKT_V(SHARED) | VKT_V(SPLIT_K), 0, VKT_V_BLOCKS }, /* the product unpacks to panels */
+        { &gpu, 64, 576, VKT_V(SHARED) | VKT_V(SPLIT_K), 0, VKT_V_BLOCKS }, /* the product unpacks w to panels */
         { &gpu, 64, 576, 0, VKT_V(PLACED), VKT_V_UNPACKED },
         { &coop, 64, 576, 0, VKT_V(PLACED) | VKT_V(BLOCKS), VKT_V_UNPACKED },
     };

@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Adds one row to each row of a matrix: by rows, then with the batch last, where samples are neighbours in memory. */
+/* Adds one row to each row of a matrix. The matrix is stored by rows first, then with the batch last. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;

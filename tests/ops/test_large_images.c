@@ -81,7 +81,7 @@ static void a_pooling_larger_than_a_binding(void **state)
     check_pool(vkt_shape4(33, 1, 1003, 1001), 0, true); /* a plane of 145 MB, padding included */
 }
 
-/* ---- one pixel to many ---- */
+/* ---- an upsampling of one pixel ---- */
 
 static void a_pixel_for_more_than_loops_may_be(void **state)
 {

@@ -226,7 +226,7 @@ static void dilated_windows_are_split_by_rows(void **state)
 
 /* A window has nine elements, which are far apart. All 225 x 225 windows extend across the middle of x. On a CPU, a
  * loop over so many windows would be too long: a loop may have 50,000 iterations (vkt_rough_loop). So the gradient
- * loops over the nine taps. */
+ * loops over the nine elements of a window. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;

@@ -528,7 +528,7 @@ static void matrices_must_divide_the_tile(void **state)
         lim.subgroup_size = cases[i].subgroup;
         const bool fits = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b);
         assert_int_equal(fits ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
-        /* The smallest tile has 64 lanes: less than a subgroup of 128. */
+        /* A tile has whole subgroups. The smallest tile has 64 lanes, so subgroups of 128 lanes use a larger tile. */
         const bool small = vkt_blocks_plan(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
         assert_int_equal(small, fits);
         if (small) assert_int_equal(b.spec[BLOCKS_SPEC_BM], cases[i].subgroup <= 64 ? 32 : 64);

@@ -137,7 +137,7 @@ static void metrics_are_those_of_their_run(void **state)
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
         assert_int_equal(index, run);
-        if (run % 5) continue; /* each fifth run: the loop below reads the metrics of up to RING_SLOTS runs */
+        if (run % 5) continue; /* only after each fifth run, the loop below reads the metrics of the last runs */
         for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
             vkt_metrics m;
             assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);

@@ -19,7 +19,7 @@ typedef struct job {
     bool blocks; /* each block is marked */
     uint32_t n;  /* number of blocks; the network "all in one" has 1 in any case */
     vkt_precision precision;
-    bool cheap; /* vkt_program_params.recompute */
+    bool cheap; /* vkt_program_params.recompute: cheap activations may be computed again */
     uint32_t micro_batches;
 } job;
 

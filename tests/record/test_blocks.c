@@ -299,7 +299,7 @@ static void what_no_gradient_needs_is_not_computed_again(void **state)
         }
 }
 
-/* Running statistics change once in a step, and a kept value is computed once. */
+/* Running statistics change once in a step. A value of vkt_keep is not computed again. */
 static void side_effects_happen_once(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void gradients_may_be_asked_for_several_times(void **state)
     }
     assert_memory_equal(got[0], got[1], sizeof got[0]);
     assert_memory_equal(got[0][0], got[0][1], sizeof got[0][0]);
-    assert_true(got[0][0][N / 2] == 1); /* exp(tanh 0) (1 - tanh^2 0) */
+    assert_true(got[0][0][N / 2] == 1); /* x is 0, so the gradient is exp(tanh 0) (1 - tanh^2 0) */
 }
 
 /* ---- wrong calls ---- */

@@ -56,7 +56,7 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_program *write, *read;
     OK(vkt_program_create(harness_ctx, first, NULL, &(vkt_program_params){ .arrays = out, .n_arrays = 2 }, &write));
     OK(vkt_program_create(harness_ctx, second, NULL, &(vkt_program_params){ .arrays = &from, .n_arrays = 1 }, &read));
-    for (int run = 0; run < 4; run++) { /* from the third run on, a program may submit other command buffers */
+    for (int run = 0; run < 4; run++) { /* runs 2 and 3 may submit other command buffers than runs 0 and 1 */
         uint32_t best[ROWS];
         float want = 0;
         for (int i = 0; i < ROWS * COLUMNS; i++) in[i] = (float)((i * 11 + run * 3) % 37); /* integers: no rounding */

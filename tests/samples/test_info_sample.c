@@ -208,7 +208,7 @@ static void dash_is_standard_output(void **state)
     run done =
         program_finish(r, program_start(r, VKT_INFO_PROGRAM, NULL, (const char *const[]){ CASE, "--json", "-", NULL }));
     assert_int_equal(done.status, 0);
-    assert_non_null(strstr(done.err, vkt_ctx_device(r->ctx)->name)); /* the text, which goes to stderr */
+    assert_non_null(strstr(done.err, vkt_ctx_device(r->ctx)->name)); /* the text goes to stderr */
     run_forget(r, &done);
     if (!schema_fits("info", vkt_temp_dir_file(&r->dir, "out"), why)) fail_msg("%s", why);
 }

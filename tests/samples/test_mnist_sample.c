@@ -147,7 +147,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     json_decref(trace);
     assert_true(program_wrote(r, "c") && program_wrote(r, "w") && program_wrote(r, "h.csv") &&
                 program_wrote(r, "p.svg"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* 4 of data, out and err, 6 results; none is temporary */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* 4 data files, out and err, 6 results; no other file */
 }
 
 /* The file classes.txt has the names of the classes. The program prints a control sequence in a name as plain text. A

@@ -177,7 +177,7 @@ static void numbers_are_predicted_in_their_own_unit(void **state)
     EXPECT(r, 0, "", PRICES, "-q", "--epochs", "12", "--json", "report", "--save", "w");
     EXPECT(r, 0, "", "-q", "--load", "w", "--json", "answers", "--predict", "prices.csv");
     json_t *all = program_json(r, "answers"), *rows = json_object_get(all, "predictions");
-    assert_int_equal(json_array_size(rows), ROWS); /* also those without a price */
+    assert_int_equal(json_array_size(rows), ROWS); /* rows without a price have predictions, too */
     char *text = program_text(r, "prices.csv"), *rest = NULL;
     double price[ROWS] = { 0 };
     strtok_r(text, "\n", &rest);

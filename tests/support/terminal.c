@@ -95,7 +95,7 @@ static void escape(terminal *t, unsigned char c)
 {
     if (t->in_escape < sizeof t->escape - 1) t->escape[t->in_escape++] = (char)c;
     if (t->in_escape == 1 || (t->in_escape == 2 && c == '[')) return;
-    if (t->escape[1] == '[' && (c < 0x40 || c > 0x7e)) return; /* a parameter of the sequence */
+    if (t->escape[1] == '[' && (c < 0x40 || c > 0x7e)) return; /* c does not end the sequence */
     t->escapes++;
     t->colours += c == 'm';
     if (c == 'K' && t->column < TERMINAL_WIDEST)

@@ -26,7 +26,7 @@ typedef struct terminal {
     /* number of carriage returns after which a text overwrote the last row of a wrapped line. The rows above this row
      * then keep their old text. */
     unsigned torn;
-    unsigned wrapped;   /* rows that continue the line above */
+    unsigned wrapped;   /* number of rows that continue the line above */
     unsigned escapes;   /* number of escape sequences */
     unsigned colours;   /* number of escape sequences that end in 'm': colours, bold and so on */
     unsigned letters;   /* number of characters beyond ASCII */

@@ -90,7 +90,7 @@ static void set_weights(vkt_store *store)
 
 typedef struct recorder {
     vkt_trainer *t;
-    double losses[STEPS], sum; /* sum: loss times samples, added over the epoch so far */
+    double losses[STEPS], sum; /* sum: sum of (loss * number of samples) over the steps of the epoch so far */
     uint32_t n;
     uint64_t rows;
 } recorder;

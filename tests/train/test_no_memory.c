@@ -1,5 +1,6 @@
-/* Makes each host allocation of a creation, a prediction and a training run fail, one after the other. Does the same
- * with each queue submission of a run. (gpu/test_context.c tests the allocations of a context.) */
+/* Tests the creation of a trainer, a prediction, and a training run. Makes each of their host allocations fail, one
+ * after the other. Also makes each queue submission of a training run fail. (gpu/test_context.c tests the allocations
+ * of a context.) */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static bool sweep_failed(sweep *s, vkt_result status)
     return failed;
 }
 
-/* ---- creation: the network of the rig, on a context that already has its pipelines ---- */
+/* ---- creation of a trainer, on a context that already has the pipelines ---- */
 
 static void measure(void *user, const vkt_metric_batch *b)
 {

@@ -1,5 +1,5 @@
 /* Compares a small network, which decodes textures from latents, with runs that PyTorch recorded (golden/README.md).
- * The ops are those of samples/ntc/train.c, which also uses Adam. The first 14 steps add noise to the latents. The
+ * The ops and the optimizer (Adam) are those of samples/ntc/train.c. The first 14 steps add noise to the latents. The
  * other 10 steps round the latents. */
 #include "train/golden.h"
 

@@ -83,7 +83,8 @@ static void a_history_grows(void **state)
 enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
-    unsigned train[2], val[2]; /* pixels in the colour of a series, legend left out; [0]: left panel, [1]: right */
+    unsigned train[2], val[2]; /* number of pixels in the colour of the series. The legend is not counted.
+                                * [0]: left panel; [1]: right panel */
     unsigned border;           /* number of pixels near the edge of the page that are not white; must be 0 */
 } ink;
 

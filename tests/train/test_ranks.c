@@ -87,8 +87,8 @@ static void a_last_step_of_any_length_has_the_same_bits(void **state)
     }
 }
 
-/* In two cases, a shard has one sample. In two cases, a trainer of one rank has more shards than VKT_RUN_RING, the
- * number of runs whose results a program keeps. */
+/* In the first and the last case, a shard has one sample. In the last two cases, a trainer of one rank has more shards
+ * than VKT_RUN_RING, the number of runs whose results a program keeps. */
 static void any_number_of_shards_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);

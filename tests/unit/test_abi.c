@@ -65,7 +65,7 @@ enum { UNIFORM_CONSTANT = 0, PUSH_CONSTANT = 9, STORAGE_BUFFER = 12 };
 
 typedef struct thing { /* anything that has an id */
     uint32_t op;
-    const uint32_t *words; /* the instruction that defines it */
+    const uint32_t *words; /* the instruction that defines the id */
     const char *name;
     uint32_t binding, set, spec;
     bool non_writable, non_readable;

@@ -339,8 +339,8 @@ void vkt_file_writer_abort(vkt_file_writer *w)
     close_writer(w);
 }
 
-/* Checks a path that is written in place, without opening it: opening would wait for a FIFO's reader, and closing would
- * end the reader's input. */
+/* Checks a path that will be written in place. Does not open the path, because opening would wait for a FIFO's reader,
+ * and closing would end the reader's input. */
 static vkt_result try_in_place(const vkt_host *h, const char *path, const destination *p)
 {
     const int flags = p->descriptor >= 0 ? fcntl(p->descriptor, F_GETFL) : O_WRONLY;

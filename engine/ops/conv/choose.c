@@ -349,7 +349,7 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 /* By default, the variant with the least cost is used. If costs are equal, the entry that comes first is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* can read the gradient of a pooling's output. Otherwise `unpool` first computes dy */
+    bool reads_pooled; /* the variant can read the gradient of a pooling's output. Otherwise `unpool` computes dy */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);

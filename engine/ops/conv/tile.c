@@ -154,7 +154,7 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
      * max_groups work groups. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
-    const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* packed bytes of a source channel */
+    const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel's packed weights */
     const uint64_t packed_depth = packed ? range / packed : depth;
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);

@@ -34,7 +34,7 @@ static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, 
     return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_bind_range_step((uint32_t)elements), step);
 }
 
-/* Returns the number of work groups for `units` vec4s. */
+/* Returns the number of work groups for `units` units of work, for instance vec4s of the result. */
 static uint64_t groups_for(const vkt_emit *e, uint64_t units, uint32_t lanes)
 {
     return vkt_groups(units, lanes, e->lim->traits->items_gather);

@@ -39,7 +39,7 @@ typedef struct job {
     uint32_t unpacked;            /* index of the range whose weights are in `range_w`; n_range: none */
     vkt_quantized_attr quantized; /* format and shape of w */
     vkt_gemm_blocks blocks;       /* the quantized weights as an operand of a product */
-    vkt_tensor step, dx, dw;      /* dx, dw: {0} if the node does not compute it */
+    vkt_tensor step, dx, dw;      /* dx, dw: {0} if the node does not compute this gradient */
     /* Scratch. rows: the indices of the rows that count; found: the two numbers of abi/label_found.abi.h; part: the
      * losses of the rows that count. */
     vkt_tensor rows, found, part;

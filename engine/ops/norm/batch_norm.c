@@ -265,7 +265,7 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
     if (vkt_rng_range(r, 0, 2))
         s = vkt_shape4(vkt_rng_range(r, 8, 21), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 13),
                        vkt_rng_range(r, 1, 11));
-    const uint32_t large = vkt_rng_range(r, 0, 7); /* 0: ten blocks in a channel; 1: four or five; else one */
+    const uint32_t large = vkt_rng_range(r, 0, 7); /* 0: a channel has 10 blocks; 1: 4 or 5 blocks; else 1 block */
     if (large < 2) s = vkt_shape3(9, 2, large ? vkt_rng_range(r, 2700, 2800) : vkt_rng_range(r, 6200, 6800));
     vkt_case_f32(c, VKT_BATCH_LAST, s, -1, 3);
     for (uint32_t i = 0; given && i < 2; i++)

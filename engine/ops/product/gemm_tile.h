@@ -15,7 +15,7 @@ typedef struct vkt_gemm_split {
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
     uint32_t base, step, k_step, panel, batch, last;
-    bool rows; /* true: a vec4 has four k. false: a vec4 has four rows or columns of C */
+    bool rows; /* true: the elements of a vec4 differ in k. false: they differ in the row or the column of C */
 } vkt_gemm_panels;
 
 /* Returns how many f32 one binding can always hold. A binding starts at a multiple of VKT_ALIGN_BYTES, so it may

@@ -11,7 +11,7 @@
  * vktrain/ops.h. A block of F16 is one weight, an f16 number. */
 typedef struct quant_format {
     uint32_t elements, bytes; /* of a block */
-    uint32_t half[2];         /* by f16 number: its offset in the block in bytes, plus 1; 0: no such number */
+    uint32_t half[2];         /* half[i]: offset of f16 number i in the block in bytes, plus 1; 0: no number i */
     const char *name;
 } quant_format;
 

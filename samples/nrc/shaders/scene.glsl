@@ -13,7 +13,7 @@ struct Hit {
 
 struct Box {
     vec3 centre, half_size;
-    vec2 turn; // cosine and sine of its angle about the vertical axis
+    vec2 turn; // cosine and sine of the box's angle about the vertical axis
 };
 const Box BOXES[2] = Box[2](Box(vec3(0.42, 0.3, 0.78), vec3(0.15, 0.3, 0.15), vec2(0.9397, 0.3420)),
                             Box(vec3(0.93, 0.12, 0.42), vec3(0.14, 0.12, 0.14), vec2(0.9511, -0.3090)));

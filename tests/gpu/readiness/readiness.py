@@ -82,7 +82,7 @@ class Block:
 
 
 def blocks_of(text):
-    """Returns the basic blocks, and the index of each label."""
+    """Returns the basic blocks, and for each label the index of its block."""
     blocks, index = [Block()], {}
     for line in text.split("\n"):
         label = re.match(r"^(BB\d+):", line)

@@ -86,7 +86,7 @@ static inline vkt_adopt_params gpu_adopt(const gpu *g)
                                .allocation = g->callbacks };
 }
 
-/* Allocates memory of the first type that fits and has the properties. */
+/* Allocates memory of the first memory type that `needs` allows and that has all `properties`. */
 static inline VkDeviceMemory gpu_memory(const gpu *g, VkMemoryRequirements needs, VkMemoryPropertyFlags properties)
 {
     VkPhysicalDeviceMemoryProperties has;

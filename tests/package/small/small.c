@@ -1,5 +1,5 @@
 /* Trains a network of three layers with Adam. The library has only the kernels of such networks, so it must refuse a
- * convolution, with the kernel and the option in the message. */
+ * convolution. The error message must name the op, the missing kernel and the option VKT_KERNELS. */
 #include <stdio.h>
 #include <string.h>
 
