@@ -130,8 +130,7 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
     /* The model may have more outputs than the data set has classes. No sample has such an output as its label, so only
      * label smoothing uses the output's weight, which is 1. */
-    for (uint32_t k = 0; k < shape.dim[0]; k++)
-        all[k] = k < classes ? weights[k] : 1;
+    for (uint32_t k = 0; k < shape.dim[0]; k++) all[k] = k < classes ? weights[k] : 1;
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);
     const vkt_result r = vkt_array_create(t->ctx, &p, &t->class_weights);
