@@ -3,7 +3,7 @@
 // LANES_N rows of the second operand at the same time. `swap` permutes the vec4s of a row, so that these loads use different
 // banks.
 // A row of sums has D4 vec4s, so ACROSS lanes are enough. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a
-// row. Each of these lanes adds up different columns. Their partial sums are added at the end.
+// row. Each of these lanes adds up the products of different scores. Their partial sums are added at the end.
 // No subgroup operations: any subgroup size works.
 const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
 const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);

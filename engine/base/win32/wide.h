@@ -9,7 +9,7 @@
 enum { VKT_WIDE_PATH = 4096 }; /* the largest number of UTF-16 units in a path, with the NUL */
 
 /* Makes a path absolute and converts it to UTF-16. A path of more than 247 units that begins with a drive gets the
- * prefix "\\?\", because without this prefix Windows accepts only shorter paths. Returns 0. EILSEQ: not UTF-8. ENOENT:
+ * prefix "\\?\". Without this prefix, Windows makes no folder with so long a path. Returns 0. EILSEQ: not UTF-8. ENOENT:
  * the path is empty. ENAMETOOLONG. */
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH]);
 /* Converts UTF-16 to UTF-8. Returns the number of bytes without the NUL; 0: the text is empty or does not fit. */
