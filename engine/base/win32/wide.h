@@ -9,8 +9,8 @@
 enum { VKT_WIDE_PATH = 4096 }; /* the largest number of UTF-16 units in a path, with the NUL */
 
 /* Makes a path absolute and converts it to UTF-16. A path of more than 247 units that begins with a drive gets the
- * prefix "\\?\". Without this prefix, Windows makes no folder with so long a path. Returns 0. EILSEQ: not UTF-8. ENOENT:
- * the path is empty. ENAMETOOLONG. */
+ * prefix "\\?\". Without this prefix, Windows makes no folder with such a long path. Returns 0. EILSEQ: not UTF-8.
+ * ENOENT: the path is empty. ENAMETOOLONG. */
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH]);
 /* Converts UTF-16 to UTF-8. Returns the number of bytes without the NUL; 0: the text is empty or does not fit. */
 size_t vkt_narrow(const wchar_t *text, char *out, size_t room);
