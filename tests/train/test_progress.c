@@ -282,6 +282,32 @@ static void an_interrupted_bar_ends_its_line(void **state)
     terminal_close(&s.seen);
 }
 
+/* A progress that writes to a file. */
+typedef struct file_rig {
+    FILE *out;
+    vkt_progress *bar;
+    vkt_fit_callbacks calls;
+    char text[512]; /* what the file has at the end */
+} file_rig;
+
+static void begin_file(file_rig *r)
+{
+    const vkt_host h = vkt_test_host();
+    set_environment("xterm", "C.UTF-8", "20");
+    *r = (file_rig){ .out = tmpfile() };
+    assert_non_null(r->out);
+    assert_int_equal(vkt_progress_create(&h, r->out, &r->bar), VKT_OK);
+    r->calls = vkt_progress_callbacks(r->bar);
+}
+
+static void end_file(file_rig *r)
+{
+    vkt_progress_destroy(&r->bar);
+    rewind(r->out);
+    assert_true(fread(r->text, 1, sizeof r->text - 1, r->out) > 0);
+    fclose(r->out);
+}
+
 static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
 {
     (void)state;
@@ -291,15 +317,10 @@ static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
         bool validating;
     } calls[] = { { 1, 59.5, false }, { 2, 60, false }, { 3, 119.5, false }, { 4, 125, false },
                   { 5, 190, false },  { 1, 3, true },   { 2, 61, true },     { 5, 200, true } };
-    const vkt_host h = vkt_test_host();
-    char text[512] = "";
-    vkt_progress *bar;
-    set_environment("xterm", "C.UTF-8", "20");
-    FILE *out = tmpfile();
-    assert_non_null(out);
-    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
-    vkt_progress_set_unit(bar, "tok", 300);
-    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    file_rig f;
+    begin_file(&f);
+    vkt_progress_set_unit(f.bar, "tok", 300);
+    const vkt_fit_callbacks c = f.calls;
     for (size_t i = 0; i < VKT_COUNT(calls); i++)
         c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1,
                                                 .epochs = 2,
@@ -310,66 +331,48 @@ static void a_file_gets_a_line_a_minute_in_long_epochs(void **state)
                                                 .seconds = calls[i].seconds,
                                                 .validating = calls[i].validating });
     c.on_epoch(c.user, &(vkt_epoch_record){ 1, 1.5, NAN, 2, NAN, .01, 390 }, false);
-    vkt_progress_destroy(&bar);
-    rewind(out);
-    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
-    fclose(out);
-    assert_string_equal(text, "epoch 1/2 2/5  1:00<1:30  10 tok/s  loss 1.5000\n"
-                              "epoch 1/2 4/5  2:05<0:31  10 tok/s  loss 1.5000\n"
-                              "check 1/2 2/5  1:01<1:32  10 tok/s  loss 1.5000\n"
-                              "epoch 1/2  390.0 s  loss 1.5000  val_loss 2.0000\n");
+    end_file(&f);
+    assert_string_equal(f.text, "epoch 1/2 2/5  1:00<1:30  10 tok/s  loss 1.5000\n"
+                                "epoch 1/2 4/5  2:05<0:31  10 tok/s  loss 1.5000\n"
+                                "check 1/2 2/5  1:01<1:32  10 tok/s  loss 1.5000\n"
+                                "epoch 1/2  390.0 s  loss 1.5000  val_loss 2.0000\n");
 }
 
 /* In a file a record is one line for any COLUMNS. A very large loss has an exponent, so its text stays short. */
 static void a_file_gets_one_line_an_epoch(void **state)
 {
     (void)state;
-    const vkt_host h = vkt_test_host();
-    char text[512] = "";
-    vkt_progress *bar;
-    set_environment("xterm", "C.UTF-8", "20");
-    FILE *out = tmpfile();
-    assert_non_null(out);
-    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
-    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    file_rig f;
+    begin_file(&f);
+    const vkt_fit_callbacks c = f.calls;
     c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1, .epochs = 2, .batch = 1, .batches = 2 });
     c.on_epoch(c.user, &(vkt_epoch_record){ 1, 3.4e38, NAN, NAN, NAN, .01, 1 }, false);
     c.on_epoch(c.user, &(vkt_epoch_record){ 2, 1, .5, 123456.5, .25, .001, 1 }, true);
-    vkt_progress_destroy(&bar);
-    rewind(out);
-    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
-    fclose(out);
+    end_file(&f);
     assert_string_equal(
-        text, "epoch 1/2  1.0 s  loss 3.4e+38\n"
-              "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
+        f.text, "epoch 1/2  1.0 s  loss 3.4e+38\n"
+                "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
 /* A record has all losses and accuracies, and VKT_MAX_METRICS metrics. The second epoch has another learning rate. */
 static void a_record_has_room_for_all_metrics(void **state)
 {
     (void)state;
-    const vkt_host h = vkt_test_host();
-    char text[512] = "";
-    vkt_progress *bar;
     vkt_epoch_record r = { 1, 1, .5, 2, .25, .01, 1, .n_metrics = VKT_MAX_METRICS };
     for (int i = 0; i < VKT_MAX_METRICS; i++) r.metrics[i] = (vkt_metric_value){ "f1", i };
-    FILE *out = tmpfile();
-    assert_non_null(out);
-    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
-    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    file_rig f;
+    begin_file(&f);
+    const vkt_fit_callbacks c = f.calls;
     c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1, .epochs = 2, .batch = 1, .batches = 2 });
     c.on_epoch(c.user, &r, false);
     r.epoch = 2;
     r.lr = .001;
     c.on_epoch(c.user, &r, true);
-    vkt_progress_destroy(&bar);
-    rewind(out);
-    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
-    fclose(out);
-    assert_string_equal(text, "epoch 1/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
-                              "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000\n"
-                              "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
-                              "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000  lr 0.001  *\n");
+    end_file(&f);
+    assert_string_equal(f.text, "epoch 1/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
+                                "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000\n"
+                                "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 2.0000  val_acc 0.2500"
+                                "  f1 0.0000  f1 1.0000  f1 2.0000  f1 3.0000  lr 0.001  *\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
