@@ -4,7 +4,7 @@
 #   without an option   every op, the trainer and most samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
 #   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint, a newcomer's
-#                       first hour, Windows and 64-bit ARM: 65 minutes
+#                       first hour, Windows and 64-bit ARM: about an hour
 #
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
 # only when nothing failed. If a phase fails, the later phases still run. Environment:
