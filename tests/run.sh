@@ -32,11 +32,10 @@ make_folder "$builds" || exit 1
 
 out=$(mktemp -d) || exit 2 # has the files failures, skips, devices and counts. A line of counts is "passed failed skipped"
 started= # the process of a script that runs beside the phases; empty: there is none
-trap '[ -z "$started" ] || kill "$started"; rm -rf "$out"' EXIT
+trap '[ -z "$started" ] || kill "$started" 2>/dev/null; rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
 start=$(date +%s)
 title=
-cores=$(nproc 2>/dev/null || echo 2) # one test more than cores runs at the same time, because tests also wait
 
 cpu_seconds() { # sets $cpu to the CPU time of all children that have ended
     times >"$out/times"
@@ -90,13 +89,15 @@ has_shaders() {
 ctest_noise='^ +Start |^Test project|^Internal ctest|Label Time|sec[*]proc|^Errors while'
 ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # ctest prints these after a failed build
 
-check() { # check NAME CTEST-OPTION...: runs tests of a build and counts their cases
+# check NAME CTEST-OPTION...: runs tests of a build and counts their cases. Three tests run at the same time, because on two
+# cores two tests would leave a core idle whenever one of them waits.
+check() {
     dir=$builds/$1
     logs=$dir/Testing/Temporary
     shift
     mkdir -p "$logs"
     rm -f "$logs"/*.log
-    $wrapper ctest --test-dir "$dir" --output-on-failure -j$((cores + 1)) "$@" 2>&1 |
+    $wrapper ctest --test-dir "$dir" --output-on-failure -j3 "$@" 2>&1 |
         grep --line-buffered -vE "$ctest_noise"
     touch "$logs/LastTest.log" "$logs/LastTestsFailed.log"
     cases=$(awk -f tests/cases.awk "$logs/LastTestsFailed.log" "$logs/LastTest.log")
