@@ -3,8 +3,8 @@
 #
 #   without an option   every op, the trainer and most samples on lavapipe, under the validation layer: at most 8 minutes on two
 #                       cores
-#   full                more cases of each op, other subgroup sizes, other drivers, sanitizers, fuzzing, lint, a newcomer's
-#                       first hour, Windows and 64-bit ARM: about an hour
+#   full                the rest: the tests that the short check leaves out, more cases of each op, other subgroup sizes,
+#                       other drivers, sanitizers, fuzzing, lint, a newcomer's first hour, Windows and 64-bit ARM
 #
 # The last lines are "N passed, N failed, N skipped" (cases, over all phases) and "ran on: <devices>". The exit code is 0
 # only when nothing failed. If a phase fails, the later phases still run. Environment:
@@ -170,12 +170,6 @@ current_layer() ( # current_layer COMMAND...: runs COMMAND under that layer
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
     "$@"
 )
-# check_all NAME LABELS: runs all tests of a build except those with one of LABELS (a|b). Tests with the label ops or record run
-# with compile_quickly.
-check_all() {
-    (compile_quickly && check "$1" -L 'ops|record' -LE "$2")
-    check "$1" -LE "$2|ops|record"
-}
 on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this driver
     export VK_DRIVER_FILES="$1"
     shift
@@ -183,7 +177,7 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
 )
 # Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
 # takes half as long, and the kernels compute the same. With "full", the passes are on for two cases of each op at a
-# subgroup size of 4, and for all trainings and samples.
+# subgroup size of 4, for the long tests of trainings and samples, and for all of them under AddressSanitizer.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -205,11 +199,13 @@ build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2
 [ -z "$shaders" ] || quietly "$builds/build-tests/configure.log" cmake -DVKT_SPIRV= "$builds/build-tests" || failed "configuration"
 
 # A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
-# the device's limits are changed (harness_views in tests/ops/harness.c). With "full", all of these changes are tested.
-phase "all tests on lavapipe, validation with synchronization"
+# the device's limits are changed (harness_views in tests/ops/harness.c). Cases 4 to 9 together have all of these changes.
+phase "tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
-    export VKT_TEST_SEEDS=6 VKT_TEST_FIRST=4
-    check_all build-tests lint
+    export VKT_TEST_SEEDS=4 VKT_TEST_FIRST=6
+    (compile_quickly && check build-tests -L 'ops|record')
+    # The other tests are those that the short check leaves out, or whose cases it may have skipped.
+    check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record'
 else
     (
         compile_quickly
@@ -286,11 +282,13 @@ if [ "$mode" = full ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
     # -O1 compiles in half the time of -O2, with all checks. But with -O1 gcc also warns of impossible cases, so -Werror is off.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # The quarantine has 8 MiB instead of 256 MiB, because the page faults of a large quarantine took up to half of a test's
-    # time. This phase runs case 4, because the phase "all tests on lavapipe" has already compiled the kernels of case 4.
-    export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
-    check_all build-asan 'lint|sanitizers_not'
-    unset ASAN_OPTIONS VKT_TEST_SEEDS VKT_TEST_FIRST
+    # The quarantine has 1 MiB instead of 256 MiB, and 16 KiB of each thread, because the page faults of a large quarantine took
+    # up to half of a test's time. lavapipe runs kernels in the calling thread, because no sanitizer looks into kernels. This
+    # phase runs case 6, because an earlier phase has already compiled the kernels of case 6.
+    export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=16 LP_NUM_THREADS=0 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
+    (compile_quickly && check build-asan -L 'ops|record' -LE 'lint|sanitizers_not')
+    check build-asan -LE 'lint|sanitizers_not|ops|record'
+    unset ASAN_OPTIONS LP_NUM_THREADS VKT_TEST_SEEDS VKT_TEST_FIRST
 
     phase "data loader, a queue that two threads share, and ranks that are threads, under ThreadSanitizer"
     threaded="data_test_augment data_test_images data_test_loader embed_test_threads dist_test_threads dist_test_all_reduce"

@@ -32,7 +32,7 @@ static void make_subject(subject *s, uint64_t seed, const sequences *n)
 }
 
 /* In the first case, a lane of a small subgroup has several vec4s of a row. In the other cases, tiles have more rows
- * than in random cases. Each case is checked in f32 and in 16 bits. */
+ * than in random cases. Each case is checked in f32 and in 16 bits, or in one of the two (vkt_test_leaves_out). */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -46,9 +46,11 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
         make_subject(&s, i, &cases[i]);
         subject_forward(&s);
         subject_backward(&s);
-        harness_check_in(harness_ctx, &s, &harness_views[0], &report);
-        harness_check_in(harness_ctx, &s, &harness_half_views[i], &report);
-        assert_int_equal(report.halves, 1);
+        if (!vkt_test_leaves_out(i, 2)) harness_check_in(harness_ctx, &s, &harness_views[0], &report);
+        if (!vkt_test_leaves_out(i + 1, 2)) {
+            harness_check_in(harness_ctx, &s, &harness_half_views[i], &report);
+            assert_int_equal(report.halves, 1);
+        }
         subject_free(&s);
         if (report.faults) fail_msg("%s", report.text);
     }
@@ -152,10 +154,12 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
         assert_true(count_tiles(&s, &view, cases[i].rows, cases[i].chunks) >= 2);
         subject_forward(&s);
         subject_backward(&s);
-        harness_check_in(harness_ctx, &s, &view, &report);
-        view.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        harness_check_in(harness_ctx, &s, &view, &report);
-        assert_int_equal(report.halves, 1);
+        if (!vkt_test_leaves_out(i, 2)) harness_check_in(harness_ctx, &s, &view, &report);
+        if (!vkt_test_leaves_out(i + 1, 2)) {
+            view.precision = i / 2 % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
+            harness_check_in(harness_ctx, &s, &view, &report);
+            assert_int_equal(report.halves, 1);
+        }
         /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases that set this trait would
          * check tiles that other cases check. They are skipped, because Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;

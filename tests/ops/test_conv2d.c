@@ -81,7 +81,8 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 }
 
 /* Checks y and every gradient with the variant `force`: on the device as it is, with the traits of a GPU, in 16 bits,
- * and with limits that split the work. With the traits of a CPU, `nodes` nodes must use the variant. */
+ * and with limits that split the work. A run with few cases checks the first of these five and one of the others. With
+ * the traits of a CPU, `nodes` nodes must use the variant. */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
     harness_needs(harness_ctx);
@@ -101,7 +102,7 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
         subject_forward(&s);
         subject_backward(&s);
         for (size_t v = 0; v < VKT_COUNT(views) && !report.faults; v++)
-            harness_check_in(harness_ctx, &s, &views[v], &report);
+            if (v == 0 || !vkt_test_leaves_out(i + v, 4)) harness_check_in(harness_ctx, &s, &views[v], &report);
         if (report.faults) fail_msg("%s", report.text);
         subject_free(&s);
     }

@@ -141,8 +141,8 @@ static void any_variant_of_a_convolution(void **state)
     back.build = conv_transpose;
     back.w = vkt_shape4(4, 8, 3, 3);
     for (size_t i = 0; i < VKT_COUNT(variants); i++) {
-        check_variant(&forward, variants[i]);
-        check_variant(&back, variants[i]);
+        if (!vkt_test_leaves_out(i, 2)) check_variant(&forward, variants[i]);
+        if (!vkt_test_leaves_out(i + 1, 2)) check_variant(&back, variants[i]);
     }
     for (size_t i = 0; i < 3; i++) check_variant(&strided, variants[i]);
 }
@@ -469,6 +469,7 @@ static void stored_in_16_bits(void **state)
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .fused = 1 },
     };
     for (size_t i = 0; i < 2 * VKT_COUNT(specs); i++) {
+        if (vkt_test_leaves_out(i / 2 + i, 2)) continue; /* a run with few cases has one of the two formats */
         const harness_view *view = &harness_half_views[i % 2];
         net fused, plain;
         assert_true(pair_make(&fused, &plain, &specs[i / 2], view));

@@ -247,6 +247,7 @@ static void slices_and_ranges_add_up(void **state)
     draw(&s);
     for (size_t k = 0; k < VKT_COUNT(ways); k++)
         for (uint32_t i = 0; i < 3; i++) {
+            if (vkt_test_leaves_out(k + i, 3)) continue;
             draw_labels(&s, (const uint32_t[]){ 0, 4, 9 }[i]);
             const uint32_t count = compute(&s, ways[k].rows ? ways[k].rows : B, ways[k].sum);
             run(&s, &ways[k]);

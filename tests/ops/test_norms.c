@@ -12,6 +12,7 @@
 #include "abi/softmax.abi.h"
 #include "ops/harness.h"
 #include "ops/ops.h"
+#include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
@@ -164,6 +165,7 @@ static void a_row_in_registers_changes_no_bit(void **state)
     vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
     for (size_t i = 0; i < VKT_COUNT(x); i++) x[i] = vkt_rng_uniform(&r, -3, 3);
     for (size_t s = 0; s < VKT_COUNT(sizes); s++) {
+        if (vkt_test_leaves_out(s, 2)) continue;
         assert_int_equal(of_rows(x, sizes[s], 0, out[0]), 0);
         assert_int_equal(of_rows(x, sizes[s], 64, out[1]), 2 * ROW_OUTS);
         assert_memory_equal(out[0], out[1], 2ull * ROW_OUTS * ROWS * sizes[s] * sizeof(float));

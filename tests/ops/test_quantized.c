@@ -293,7 +293,8 @@ static void layer_check(const layer *l, const way *o, const float *w, const floa
 }
 
 /* Computes products with weights of each format in each way. The ways "unpacked" and "blocks" use the same tiles, so
- * their results must have the same bits. OUT and COUNT are no multiples of the size of a tile. */
+ * their results must have the same bits. OUT and COUNT are no multiples of the size of a tile. A run with few cases
+ * computes each format in these two ways, and in a third of the other ways of f32. */
 static void products_unpack_every_format(void **state)
 {
     (void)state;
@@ -315,6 +316,7 @@ static void products_unpack_every_format(void **state)
         for (size_t v = 0; v < VKT_COUNT(ways); v++) {
             float *to = y[v != 0], *to_dx = dx[v != 0];
             if (!can(&ways[v])) continue;
+            if (v > 1 && ways[v].precision == VKT_PRECISION_F32 && vkt_test_leaves_out(k + v, 3)) continue;
             layer_run(&l, &ways[v], to, to_dx);
             layer_check(&l, &ways[v], w, to, to_dx);
             if (v != 1) continue;

@@ -71,6 +71,11 @@ void vkt_test_clean_at(const char *file, int line);
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 
+/* Returns whether this run leaves out item i of a list. A run with at least 4 random cases of each op (VKT_TEST_SEEDS)
+ * tests the whole list. A run with fewer cases tests each n-th item: those where i + VKT_TEST_FIRST is a multiple of n.
+ */
+bool vkt_test_leaves_out(size_t i, size_t n);
+
 /* Prints "ran on: <device>, <driver>" unless the previous call had the same device and driver. tests/run.sh collects
  * these lines. A fixture that opens a context calls this function with the name and driver of vkt_ctx_device(). */
 void vkt_test_ran_on(const char *device, const char *driver);
