@@ -151,7 +151,7 @@ typedef struct start {
     const resnet_options *o;
     const image_data *data;
     const char *weights; /* the weights file */
-    float **values;      /* all parameters and states, in the store's order, before the training of all layers */
+    float **values;      /* copies of all parameters and states, in the store's order, for the training of all layers */
     uint32_t n;
 } start;
 

@@ -30,7 +30,9 @@ install_missing $VKT_MPI_PACKAGES || say "going on without MPI: its tests are sk
 builds=${VKT_BUILD_DIR:-$PWD}
 make_folder "$builds" || exit 1
 
-out=$(mktemp -d) || exit 2 # has the files failures, skips, devices and counts. A line of counts is "passed failed skipped"
+# $out is a folder with the files failures, skips, devices and counts. Each line of the file counts has three numbers: the
+# cases that passed, failed and were skipped.
+out=$(mktemp -d) || exit 2
 started= # the process of a script that runs beside the phases; empty: there is none
 trap '[ -z "$started" ] || kill "$started" 2>/dev/null; rm -rf "$out"' EXIT
 touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
@@ -80,7 +82,7 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
 # leaves out or replaces shaders, or if a shader has an error.
 has_shaders() {
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$1/CMakeCache.txt" 2>/dev/null &&
-        grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt" && # not a copy, whose ninja would write to the original
+        grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt" && # a copy of a build would write to the original
         grep -q '^VKT_TEXELS:BOOL=ON' "$1/CMakeCache.txt" &&
         ! grep -qE '^VKT_(KERNELS|SPIRV|GLSLANG_COOP):[A-Z]*=.|^SPIRV_VAL:.*NOTFOUND' "$1/CMakeCache.txt" &&
         cmake --build "$1" --target vkt_kernel_spirv vkt_tools_spirv >"$out/shaders.log" 2>&1
@@ -119,7 +121,7 @@ start_script() {
 end_script() { # end_script NAME: waits for the started script, and counts its cases
     wait "$started" || true
     started=
-    cpu_seconds && phase_cpu=$cpu # its CPU time belongs to no phase
+    cpu_seconds && phase_cpu=$cpu # the CPU time of the script belongs to no phase
     cp "$out/$1" "$out/script"
     count_script "$1"
 }
@@ -176,8 +178,9 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     check "$@"
 )
 # Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
-# takes half as long, and the kernels compute the same. With "full", the passes are on for two cases of each op at a
-# subgroup size of 4, for the long tests of trainings and samples, and for all of them under AddressSanitizer.
+# takes half as long, and the kernels compute the same. With "full", the passes are on for two cases of each op at a subgroup
+# size of 4, and for the long tests of trainings and samples. Under AddressSanitizer, the passes are on for all tests except
+# those with the label ops or record.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 

@@ -2,7 +2,7 @@
 # themselves, comments are plain C. A comment describes:
 #
 #   /* vktrain/x.h - ... */      the file, and the module that all of it belongs to
-#   /* ---- title ---- */        a module within that one, up to the next title; text below the title is its description
+#   /* ---- title ---- */        a module in the file's module, up to the next title; text below the title is its description
 #   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
 #                                of its own, up to a blank line
 #   x; /* text */                the declaration, member, value or macro before it

@@ -17,8 +17,8 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills the memory of all computed values before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-/* A kink may be near an element if q(h) and q(h / 2) differ by more than this, or if the quotients to the right and to
- * the left of the element do. The bound is relative to the largest element of the gradient, like ALLOWED. */
+/* Two differences are signs of a kink near an element: |q(h) - q(h / 2)|, and |right quotient - left quotient|, summed
+ * over all output elements. BEND is the bound for both, relative to the largest element of the gradient. */
 #define BEND 2e-2
 
 /* A value of the op with its numbers in row-major order. */

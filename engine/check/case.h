@@ -9,9 +9,9 @@
  * is truncated after 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Finds the largest dimension of the inputs. Halves each dimension and each vkt_case_input.bound that equals
- * this size. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Recomputes the
- * attributes that follow from the shapes. Returns false if no dimension is above 16. */
+/* Finds the size of the largest dimension of the inputs. Halves each dimension and each vkt_case_input.bound that
+ * equals this size. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down.
+ * Recomputes the attributes that follow from the shapes. Returns false if no dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0. Another input
  * has this batch if its dimension 0 has the same size. But if input 0 has the layout batch last, an f32 input with the
@@ -20,14 +20,14 @@ bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient: three
  * times the operations of the forward pass, plus 32 for each element of the inputs and outputs. For any other op: the
- * operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and returns infer's
- * status. */
+ * operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and returns the
+ * status of vkt_op.infer. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
-/* Checks whether the case may be computed with random numbers. Its inputs and attributes must pass the op's infer.
+/* Checks whether the case may be computed with random numbers. vkt_op.infer must accept its inputs and attributes.
  * Integers that index a dimension (labels, ids, rows) have a bound. The bound may be above the size of the dimension,
- * but not by more than in the op's random cases (0 to 2). If the check fails, logs the reason and returns infer's
- * status, or VKT_E_ARG for a bound. */
+ * but not by more than in the op's random cases (0 to 2). If the check fails, logs the reason and returns the status of
+ * vkt_op.infer, or VKT_E_ARG for a bound. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:

@@ -9,8 +9,8 @@ typedef struct writer {
     char *text;
     uint8_t *marks;
     size_t n, room;
-    /* A bit of the marks of a message's content: VKT_MARK_CONTENT, or 0. If it is 0, the encoder may make control
-     * tokens from the content. */
+    /* The bit that each byte of a message's content gets in its mark: VKT_MARK_CONTENT, or 0. With 0, the encoder may
+     * make control tokens from the content. */
     uint8_t content;
 } writer;
 

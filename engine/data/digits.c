@@ -25,7 +25,7 @@ typedef struct stroke {
     uint8_t n;                /* number of points; 0 ends the strokes of a glyph */
     bool smooth;              /* a spline; else straight lines */
     bool closed;              /* the last point is connected to the first */
-    int8_t xy[MAX_POINTS][2]; /* half pixels in a box of 40 x 40; y points down */
+    int8_t xy[MAX_POINTS][2]; /* coordinates in a box of 40 x 40 half pixels; y points down */
 } stroke;
 
 typedef struct glyph {
@@ -76,7 +76,7 @@ typedef struct brush {
     float radius; /* radius of the disc, pixels */
     float edge;   /* width of the disc's edge, pixels; across the edge the ink falls from 1 to 0 */
     float wobble; /* largest shift of a point along each axis, half pixels */
-    float ink;    /* brightness of a full pixel, 0 to 255 */
+    float ink;    /* brightness of a fully covered pixel, 0 to 255 */
     float noise;  /* a random number from -noise to noise is added to each pixel; the sum is limited to 0 .. 255 */
 } brush;
 

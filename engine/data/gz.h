@@ -10,8 +10,8 @@
 
 /* The largest expansion of a deflate stream (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
-/* A compressed file may expand to VKT_GZ_ALWAYS_BYTES plus this many times its compressed size. The environment
- * variable VKT_MAX_UNPACKED (vktrain/data.h) may allow more. */
+/* A compressed file may expand to VKT_GZ_ALWAYS_BYTES plus VKT_GZ_DEFAULT_RATIO times its compressed size. The
+ * environment variable VKT_MAX_UNPACKED (vktrain/data.h) may allow more. */
 #define VKT_GZ_DEFAULT_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 

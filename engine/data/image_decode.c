@@ -29,7 +29,8 @@ static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orient
     VKT_TRY(vkt_image_reserve(h, out, swap ? in->height : in->width, swap ? in->width : in->height, channels));
     const ptrdiff_t pixel = in->channels, row = pixel * in->width;
     /* Distances in bytes from a pixel of `in` to the next pixel that is read: `down` along a column, `right` along a
-     * row. `down` is negative if columns are read from the bottom, `right` if rows are read from the right. */
+     * row. `down` is negative if columns are read from the bottom. `right` is negative if rows are read from the
+     * right. */
     const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel;
     const uint8_t *p = in->pixels.p + (from_bottom ? row * ((ptrdiff_t)in->height - 1) : 0) +
                        (from_right ? pixel * ((ptrdiff_t)in->width - 1) : 0);

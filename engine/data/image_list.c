@@ -55,7 +55,7 @@ static vkt_result copy_classes(vkt_image_list *l, const vkt_dataset *like)
     return VKT_OK;
 }
 
-/* Sets l->names and l->classes from n >= 1 texts: each text once, in the order of their bytes. */
+/* Sets l->names to the distinct texts, sorted by their bytes. Sets l->classes to the number of names. n >= 1. */
 static vkt_result name_classes(vkt_image_list *l, char *const *texts, size_t n)
 {
     char **sorted = vkt_alloc_array(l->h, n, sizeof *sorted);

@@ -39,7 +39,8 @@ typedef struct vkt_loader_params {
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
     uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if vkt_dataset_features is not NULL,
                        * else one per core, 2 to 16 */
-    size_t row_pitch; /* bytes from sample to sample in a slot; 0: vkt_dataset_row_bytes. Bytes between samples are 0 */
+    size_t row_pitch; /* bytes from the start of a sample to the start of the next sample in a slot. 0 means
+                       * vkt_dataset_row_bytes. Bytes between the end of a sample and the next one become 0 */
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. After VKT_E_ARG or VKT_E_NOMEM *out is NULL. If a thread does not start,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The struct of one of these extensions. Each struct begins with sType and pNext, like `head`. */
+/* The properties struct of one of the three extensions. Each struct begins with sType and pNext, like `head`. */
 typedef union report {
     VkBaseOutStructure head;
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;

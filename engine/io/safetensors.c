@@ -285,7 +285,7 @@ void vkt_safetensors_close(vkt_safetensors **st)
     if (!*st) return;
     const vkt_host h = (*st)->host;
     vkt_file_close(&(*st)->file);
-    vkt_free(&h, (*st)->entry_at); /* meta_at is a part of this list */
+    vkt_free(&h, (*st)->entry_at); /* the array meta_at is in the same allocation */
     vkt_free(&h, (*st)->entries);
     vkt_free(&h, (*st)->meta);
     vkt_free(&h, (*st)->header);

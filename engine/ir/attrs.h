@@ -24,7 +24,8 @@ typedef struct vkt_pool2d_attr {
     uint32_t dilation[2];                  /* max pooling: distance between the elements of a window; 0 means 1 */
     bool ceil_mode, exclude_pad;
     bool relu;       /* max pooling of max(x, 0) instead of x */
-    uint32_t out[2]; /* height and width of the output: from the user if adaptive, else computed before infer */
+    uint32_t out[2]; /* height and width of the output. Adaptive pooling: the user sets them. Else they are computed
+                      * from the size of x, before vkt_op.infer runs */
 } vkt_pool2d_attr;
 
 /* A convolution with the output z, and the max pooling y of z. `cell` is the height and width of a pooling window. The
@@ -95,7 +96,7 @@ typedef struct vkt_publish_attr {
 /* A range of the parameter arena that has only states (vkt_state). */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
-    uint64_t copy_bytes;          /* input 1 has a copy of this range at this offset in bytes */
+    uint64_t copy_bytes;          /* offset, in input 1, of the copy of the range; a multiple of VKT_ALIGN_BYTES */
 } vkt_shard_state_attr;
 
 /* A bucket of the gradient arena. */

@@ -417,7 +417,7 @@ typedef struct vkt_picked {
     vkt_variant variant;
     uint64_t usable; /* the set of variants (VKT_V) that the op offered to vkt_pick */
     uint64_t key;    /* key in the tuning file: hash of vkt_node_key, precision, and storage of the node's values */
-    vkt_tile tile;   /* the argument of vkt_pick_tile; all 0: not called */
+    vkt_tile tile;   /* the argument of vkt_pick_tile; all 0: vkt_pick_tile was not called */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96

@@ -30,7 +30,7 @@ struct vkt_lm {
     char *name;                            /* model.name */
     vkt_lm_tensor embedding, norm, output; /* output.array is NULL if the model is tied */
     vkt_lm_block *blocks;                  /* model.blocks of them */
-    float *rope_factors;                   /* model.rope_width / 2 divisors of the frequencies; NULL: none */
+    float *rope_factors;                   /* divisors of the frequencies: model.rope_width / 2 numbers; NULL: none */
     float attention_scale;                 /* factor of the scores */
     uint64_t bytes;                        /* of all arrays in one context */
 };

@@ -7,9 +7,10 @@
  * leads into a circle, the asker stops after as many steps as there are ranks.
  *
  * L, the last rank of the chain that has answered, decides. If L has waited for less than the timeout, the asker
- * reports nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks,
- * with one exception: the chain leads into a circle, and a rank of the chain is transferring data. If two ranks ask at
- * the same time, only the rank with the lower number goes on, so that all ranks get the same message. */
+ * reports nothing, because L will ask later. If L has waited for the timeout, the asker sends a failure to all ranks.
+ * But if the chain leads into a circle and a rank of the chain is transferring data, the asker reports nothing, because
+ * the transfer may be slow. If two ranks ask at the same time, only the rank with the lower number goes on, so that all
+ * ranks get the same message. */
 #ifndef VKT_MPI_LINK_H
 #define VKT_MPI_LINK_H
 

@@ -1,4 +1,5 @@
-/* nn/activations.c - activations, which the summary lists under torch's names, and layers with two inputs. */
+/* nn/activations.c - activations, and layers with two inputs. The summary table lists an activation under the name of
+ * its class in PyTorch. */
 #include "nn/builder.h"
 
 #include <stdio.h>

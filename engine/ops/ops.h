@@ -112,9 +112,9 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 }
 /* Returns the number of lanes of a subgroup of `kernel` (with the flag SUBGROUP or SUBGROUPS in kernels.def). */
 uint32_t vkt_subgroup(const vkt_limits *lim, uint16_t kernel);
-/* Returns the number of lanes of a work group of `kernel`. All lanes of the group add up `loads` loads together
- * (lib/lanes.glsl). The number starts with one subgroup, and is doubled while each lane still gets four loads or more.
- * The device and the trait `lanes_together` (0: one subgroup) limit the number. */
+/* Returns the number of lanes of a work group of `kernel`. The lanes of the group share `loads` loads, and combine
+ * their results (lib/lanes.glsl). The number starts with one subgroup, and is doubled while each lane still gets four
+ * loads or more. The device and the trait `lanes_together` (0: one subgroup) limit the number. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));

@@ -38,7 +38,7 @@ typedef struct packer {
     size_t n_longs;
     mark *marks; /* entries of the lists of buckets, for the placed values that are not long */
     uint32_t n_marks;
-    uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
+    uint32_t *bucket; /* bucket[b]: number + 1 of the newest mark of bucket b; 0: bucket b has no marks */
     size_t n_buckets;
     vkt_packed **near; /* for the value v that is being placed: the placed values that are live at the same time as v
                         * and are not long, sorted by block and offset. If v itself is long: empty */
@@ -216,7 +216,8 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
-    /* First half, by stage: bytes that become live. Second half: bytes that are no longer live. */
+    /* starting[s]: bytes that are live from stage s on. ending[s], in the second half of the memory: bytes that are no
+     * longer live from stage s on. */
     uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting);
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;

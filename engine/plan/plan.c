@@ -10,7 +10,8 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
 
 /* ---- owners: the owner of a value is the value whose memory it uses ---- */
 
-/* The executions of nodes that touch a root value. A node that is recomputed is executed more than once. */
+/* The executions of nodes that touch the memory of a root value (vkt_root). A node that is recomputed is executed more
+ * than once. */
 typedef struct touch {
     uint32_t nodes; /* number of these executions */
     uint32_t last;  /* index + 1 of the node of the last execution */

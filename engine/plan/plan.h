@@ -43,10 +43,11 @@ typedef struct vkt_plan {
     vkt_host host;
     size_t n;           /* number of values: those of the graph, and those that the lowering and vkt_recompute add */
     vkt_region *region; /* by value id */
-    uint32_t *owner;    /* by value id: id of the value whose memory this value uses. If the producer of the value's
-                         * root overwrites an input, this is the owner of that input; else it is the root */
-    vkt_live_range *live_range; /* live ranges, by owner */
-    uint32_t *stage;            /* by dispatch: its stage; starts at 0 and never falls */
+    uint32_t *owner;    /* owner[v]: id of the value whose memory value v uses. In most cases this is the root of v
+                         * (vkt_root). But if the producer of the root overwrites an input, the owner of this input is
+                         * also the owner of v */
+    vkt_live_range *live_range; /* live_range[v]: the live range of all values whose owner is v */
+    uint32_t *stage;            /* stage[d]: the stage of dispatch d; stage[0] is 0, and the numbers never fall */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */

@@ -18,7 +18,7 @@ typedef struct span {
     uint32_t first, last; /* dispatch numbers; first > last: none */
 } span;
 
-/* The dispatches of the present list that use a root value. */
+/* The dispatches of the present list that use a root value, which is a value that owns memory (vkt_root). */
 typedef struct usage {
     span live;     /* from the first to the last dispatch that touches the value; a kept value: from 0 to UINT32_MAX */
     span writes;   /* the first and the last dispatch that write the value */
@@ -45,8 +45,9 @@ enum { MAX_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 typedef struct candidate {
     uint32_t first, end;
     uint32_t roots[MAX_ROOTS]; /* the values that the dispatches bind */
-    bool made[MAX_ROOTS];      /* by root: the dispatches write it */
-    bool late[MAX_ROOTS];      /* by root: made, not touched by the peak, and read behind the peak */
+    bool made[MAX_ROOTS];      /* made[i]: the dispatches write roots[i] */
+    bool late[MAX_ROOTS];      /* late[i]: made[i] is true, the peak does not touch roots[i], and a dispatch behind the
+                                * peak reads roots[i] */
     uint32_t n_roots;
     uint32_t reader;     /* the first dispatch behind the peak that reads a late root */
     uint64_t gain_bytes; /* size of all late roots */

@@ -6,7 +6,8 @@
 #include "gpu/gpu.h"
 #include "vktrain/graph.h"
 
-/* The words of a run of a graph of shards: see STEP_SHARD, STEP_PART and RING_DRAW in abi/step.abi.h. */
+/* The numbers that the host passes to one run of a graph of shards: see STEP_SHARD, STEP_PART and RING_DRAW in
+ * abi/step.abi.h. */
 typedef struct vkt_shard_run {
     uint32_t shard, part, draw;
 } vkt_shard_run;

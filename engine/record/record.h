@@ -127,12 +127,12 @@ struct vkt_program {
     vkt_buffer **inputs;   /* index: value id; NULL if the value is no input */
     uint32_t sides;        /* 2 if some value has two arrays: vkt_binding.array for side 0, .other for side 1; else 1 */
     uint32_t side;         /* side of the run that began last: 1 if its vkt_run.swap is set and `sides` is 2, else 0 */
-    vkt_array **arrays[2]; /* by side; index: value id; the caller owns the arrays */
+    vkt_array **arrays[2]; /* arrays[side][value id]; the caller owns the arrays */
     vkt_buffer *consts, *step, *words, *metrics;
     vkt_buffer *own_clock; /* the clock if there is no store; NULL: the store has the clock, or there is no clock */
 
     VkDescriptorPool pool;
-    VkDescriptorSet *sets[2];       /* by side; index: dispatch */
+    VkDescriptorSet *sets[2];       /* sets[side][dispatch] */
     const vkt_pipeline **pipelines; /* index: dispatch */
     vkt_pipeline *shaders;          /* pipelines of the application's shaders, n_shaders of them; owned */
     size_t n_shaders;
@@ -147,7 +147,7 @@ struct vkt_program {
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
-    const vkt_shard_run *shard; /* words of the run that is being prepared; NULL: none */
+    const vkt_shard_run *shard; /* the numbers of a run of shards (marks.h) while it is prepared; else NULL */
     struct {
         const vkt_pipeline *pipeline;
         VkDescriptorPool pool;
@@ -172,7 +172,7 @@ struct vkt_program {
         vkt_pending now, before; /* `now` is work of this frame, `before` is work of earlier frames */
         uint64_t left_ns;        /* rest of the frame's budget, if the last call ended a run; else UINT64_MAX */
         bool goes_on;            /* the last call belonged to the frame of the call before it */
-        bool unlimited;          /* the last call had no limit, or went on with the rest of a budget without limit */
+        bool unlimited;          /* the last call had no limit, or went on with the rest of an unlimited budget */
     } budget;
     bool recorded; /* at least one run was recorded into an application's command buffer */
 

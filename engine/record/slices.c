@@ -9,8 +9,8 @@
  * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
  * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
  * the measured time at once. If it takes less time, the expected time falls by a quarter of the difference. The
- * expected time is never below the time of the slice's conditional dispatches in the second run, because they may run
- * again. */
+ * expected time is never below the time of the slice's conditional dispatches in the program's second run, in which all
+ * of them ran (parts.c). In later runs, conditional dispatches may be skipped, or may run again. */
 #include "record/record.h"
 
 /* The grain is the limit for the time of a slice. It is a quarter of the budget, so that little of the budget stays
@@ -120,8 +120,8 @@ void vkt_slices_free(vkt_program *p)
 
 /* ---- division ---- */
 
-/* Returns the lower limit of the expected time of dispatch d. If d is conditional, this is its time in the second run.
- * Else it is 0. */
+/* Returns the lower limit of the expected time of dispatch d. For a conditional dispatch, the limit is the time of d in
+ * the program's second run. For any other dispatch, the limit is 0. */
 static uint64_t least_of(const vkt_program *p, uint32_t d)
 {
     return p->lowered.list[d].conditional ? p->ns[d] : 0;

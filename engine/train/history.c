@@ -26,8 +26,8 @@ bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated)
     return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
 }
 
-/* Returns the index of the first finite epoch with the largest sign * x. x is the double at offset `field` of a record.
- * Returns n if x is NaN in all finite epochs. */
+/* Returns the index of the finite epoch for which sign * x is largest. If there are several, returns the first one. x
+ * is the double at offset `field` of a record. Returns n if x is NaN in all finite epochs. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;

@@ -71,12 +71,12 @@ typedef struct vkt_attachments {
     size_t n, cap;
 } vkt_attachments;
 void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
-/* Joins `own` (n items; may be NULL if n is 0) and the attached texts into the list *all, for a writer. The caller
- * frees the list with vkt_free. The texts still belong to their owners. */
+/* Joins `own` (n items; may be NULL if n is 0) and the attached texts into the list *all, for a function that
+ * writes a file. The caller frees the list with vkt_free. The texts still belong to their owners. */
 vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
                                 vkt_meta **all);
-/* Attaches those texts of a checkpoint that the trainer does not have. Otherwise the trainer's next checkpoint would
- * not have them. */
+/* Attaches those texts of a checkpoint that the trainer does not have. So the trainer's next checkpoint has these
+ * texts, too. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
 /* Adds to *d each name under which trainer and checkpoint have different texts. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);

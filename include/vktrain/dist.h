@@ -93,7 +93,7 @@ VKT_API void vkt_emulation_destroy(vkt_emulation **e);
 /* Returns the transport of rank 0; all zeros if `e` is NULL. The transport is valid as long as the emulation. */
 VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 
-/* ---- the part of a trainer (vkt_trainer_params.dist) ------------------------------------------------------------- */
+/* ---- parameters and statistics of distributed training (vkt_trainer_params.dist) --------------------------------- */
 
 /* How a step is split among the ranks. A member that is zero selects its default. */
 typedef struct vkt_dist_params {

@@ -198,9 +198,9 @@ VKT_API void vkt_builder_set_lora(vkt_builder *b, const vkt_lora_params *p);
 VKT_API vkt_result vkt_builder_check(const vkt_builder *b);
 /* vkt_lora_merge adds the adapters of a store to its weights: <name>.weight += alpha / r * lora_B lora_A, for all
  * layers whose weight and adapter are both in the store. A merged layer without its adapter computes what the layer
- * with the adapter computed, up to rounding. vkt_lora_unmerge subtracts the same products. Sums are double, and each
- * call rounds each weight once. So after both calls a weight may differ from its first value by up to one unit in the
- * last place of the merged or the unmerged weight, whichever is larger.
+ * with the adapter computed, up to rounding. vkt_lora_unmerge subtracts the same products. Sums are computed
+ * in double precision, and each call rounds each weight once. So after both calls a weight may differ from its first
+ * value by up to one unit in the last place of the merged or the unmerged weight, whichever is larger.
  *     p  the params of vkt_builder_set_lora; only rank and alpha are used
  * VKT_E_NOT_FOUND: no layer has both weight and adapter in the store. VKT_E_SHAPE: an adapter has another rank. After
  * these two errors, no weight has changed. VKT_E_ARG, VKT_E_NOMEM. */

@@ -9,7 +9,7 @@
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              up to 64 slices of the slowest dimension if a slice's size is no multiple
- *                                             of 256 bytes. Most slices whose size is such a multiple are split again
+ *                                             of 256 bytes. Most other slices are split again
  *     layer, group, RMS norm, vkt_to_layout   up to four samples
  *     matrix products                         a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are

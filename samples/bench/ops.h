@@ -19,7 +19,7 @@ typedef struct bench {
 
 /* Returns whether --filter accepts the name. */
 bool bench_wanted(const bench *b, const char *name);
-/* Adds the result. Prints it on stderr if stderr is not a terminal. */
+/* Adds the result to b->results. Prints the result on stderr if stderr is not a terminal. */
 vkt_result bench_report(bench *b, const bench_result *r);
 /* Prints the name of the next experiment on stderr if stderr is a terminal that can rewrite a line. */
 void bench_progress(const bench *b, const char *name);

@@ -20,7 +20,7 @@ typedef enum bench_check {
 typedef struct bench_result {
     bench_kind kind;
     char op[48];       /* name of an op, of a network, or of a micro-measurement */
-    char phase[40];    /* "forward", "d0" (gradient of input 0), "d1+d2"; a step: "train" */
+    char phase[40];    /* "forward", "d0" (gradient of input 0), "d1+d2" (of inputs 1 and 2); a step: "train" */
     char shape[160];   /* an op: inputs and attributes; a step or a micro-measurement: a description */
     char variant[64];  /* the op's variants, for instance "packed+tile"; "": none. A step: its precision, "" for f32 */
     bool preferred;    /* the engine chose the variants: the experiment forced none */

@@ -22,7 +22,7 @@ typedef struct choice {
     uint32_t nodes; /* number of these nodes in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile that was forced for the time ns[]; all 0: none was forced */
+    vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile forced when ns[] was measured; all 0: no tile was forced */
     double now;                 /* the sum of the times of these nodes in the step that is being measured */
     vkt_variant variant;        /* the variant that these nodes use in that step */
     vkt_tile used;              /* the tile that these nodes use in that step */

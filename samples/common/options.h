@@ -18,7 +18,7 @@ typedef struct train_options {
     float weight_decay, clip_norm; /* for any optimizer; 0: not given */
     uint32_t micro_batches;        /* for any optimizer; 0: not given */
     bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* cosine and one-cycle: `total` is 0, and session_trainer sets it in a copy */
+    vkt_schedule schedule;         /* cosine and one-cycle: `total` is 0; session_trainer sets `total` in its copy */
     uint32_t warmup;               /* for any schedule, in its unit (steps or epochs); 0: not given */
     bool recompute;
     vkt_precision precision;

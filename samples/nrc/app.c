@@ -28,7 +28,7 @@ typedef struct app {
     uint64_t camera; /* frame number from which the camera's position is computed */
     uint64_t traced; /* number of frames that were traced */
     bool stopped;    /* the camera does not move */
-    bool inferred;   /* in the window the library evaluates the network; false: the fragment shader does */
+    bool inferred;   /* the library evaluates the network for the window; false: the fragment shader does */
     bool quit;
     times frame_times, measured_times;
     uint64_t frame_start_ns;

@@ -12,7 +12,7 @@ typedef struct nrc_options {
     uint32_t reference;     /* paths for each pixel of the reference image; only a run without a screen computes it */
     double budget_ms;       /* device time of training per frame */
     float lr;
-    bool library; /* in the window the library evaluates the network at first; false: the fragment shader does */
+    bool library; /* at first, the library evaluates the network for the window; false: the fragment shader does */
 } nrc_options;
 
 vkt_result nrc_run(session *s, const nrc_options *o);

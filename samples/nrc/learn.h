@@ -9,7 +9,7 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 8 }; /* steps of a round. Each step trains on another eighth of a frame's pixels, rounded down */
+enum { LEARN_STEPS = 8 }; /* steps of a round. Each step trains on other pixels: an eighth of a frame, rounded down */
 
 typedef struct learn_params {
     uint64_t seed;

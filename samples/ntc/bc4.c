@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { UNITS = BC4_STEPS / 255 }; /* 1 / 255, the step of a bound, is UNITS / BC4_STEPS */
+enum { UNITS = BC4_STEPS / 255 }; /* the step of a bound, 1 / 255, in units of 1 / BC4_STEPS */
 
 /* A possible block in the search for the best one. */
 typedef struct candidate {

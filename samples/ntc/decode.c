@@ -4,7 +4,7 @@
 
 #include "ntc/set.h"
 
-/* The position of the centre of a block between two cells, along one axis. */
+/* The position of a block's centre along one axis. The centre is between two cells. */
 typedef struct between {
     uint32_t first, second; /* the cells before and after this centre */
     float fraction;         /* distance of this centre from the centre of the cell before it, in cells */

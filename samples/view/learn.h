@@ -12,7 +12,7 @@ enum { LEARN_RECENT = 16 };
 
 typedef struct learn_params {
     uint32_t width, height;
-    VkImage image; /* the target, in the state after upload_image */
+    VkImage image; /* the target, with the layout that upload_image gives it */
     uint64_t seed;
     uint32_t batch; /* pixels of a step. If the image has fewer pixels, each step uses all of them */
     float lr;

@@ -14,7 +14,7 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_B 1
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
-#define BROADCAST_SPEC_DIMS     1 /* number of dimensions that a row number is converted to, 0 to 5 */
+#define BROADCAST_SPEC_DIMS     1 /* number of coordinates that a row number is converted to: 0 to 5 */
 /* Above 0: a work group processes pieces of rows. A piece has this number of iterations. 0: a work group processes a
  * share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2

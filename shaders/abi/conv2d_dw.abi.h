@@ -22,7 +22,8 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(w_base) VKT_U32(b_base)        /* index of the dispatch's first float in each binding */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DY: P and Q; both are 1 if a plane is
                                                  * one pixel. UNPOOL: the pooled size */
-         VKT_I32(to_index)                      /* UNPOOL: vec4 i of DW_DY has its winners in vec4 i + to_index of DW_INDEX */
+         VKT_I32(to_index)                      /* UNPOOL: vec4 i + to_index of DW_INDEX has the indices
+                                                 * (pool_index.abi.h) for vec4 i of DW_DY */
          VKT_U32(zero))                         /* always 0: see conv/tile.comp */
 #define DW_DY 0
 #define DW_X  1

@@ -14,7 +14,8 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats from one slice of the outputs to the next */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DIRECT_SHARED_DY: P, Q; UNPOOL: the pooled size */
-         VKT_I32(to_index)                      /* UNPOOL: vec4 i of binding DY has its winners in vec4 i + to_index of INDEX */
+         VKT_I32(to_index)                      /* UNPOOL: vec4 i + to_index of binding INDEX has the indices
+                                                 * (pool_index.abi.h) for vec4 i of binding DY */
          VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
          VKT_U32(w_base) VKT_U32(b_base))       /* index of the first group's first float in each binding */
 #define DW_DIRECT_SHARED_DY 0

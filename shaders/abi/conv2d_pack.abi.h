@@ -5,11 +5,11 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* number of m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* number of s. If it is 1, r counts all taps. Else r is a tap's row, and s its column */
+         VKT_U32(inner)      /* number of values of s. 1: r counts all taps. Else r is a tap's row, and s its column */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, and from s to s. A negative
                                                            * number is stored modulo 2^32 */
-         VKT_U32(w_base))    /* the weight with group, m, k, r and s = 0: its index in the binding */
+         VKT_U32(w_base))    /* index in the binding of the weight whose group, m, k, r and s are all 0 */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB]; with M_MAJOR [group][tile][r][MB][k] */
 #define PACK_SPEC_M_MAJOR 1 /* 1: k is the fastest index of A; depth is a multiple of 4, and inner is 1 */

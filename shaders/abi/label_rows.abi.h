@@ -1,6 +1,6 @@
 /* label_rows.abi.h - see label_rows.comp. A label counts if its row is real, and the label is a class and not ignored. */
 VKT_PUSH(vkt_label_rows_push, VKT_U32(n) /* number of labels */
-         VKT_U32(group)                  /* labels of a sample of the batch */
+         VKT_U32(group)                  /* number of labels of each sample of the batch */
          VKT_U32(classes) VKT_U32(ignore))
 #define LABEL_ROWS_MOST_LANES 256 /* upper limit of the number of lanes of the work group */
 #define LABEL_ROWS_T     0 /* u32 (n) */

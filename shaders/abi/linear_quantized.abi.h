@@ -1,7 +1,7 @@
 /* linear_quantized.abi.h - see linear_quantized.comp. The weights are stored as in dequantize.abi.h. */
 VKT_PUSH(vkt_linear_quantized_push,
          VKT_U32(rows)      /* rows of the weights in this dispatch. A row gives one number of y for each row of x */
-         VKT_U32(width4)    /* vec4s of a row of the weights and of x */
+         VKT_U32(width4)    /* vec4s in a row of the weights, and in a row of x */
          VKT_U32(chunks)    /* chunks of QUANT_CHUNK vec4s in a row; the last one may be shorter */
          VKT_U32(row_bytes) /* even */
          VKT_U32(base)      /* offset in bytes of the first row in the binding; even */

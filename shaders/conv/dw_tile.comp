@@ -45,7 +45,7 @@ layout(binding = DW_B, std430) writeonly buffer Db { float db[]; };
 const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane loads
 float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
-uint dy_at[ROWS];                 // first vec4 of each of this lane's channels
+uint dy_at[ROWS];                 // this lane's channels: index in dy of the first vec4
 int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; can be < 0 in padding
 int x_row[SHARES], x_col[SHARES]; // this lane's columns: row and column in x for pixel (0,0); negative in the padding
 // push constants, read before the loops: see conv/tile.comp

@@ -40,7 +40,7 @@ uint count(uint lo, uint hi)
             before += same && (lane ^ k) < lane ? 1 : 0;
         }
         below += id < lo ? 1 : 0;
-        const uint seen = start[mine ? id : lo]; // positions with this id in earlier iterations and dispatches
+        const uint seen = start[mine ? id : lo]; // number of positions with this id before this iteration
         if (mine) rank[i + lane] = seen + before;
         subgroupBarrier();
         if (mine && before + 1 == equal) start[id] = seen + equal;

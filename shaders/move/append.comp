@@ -1,6 +1,6 @@
 // append.comp - y[p][first + t] = x[p][t] for all planes p: copies rows of x into a cache. A row that would be behind the end
 // of a plane of y is not copied.
-// grid: x over vec4s of x in contiguous shares; any group count is right.
+// grid: each group copies one contiguous range of the vec4s of x; any group count is right.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

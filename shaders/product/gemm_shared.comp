@@ -93,7 +93,7 @@ LINE line_b(uint n, uint k, uint j)
 #endif
 
 #ifdef COOP2
-// Returns whether an element of the product is inside C.
+// Returns whether the position (row, column) is inside C.
 bool is_sum(uvec2 at) { return is_row(at.x) && is_column(at.y); }
 
 // Returns v plus the bias (BIAS), plus the value in C (ACCUMULATE; C is f32). For a position outside C, returns v.

@@ -51,7 +51,7 @@ static void columns_are_chosen_by_name_and_number(void **state)
                                   .label = "3",
                                   .class_names = (const char *const[]){ "house", "hut", "flat" },
                                   .classes = 3 };
-    d = open_csv(state, csv, &rest); /* the features are the columns that `rest` does not name, in order */
+    d = open_csv(state, csv, &rest); /* features: all columns that `rest` does not name, in the order of the file */
     const float left[3][3] = { { 50.5f, 2, 1990 }, { 120, 5, 2001 }, { 80, 3, 1969 } };
     assert_memory_equal(vkt_dataset_features(d), left, sizeof left);
     assert_memory_equal(vkt_dataset_labels(d), ((uint32_t[]){ 2, 0, 2 }), 12);

@@ -154,7 +154,7 @@ static bool fits(double x, double got, const channel *c)
     if (c->kind == FLOAT) return float_fits(x, got, c->bits);
     if (isnan(x)) return got >= 0 && got <= 1;
     const double steps = ldexp(1, (int)c->bits) - 1, t = (x < 0 ? 0 : x > 1 ? 1 : x) * steps;
-    /* `got` must be one of the two numbers of the format next to x: the one below, or the one above. */
+    /* x is clamped to [0, 1]. `got` must be the nearest number of the format below x, or the nearest above x. */
     return fabs(got * steps - t) < 1 - 1e-3 || fabs(got * steps - t) <= 0.5;
 }
 

@@ -8,8 +8,8 @@
 
 The networks are written from the formulas: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Peng et al. 2023
 (YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The weights have
-the names of Hugging Face's transformers. The adapters are in the order of the matrices in transformers. The rotary embedding
-rotates the same pairs as in transformers.
+the names of Hugging Face's transformers. The rows of weights and adapters have the order of transformers. Only llama.gguf has
+another order of rows (see `permuted`). The rotary embedding rotates the same pairs as in transformers.
 """
 import math
 import os

@@ -56,7 +56,7 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
         { 0x1002, 64, 32, 64, 64, 64, 32 },   /* RDNA */
         { 0x1002, 64, 64, 64, 64, 64, 64 },   /* Vega */
         { 0x10de, 32, 32, 32, 32, 32, 32 },   /* NVIDIA */
-        { 0x1234, 48, 16, 64, 48, 48, 48 },   /* an unknown vendor gets the size that it reports */
+        { 0x1234, 48, 16, 64, 48, 48, 48 },   /* a device of an unknown vendor gets the size that it reports */
     };
     for (size_t i = 0; i < VKT_COUNT(devices); i++) {
         const vkt_host host = vkt_test_host();

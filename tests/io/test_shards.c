@@ -132,7 +132,7 @@ static void truncations_and_damage_give_a_status(void **state)
     (void)state;
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
-    const size_t n = sizeof index_text - 1, whole = n - 1; /* without the newline at the end, the index is complete */
+    const size_t n = sizeof index_text - 1, whole = n - 1; /* the index is complete even without its last newline */
     vkt_shards *s;
     write_shards(&dir);
     vkt_test_expect_errors(true);

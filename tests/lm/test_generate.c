@@ -249,8 +249,8 @@ static void greedy_takes_the_largest_logit(void **state)
     vkt_lm_destroy(&lm);
 }
 
-/* Tokens that are fed behind an answer follow the whole answer. This includes its last token, which vkt_generator_next
- * has not put into the cache. */
+/* Tokens that are fed behind an answer follow all tokens of the answer. The last token of the answer is not yet in
+ * the cache at this time, because vkt_generator_next returns a token without putting the token there. */
 static void a_text_goes_on_behind_an_answer(void **state)
 {
     rig *r = rig_of(state);
@@ -291,7 +291,7 @@ static void a_full_context_is_refused(void **state)
     OK(vkt_generator_next(g, &id));
     OK(vkt_generator_next(g, &id));
     float logits[WORDS];
-    OK(vkt_generator_logits(g, logits, WORDS)); /* the logits of a ninth token, for which there is no space */
+    OK(vkt_generator_logits(g, logits, WORDS)); /* the logits predict a ninth token, for which there is no space */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_generator_next(g, &id), VKT_E_SHAPE);
     vkt_test_error_contains("8 are used, and 1 more");

@@ -80,9 +80,9 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     return n;
 }
 
-/* Checks y and every gradient with the variant `force`: on the device as it is, with the traits of a GPU, in 16 bits,
- * and with limits that split the work. A run with few cases checks the first of these five and one of the others. With
- * the traits of a CPU, `nodes` nodes must use the variant. */
+/* Checks y and every gradient with the variant `force` in five views: on the device as it is, with the traits of a GPU,
+ * in 16 bits, and with two kinds of limits that split the work. A run with few cases checks only the first view and one
+ * of the other views. With the traits of a CPU, `nodes` nodes must use the variant. */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
     harness_needs(harness_ctx);

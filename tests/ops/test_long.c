@@ -61,10 +61,11 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* In reduce.c, a row has at most 128 iterations, and an invocation has at most about 16384 iterations (LONG). If a
-     * row has at least 64 iterations, an invocation adds at most about 16384 / 64 = 256 rows, and an element passes
-     * through at most about 384 additions. Each addition has an error of at most 2^-24 of its partial sum. All terms
-     * are positive, so partial sums are on average about half of the result. The error is then at most
+    /* In reduce.c, an invocation adds up each of its rows of terms, and adds the sums of its rows. A row has at most
+     * 128 iterations, and all rows of an invocation have at most about 16384 iterations (LONG). If a row has at least
+     * 64 iterations, an invocation adds at most about 16384 / 64 = 256 rows. So a term passes through at most about
+     * 128 + 256 = 384 additions. Each addition has an error of at most 2^-24 of its partial sum. All terms are
+     * positive, so partial sums are on average about half of the result. The error is then at most
      * 384 / 2 * 2^-24 = 1.1e-5 of the result. Shorter rows need more additions, but their errors partly cancel. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);

@@ -30,7 +30,7 @@ static const vkt_store_part moment_parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT
 typedef struct setting {
     vkt_optimizer o;
     uint32_t size[PARAMS]; /* elements of each parameter; a 0 ends the list */
-    bool grouped[PARAMS];  /* parameter k is in group k */
+    bool grouped[PARAMS];  /* grouped[k]: parameter k is in group k; else it is in no group */
     bool frozen[PARAMS];
 } setting;
 
@@ -194,7 +194,8 @@ static void arena_free(arena *a)
     for (int i = 0; i < 3; i++) free(a->moments[i]);
 }
 
-/* Returns the index in the arena of element i. i counts over all parameters, one after the other. */
+/* Returns the position of element i in the arena. Here i counts the elements of all parameters, one parameter after the
+ * other. */
 static size_t index_of(const setting *s, const arena *a, size_t i)
 {
     int k = 0;
@@ -202,7 +203,8 @@ static size_t index_of(const setting *s, const arena *a, size_t i)
     return a->start[k] + i;
 }
 
-/* Computes c->p by the reference. Afterwards `a` has the state after the last step. `o` has its defaults filled in. */
+/* Computes c->p by the reference. Afterwards `a` has the state after the last step. The caller must have filled
+ * in the defaults of `o`. */
 static void by_reference(course *c, const setting *s, const vkt_optimizer *o, arena *a)
 {
     uint64_t t = 0;

@@ -8,7 +8,7 @@
 
 typedef struct screen {
     pid_t server;
-    char display[32]; /* "DISPLAY=:7", for a program's environment */
+    char display[32]; /* for instance "DISPLAY=:7", for a program's environment */
 } screen;
 
 /* Starts Xvfb. Returns false if it is not installed or does not start. */

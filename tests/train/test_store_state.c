@@ -196,7 +196,7 @@ static void a_file_that_does_not_fit_changes_nothing(void **state)
         refuses(r, &n, other, VKT_E_FORMAT);
     }
 
-    net_make(r, &none, "fc1", &m); /* a store for predictions has values only, and loads these */
+    net_make(r, &none, "fc1", &m); /* a store for predictions has only values, so it loads only the values */
     CHECK(vkt_store_load_state(NULL, m.store, path));
     float *x = values_of(n.store, VKT_PART_VALUE), *y = values_of(m.store, VKT_PART_VALUE);
     assert_memory_equal(x, y, vkt_store_elements(n.store) * sizeof *x);

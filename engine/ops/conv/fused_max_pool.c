@@ -158,7 +158,8 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
                                       .w_tap_h = kernel[1],
                                       .w_tap_w = 1,
                                       .bias_base = o };
-    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
+    /* Without a bias, in[1] is bound as the bias, but the kernel does not read that binding. */
+    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1];
     const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows, weights = (uint64_t)j->depth * taps;
     const vkt_bind bind[] = {
         [CONV_POOL_W] = vkt_bind_range(e, in[1], o * weights, n_o * weights, &push.w_base),
@@ -217,7 +218,8 @@ static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
                                          .w_tap_h = kernel[1],
                                          .w_tap_w = 1,
                                          .bias_base = o };
-    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
+    /* Without a bias, in[1] is bound as the bias, but the kernel does not read that binding. */
+    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1];
     const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows;
     const vkt_bind bind[] = {
         [POOL_SHARED_W] = vkt_bind_range(e, in[1], (uint64_t)o * K, n_o * K, &push.w_base),

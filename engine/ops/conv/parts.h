@@ -33,8 +33,8 @@ typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* can_shared: no tensor is larger than a binding, and no loop is too long. can_coop: the
                                 * same conditions, and the program and the device allow COOP */
-    bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has 16
-                                * rows and 16 columns or more */
+    bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has at
+                                * least 16 rows and at least 16 columns */
     double waste;              /* vkt_blocks_waste of `shared` */
 } vkt_conv2d_tilings;
 

@@ -22,9 +22,8 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if direct.comp can unroll all channels_of_group * kernel[0] * kernel[1] products of an element. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
-/* Returns true if a part has all source channels of its groups, if these channels and the weights of these groups fit
- * into storage bindings, and if no loop is too long. Storage bindings are the limit because this kernel does not read
- * texels. */
+/* Returns true if each part has all source channels of its groups, and no loop is too long. These channels, and the
+ * weights of these groups, must fit into storage bindings, because this kernel does not read texels. */
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

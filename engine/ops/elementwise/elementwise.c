@@ -195,8 +195,8 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Returns true if the kernels can read and write in 16 bits (half_when). They cannot for a dropout of planes in ROWS,
- * because a plane in ROWS need not be whole vec4s. */
+/* Returns true if the kernels can read and write in 16 bits (half_when). Returns false for a dropout of planes in
+ * ROWS, because a plane in ROWS need not be whole vec4s. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

@@ -382,8 +382,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
-/* Returns true if rows are whole vec4s. Other rows are copied number by number, but kernels read values in 16 bits only
- * by vec4s. */
+/* Returns true if rows are whole vec4s. Other rows are copied number by number, but kernels can read 16-bit values only
+ * as whole vec4s. */
 static bool dw_is_half(const vkt_node *n)
 {
     return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;

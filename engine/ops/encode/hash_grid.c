@@ -109,7 +109,7 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
 }
 
 /* The grid and the batch of a node, and a part of the grid: levels begin .. end - 1. One binding can hold the table of
- * these levels, and one binding can hold their y. */
+ * these levels, and one binding can hold the part of y (or of dy) that belongs to these levels. */
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];

@@ -127,7 +127,8 @@ static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t 
     groups[0] = VKT_MAX(groups[0], vkt_groups(n, lanes, (uint32_t)VKT_MAX(vkt_rough_loop(e->lim) / passes, 1u)));
 }
 
-/* Returns the push constants that do not depend on the dispatch. `width`: floats of a load. */
+/* Returns the push constants that do not depend on the dispatch. `width`: number of floats in an element of the kernel,
+ * 1 or 4 (abi/rope.abi.h). */
 static vkt_rope_push push_of(const vkt_rope_attr *a, const form *f, uint32_t width, uint32_t lanes)
 {
     const bool x_split = !a->heads || a->x_split, y_split = !a->heads || a->y_split;

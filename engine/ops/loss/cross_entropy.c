@@ -106,7 +106,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const bool columns = vkt_node_in(n, IN_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, IN_Z), nll, &s)) return;
-    const uint32_t parts = a->each ? 1 : s.blocks; /* partial sums. 1: the kernel itself writes loss and norm */
+    const uint32_t parts = a->each ? 1 : s.blocks; /* number of partial sums; 1: the kernel writes loss and norm */
     const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
     const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,

@@ -186,8 +186,8 @@ static void find_rows(job *j)
                                           .groups = { 1, 1, 1 } });
 }
 
-/* Returns how many rows of t (rows,D) one dispatch binds: all rows, if a binding can hold them. Otherwise a binding can
- * hold the returned number of rows even if they do not start at an aligned offset. Returns at least 1. */
+/* Returns how many rows of t (rows,D) one dispatch binds: all rows, if a binding can hold them. Otherwise so few rows
+ * that a binding can hold them even if they do not start at an aligned offset, but at least 1. */
 static uint32_t bound_rows(const job *j, vkt_tensor t, uint32_t rows)
 {
     const uint64_t row = (uint64_t)j->D * vkt_element_bytes(vkt_lowered_value(j->e, t));

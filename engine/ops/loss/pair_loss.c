@@ -21,8 +21,8 @@
 #include "abi/abi.h"
 #include "abi/loss.abi.h"
 
-/* The op descriptors, by their number in the kernels. kl_div has a second number: LOSS_KL_LOG, if the targets are
- * log-probabilities. */
+/* kinds[k]: the op descriptor of the loss that has the number k in the kernels (loss.abi.h). kl_div has a second
+ * number: LOSS_KL_LOG, if the targets are log-probabilities. */
 static const vkt_op *const kinds[] = {
     [LOSS_MSE] = &vkt_op_mse,
     [LOSS_L1] = &vkt_op_l1,

@@ -18,7 +18,7 @@ typedef struct vkt_move {
 
 /* Sets stride[i] to the stride of v along logical dimension i, in elements. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
-/* Returns how many elements of a value along physical dimension i are copied. If the fastest dimension is the batch,
+/* Returns how many elements are copied along physical dimension i of a value. If the fastest dimension is the batch,
  * the padding of the batch is copied, too. */
 static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {

@@ -146,9 +146,9 @@ typedef struct tile {
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
 /* Splits a tile along its columns (if `columns`) or along its features, and emits both halves. If a half would have
- * more than 16 columns, the first half has a multiple of 16 columns. 16 columns are 64 samples: VKT_ALIGN_BYTES of
- * 32-bit elements in BATCH_LAST. So in this case, if the tile's BATCH_LAST offset is aligned, the offset of the second
- * half is aligned, too. */
+ * more than 16 columns, the first half has a multiple of 16 columns. 16 columns have 64 samples. In BATCH_LAST, 64
+ * elements of 32 bits have VKT_ALIGN_BYTES bytes. So in this case, if the tile's BATCH_LAST offset is aligned, the
+ * offset of the second half is aligned, too. */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;

@@ -128,8 +128,8 @@ static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t 
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns whether the device's cooperative matrices divide a tile and its slices. All subgroups must be full, and each
- * subgroup must get the same number of matrices. */
+/* Returns whether a tile and its slices consist of whole cooperative matrices of the device's size. All subgroups must
+ * be full, and each subgroup must get the same number of matrices. */
 static bool divide(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4)
 {
     const vkt_coop *c = &lim->coop;

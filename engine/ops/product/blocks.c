@@ -8,7 +8,7 @@ static uint32_t tile_k(bool coop, bool split)
 }
 
 /* Returns the number of iterations of all loops for a slice. `slice` and `tile` are lengths along k. Each tile costs
- * one iteration, and one more for each four k. */
+ * one iteration, and one more for every four values of k. */
 static uint64_t iterations_of(uint64_t slice, uint32_t tile)
 {
     return slice / tile * (1 + tile / 4);
@@ -86,9 +86,9 @@ static bool divide_evenly(const vkt_limits *lim, const shape *t)
            t->bm % (down * c->m) == 0 && t->bn % (subgroups / down * c->n) == 0;
 }
 
-/* Returns true if the device's cooperative matrices divide the tile: its length along k, and each part of its result. A
- * part has 4 x 4 elements per lane. All subgroups must be full, and each subgroup must get the same number of matrices
- * of a part. */
+/* Returns true if the tile consists of whole cooperative matrices of the device's size, along k and in each part of its
+ * result. A part has 4 x 4 elements per lane. All subgroups must be full, and each subgroup must get the same number of
+ * matrices of a part. */
 static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
     if (j->flexible) return divide_evenly(lim, t);

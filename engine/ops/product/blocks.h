@@ -41,8 +41,8 @@ static inline vkt_tile vkt_blocks_tile(const vkt_blocks *b)
 /* Returns tile i of the list of all tiles. If i is past the end of the list, all members of the result are 0. */
 vkt_tile vkt_blocks_tile_at(uint32_t i);
 /* Chooses the tile, and splits the sums into at most most_slices slices (0 or 1: no split). Returns false if loops
- * would be too long, or if a product has more than 2^32 - 1 tiles. With `coop`, also returns false if no cooperative
- * matrices of the device divide the tile. */
+ * would be too long, or if a product has more than 2^32 - 1 tiles. With `coop`, also returns false if no tile consists
+ * of whole cooperative matrices of the device's size. */
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of this size: BLOCKS_UNROLLED as in the plan, and a bit for each
  * axis along which all tiles are whole. The bits of the axes are not in the plan, because the plan is for the largest

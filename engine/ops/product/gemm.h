@@ -22,10 +22,11 @@ typedef struct vkt_gemm_blocks {
                         uint32_t width, vkt_tensor y);
 } vkt_gemm_blocks;
 
-/* A matrix in a tensor of f32. Its rows start `ld` elements apart. If the tensor is stored in 16 bits, each row has
- * whole vec4s, `ld` and `batch` are multiples of 4, and C has no gaps between its rows. An operand has the dimensions k
- * and x; x is m for A, and n for B. If x_outer is true, x is the slow dimension, so a row of the matrix runs along k
- * (an A that is not transposed, or a transposed B). Otherwise a row runs along x. */
+/* A matrix in a tensor of the type f32. Its rows start `ld` elements apart. If the tensor is stored in 16 bits
+ * (vkt_value.storage), each row has whole vec4s, `ld` and `batch` are multiples of 4, and C has no gaps between its
+ * rows. An operand has the dimensions k and x; x is m for A, and n for B. If x_outer is true, x is the slow dimension,
+ * so a row of the matrix runs along k (an A that is not transposed, or a transposed B). Otherwise a row runs along
+ * x. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;

@@ -50,9 +50,9 @@ static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm
 bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o);
 /* Sets VKT_E_UNSUPPORTED in e, with a message that the rows of the product are too long for a binding. */
 void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
-/* Returns true if gemm_tile can read block b in the memory of `src`, without packing. The block must not be quantized.
- * Its rows must start and end at multiples of 4 elements, and b->kn must be a multiple of 4. One binding must hold the
- * block. */
+/* Returns true if gemm_tile can read block b in the memory of `src`, without packing. This is the case if the block is
+ * not quantized, its rows start and end at multiples of 4 elements, b->kn is a multiple of 4, and one binding can hold
+ * the block. */
 bool vkt_gemm_needs_no_packing(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
 /* Returns block b of the operand `src` in panels of `width` rows or columns of C. `placed`: a block that needs no
  * packing (vkt_gemm_needs_no_packing) stays in the memory of `src`. In all other cases this function emits the

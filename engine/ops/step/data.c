@@ -304,7 +304,7 @@ static void labels_sample(vkt_rng *r, vkt_case *c)
 
 static double labels_bytes(const vkt_node *n)
 {
-    return 12 * vkt_elements_out(n, 0); /* entry of the order, label, output */
+    return 12 * vkt_elements_out(n, 0); /* 4 bytes each: the entry of `order`, the label in the table, the output */
 }
 
 const vkt_op vkt_op_gather_labels = {

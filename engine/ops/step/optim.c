@@ -157,7 +157,7 @@ static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, ui
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
-    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* any tensor: without a table, kernels do not read it */
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a placeholder: without a table, kernels do not read it */
     if (table.id) {
         s->bind[UPDATE_GROUPS] = vkt_bind_range(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;
@@ -239,7 +239,7 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     if (o->clip_norm == 0) return;
     const uint64_t bytes = arena_bytes(n), most = vkt_bind_range_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
     const uint32_t lanes = vkt_lanes_for(e->lim, VKT_K_GRAD_NORM, n4);
-    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* at most so many partial sums */
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* at most this many partial sums */
     const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
     vkt_grad_norm_push push = { .first = 0 };
     sweep s = { .kernel = VKT_K_GRAD_NORM,

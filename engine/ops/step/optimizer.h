@@ -1,4 +1,4 @@
-/* ops/step/optimizer.h - settings of optimizers, and the op that updates by them. */
+/* ops/step/optimizer.h - settings of optimizers, and the op that updates parameters by these settings. */
 #ifndef VKT_OPTIMIZER_H
 #define VKT_OPTIMIZER_H
 

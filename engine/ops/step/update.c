@@ -55,8 +55,8 @@ vkt_result vkt_freeze(vkt_graph *g, const char *pattern)
     return r;
 }
 
-/* Makes the table of groups (abi/update.abi.h). Returns {0} if no parameter is fixed or in a group. In this case all
- * parameters have the same settings, so no table is needed. */
+/* Makes the table of groups (abi/update.abi.h). Returns {0} if every parameter is trained and in no group. In this
+ * case all parameters have the same settings, so no table is needed. */
 static vkt_tensor make_groups(vkt_graph *g)
 {
     bool any = false;

@@ -1,9 +1,9 @@
 /* times - compiles the networks of times.def for the device that VK_DRIVER_FILES gives, and runs them. Prints a line of
  * a Markdown table for each network. tests/embed/times.sh calls this program.
  *
- *     embed_times [NETWORK]  prints words of SPIR-V, CPU seconds to compile, CPU nanoseconds per point
- *     embed_times --compile  prints words of SPIR-V and statistics of the driver's compiler; runs nothing, so it needs
- *                            no GPU
+ *     embed_times [NETWORK]  prints the number of SPIR-V words, CPU seconds to compile, CPU nanoseconds per point
+ *     embed_times --compile  prints the number of SPIR-V words, and statistics of the driver's compiler. Runs nothing,
+ *                            so it needs no GPU
  *
  * Drivers may compile in vkCreateComputePipelines or in the first dispatch. So the time to compile is the time of
  * vkCreateComputePipelines, plus the time by which the first dispatch is slower than the fastest. If the device lacks

@@ -271,7 +271,7 @@ def kernels_of(doc, programs):
 
 
 def pipelines_of(doc):
-    """Returns pipeline -> its own numbers, as a Kernel."""
+    """Returns a dictionary: the key is a pipeline, and the value is a Kernel with the numbers of this pipeline alone."""
     pipelines = {}
     for d in (d for program in doc["programs"] for d in program["dispatches"]):
         if d["pipeline"] not in pipelines:
@@ -310,7 +310,7 @@ def table_of(doc, kernels):
 
 
 def read_exceptions(path):
-    """Returns document -> (rule, kernel or network) -> the worst value that is accepted."""
+    """Returns a dictionary of dictionaries: [document][rule, kernel or network] is the worst value that is accepted."""
     accepted = {name: {} for name in RULES}
     for line in open(path):
         fields = line.split(None, 4)

@@ -55,7 +55,7 @@ PLANTED = {
     "ADAM: spills is 2": lambda d: d["pipelines"]["ADAM"].update(statistics={"Max live registers": 99, "Spill Count": 2}),
     "ADAM: spills is 3": lambda d: d["pipelines"]["ADAM"].update(
         statistics={"Registers used": 48, "STP Count": 3, "Max Waves Per Core": 8}),
-    "UNARY: spills is 4": statistic("UNARY", "Spilled VGPRs", 4),  # a kernel of a case, not of a network
+    "UNARY: spills is 4": statistic("UNARY", "Spilled VGPRs", 4),  # a kernel of a case in cases.txt, not of a network
     "ADAM: waves is 7": statistic("ADAM", "Subgroups per SIMD", 7),
     "GEMM_SHARED: waves is 5": statistic("GEMM_SHARED", "Subgroups per SIMD", 5),
     "GEMM_SHARED: math is 87": assembly("GEMM_SHARED", "\tv_add", "\tv_add_u32 v0, v0, v0\n\tv_add"),

@@ -124,7 +124,7 @@ static bool train(jobs *s, job *j)
     uint64_t left_ns = j->budget_ns;
     const bool cancelled = atomic_load(&j->cancelled);
     if (cancelled && m->progress.slice == 0) return true;
-    if (cancelled) left_ns = UINT64_MAX; /* no time limit from the program's third run on, so the step is completed */
+    if (cancelled) left_ns = UINT64_MAX; /* no limit from the program's third run on, to complete the step soon */
     do {
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
