@@ -38,9 +38,7 @@
 //                  multiple of 4, and the bias of layers whose number of outputs is a multiple of 4. If all parameters
 //                  begin at multiples of 4, i is a multiple of 2 for VKT_FLOAT2 and of 4 for VKT_FLOAT4. In this
 //                  case, VKT_FLOAT4(i) may be store4[(i) >> 2], an element of a buffer of float4. (The parameters of
-//                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.) There is one exception: a hash
-//                  grid with 2 features and an odd number of levels also reads VKT_FLOAT2(i) with an odd i, and
-//                  nothing uses these numbers.
+//                  vkt_store_buffer and of vkt_store_export begin at multiples of 4.)
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uint4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
 //   VKT_UNROLL     selects which loops of layers and encodings are unrolled. Define it before the #include.
@@ -289,7 +287,7 @@ uint vkt_hash_grid_entry(uint3 c, uint4 level)
         VKT_OUTPUT_LOOP for (uint q = 0u; q < uint(VKT_VEC4S((LEVELS) * (F))); q++) {              \
             float4 sum = (float4)(0.0);                                                            \
             VKT_SHORT_LOOP for (uint c = 0u; c < 4u; c += uint((F) < 4 ? (F) : 4)) {               \
-                const uint first = min(4u * q + c, uint((LEVELS) * (F) - 1));                      \
+                const uint first = min(4u * q + c, uint((LEVELS) * (F) - ((F) < 4 ? (F) : 4)));    \
                 const uint4 level = VKT_LEVEL(first / uint(F));                                    \
                 uint4 cell;                                                                        \
                 float4 fraction;                                                                   \
