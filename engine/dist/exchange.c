@@ -154,8 +154,8 @@ uint64_t *vkt_exchange_values(vkt_exchange *x)
 vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_run *run, uint64_t *run_index)
 {
     if (!x->active) return vkt_program_run_sections(update, run, NULL, NULL, NULL, run_index);
-    /* If VKT_DEBUG is 2 or more, the run below does not wait for x->waits, so all sums must arrive before the run. */
-    const bool eager = vkt_debug_level() >= 2;
+    /* With VKT_DEBUG of 2 or more, the run below does not wait for x->waits, so all sums must arrive before the run. */
+    const bool eager = update->debug.level >= 2;
     for (uint32_t i = 0; i < x->n_waits; i++) x->waits[i] = vkt_gate_wait(&x->gate, x->begun * x->n + x->needs[i]);
     x->begun++;
     if (eager)

@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* The standard deviation of a standard normal variable that is truncated at +-2. It is
- * sqrt(1 - 4 * phi(2) / (2 * Phi(2) - 1)), where phi and Phi are the normal density and distribution function. Keras
- * divides by the same number. */
+ * sqrt(1 - 4 * phi(2) / (2 * Phi(2) - 1)), where phi and Phi are the normal density and distribution function. Like
+ * Keras, VKT_INIT_GLOROT_NORMAL divides the wanted standard deviation by this number. */
 static const double truncated_std = 0.87962566103423978;
 
 /* The distribution of an initializer: uniform in [a, b), or normal with mean a and deviation b. `truncated`: only

@@ -25,7 +25,7 @@ VKT_PUSH(vkt_conv2d_pool_shared_push,
 #define POOL_SHARED_INDEX 4 /* uvec4: see pool_index.abi.h */
 
 /* The ids 0 to 8 are in direct_tiles.abi.h. */
-#define POOL_SHARED_SPEC_R    9 /* rows and columns of a window */
-#define POOL_SHARED_SPEC_S    10
+#define POOL_SHARED_SPEC_R    9  /* rows of a window */
+#define POOL_SHARED_SPEC_S    10 /* columns of a window */
 #define POOL_SHARED_SPEC_RELU 11
 #define POOL_SHARED_SPECS     12

@@ -1,4 +1,5 @@
-/* Tests conditional dispatches (vkt_when_begin): which of them run, and which times a budget expects for them. */
+/* Tests conditional dispatches (vkt_when_begin): which of them run, and how long they take according to
+ * vkt_step_budget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 
 typedef struct dw_tiles {
     uint32_t lane_rows, cols;      /* lane_rows: output channels of a lane. cols: weights of each channel in a tile */
-    uint32_t row_tiles, col_tiles; /* a group has row_tiles * col_tiles tiles */
+    uint32_t row_tiles, col_tiles; /* a group of the convolution has row_tiles * col_tiles tiles */
 } dw_tiles;
 
 /* Returns tiles of equal size; the last tiles may be smaller. If the number of weights of an output channel in part p
