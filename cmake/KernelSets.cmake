@@ -11,19 +11,19 @@ macro(vkt_set name)
   set(VKT_SET_${name} ${ARGN})
 endmacro()
 
-# Sets that are not for one op. Several of the sets below name reduce, relayout, broadcast, broadcast3 and update.
+# These sets have no op or network of the same name. Sets below contain reduce, relayout, broadcast, broadcast3 or update.
 vkt_set(reduce REDUCE*)
 vkt_set(relayout RELAYOUT_*)
 vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)
 vkt_set(broadcast3 BINARY TERNARY BROADCAST_BINARY* BROADCAST_TERNARY* reduce relayout)
 vkt_set(update GRAD_NORM CLIP_NORM ACCUMULATE)
 vkt_set(texture TEXTURE_*)
-# Programs of float16 need this set, too. Programs of bfloat16 need only GEMM_SUM* of this set.
+# Programs with VKT_PRECISION_F16 need this set, too. Programs with VKT_PRECISION_BF16 need only GEMM_SUM* of it.
 vkt_set(half LOSS_SCALE OVERFLOW GEMM_SUM*)
 
 # Sets of ops. (winograd and fft are variants of conv2d.) The set of an op also has the kernels of its gradient.
-# In the layout batch last, vkt_linear uses kernels of convolutions. The set `linear` has none of these, because in a library
-# without them vkt_linear converts its input to rows.
+# In a library with convolutions, vkt_linear uses their kernels if its input has the layout batch last. In another library,
+# vkt_linear converts this input to the layout rows. So the set `linear` needs no kernels of convolutions.
 vkt_set(matmul GEMM_PACK GEMM_TILE GEMM_SHARED REDUCE REDUCE4 relayout)
 vkt_set(linear matmul reduce)
 vkt_set(conv2d CONV2D_TILE CONV2D_TILE_ADD CONV2D_SPAN CONV2D_DIRECT CONV2D_MAX_POOL CONV2D_DIRECT_SHARED*
@@ -109,8 +109,8 @@ vkt_set(mlp mlp_mse linear relu sigmoid tanh write trainer)
 vkt_set(cnn conv2d winograd fft pool2d batch_norm dropout linear relu add write trainer)
 vkt_set(transformer embedding rope row_norm attention linear gelu swiglu add dropout softmax cross_entropy slice write trainer)
 
-# Every library has these kernels. A program of any ops may need the first three. Opening a context on lavapipe may run
-# SELF_TEST (engine/kernel/wide.c).
+# Every library has these kernels. A program may need the first three, whatever its ops are. When a context on lavapipe is
+# opened, SELF_TEST may run (engine/kernel/wide.c).
 set(VKT_KERNELS_ALWAYS STEP_ADVANCE RUN_WORDS REPORT SELF_TEST)
 
 # vkt_set_kernels(members ids coop out): `members` is a list of sets and patterns. Sets `out` to the ids of the kernels

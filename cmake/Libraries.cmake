@@ -26,7 +26,7 @@ set(VKT_INSTEAD_ZLIB data/without/gz_file.c io/without/checkpoint.c)
 set(VKT_INSTEAD_JANSSON io/without/safetensors.c io/without/shards.c train/without/results.c lm/without/peft.c)
 set(VKT_INSTEAD_PCRE2 data/without/pretoken.c)
 
-# For each library: the target that is linked, and the name for pkg-config.
+# VKT_TARGET_<LIBRARY> is the target that is linked. VKT_PC_<LIBRARY> is the name of the library for pkg-config.
 set(VKT_TARGET_JPEG JPEG::JPEG)
 set(VKT_TARGET_PNG PNG::PNG)
 set(VKT_TARGET_CAIRO PkgConfig::CAIRO)

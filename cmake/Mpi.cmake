@@ -1,5 +1,5 @@
-# Builds libvktrain_mpi, the transport between processes. This library is separate, so that libvktrain does not link
-# MPI.
+# Builds libvktrain_mpi, with which ranks in different processes exchange data by MPI. This library is separate, so that
+# libvktrain does not link MPI.
 set(VKT_WITH_MPI AUTO CACHE STRING "build libvktrain_mpi: AUTO (if MPI is found), ON or OFF")
 set_property(CACHE VKT_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
 set(VKT_MPI_C_COMPILER "" CACHE STRING "the MPI of libvktrain_mpi, by its compiler, e.g. mpicc.mpich; empty: CMake's choice")
@@ -30,7 +30,7 @@ set_target_properties(vktrain_mpi PROPERTIES VERSION ${PROJECT_VERSION} SOVERSIO
   EXPORT_NAME mpi)
 target_link_libraries(vktrain_mpi PUBLIC vktrain PRIVATE MPI::MPI_C)
 get_target_property(type vktrain_mpi TYPE)
-if(type STREQUAL "SHARED_LIBRARY") # libvktrain.so does not export the functions of base; libvktrain.a has them
+if(type STREQUAL "SHARED_LIBRARY") # libvktrain.so does not export the functions of base, so this library gets a copy of them
   target_link_libraries(vktrain_mpi PRIVATE vkt_base)
   target_link_options(vktrain_mpi PRIVATE LINKER:--exclude-libs,ALL)
 endif()

@@ -19,7 +19,8 @@ enum {
     OP_TYPE_STRUCT = 30,
     OP_TYPE_OPAQUE = 31,
     OP_TYPE_POINTER = 32,
-    OP_TYPE_FUNCTION = 33, /* `misuses` searches the types from OP_TYPE_VECTOR to here, except OP_TYPE_OPAQUE */
+    OP_TYPE_FUNCTION = 33, /* `misuses` looks for types inside the types from OP_TYPE_VECTOR to OP_TYPE_FUNCTION, but
+                            * not inside OP_TYPE_OPAQUE */
     OP_TYPE_COOPERATIVE_MATRIX = 4456
 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 }; /* capabilities */
@@ -49,10 +50,11 @@ static void put_extension(module *m)
     put(m, words, sizeof words / sizeof words[0]);
 }
 
-/* Returns whether the instruction `w` of n words, which follows the declaration of the type `id`, uses this type. A
+/* Returns whether the instruction `w` of n words uses the type `id`, which an earlier instruction has declared. A
  * cooperative matrix with elements of this type does not count. If the instruction makes a value, its first operand is
- * the type of the value. If it declares a type, its first operand is the id of that type, and the types that it
- * contains come later. Other operands are not compared, because they may be numbers that equal `id` by chance. */
+ * the type of the value. If the instruction declares a type, its first operand is the id of the new type, and later
+ * operands are the types that the new type contains. Other operands are not compared, because they may be numbers that
+ * equal `id` by chance. */
 static int misuses(const uint32_t *w, uint32_t n, uint32_t id)
 {
     const uint32_t op = w[0] & 0xffff;

@@ -334,8 +334,8 @@ static bool began_with_weights(const char *checkpoint)
     return with;
 }
 
-/* Returns the weight decay of the optimizer, for a group of parameters. In a vkt_optimizer, a weight decay of 0 means
- * the default. In a vkt_param_group, it means no decay. */
+/* Returns the weight decay of *o for use in a vkt_param_group. In a vkt_optimizer, a weight decay of 0 means the
+ * default. In a vkt_param_group, 0 means no decay. So instead of 0, the function returns the default. */
 static float decay_of(const vkt_optimizer *o)
 {
     const vkt_preset preset = o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;

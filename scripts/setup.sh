@@ -66,8 +66,8 @@ make_folder() {
 }
 
 # show_build: copies ninja's output from stdin to stdout, and prints the progress on stderr. On a terminal, unless TERM
-# is empty or dumb, it rewrites one line. Elsewhere, if the build has 50 or more commands, it prints a line after
-# every tenth of them.
+# is empty or dumb, it rewrites one line. Elsewhere it prints a line whenever another 10 % of the commands are done, but only
+# if the build has 50 or more commands.
 show_build() {
     rewrites="" reported=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac

@@ -177,10 +177,10 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     shift
     check "$@"
 )
-# Switches LLVM's passes in lavapipe off. Compilation takes most of the time of an op's test. Without these passes, compilation
-# takes half as long, and the kernels compute the same. With "full", the passes are on for two cases of each op at a subgroup
-# size of 4, and for the long tests of trainings and samples. Under AddressSanitizer, the passes are on for all tests except
-# those with the label ops or record.
+# Switches off the optimization passes of LLVM, with which lavapipe compiles kernels. Compilation takes most of the time of an
+# op's test. Without these passes, compilation takes half as long, and the kernels compute the same. With "full", the passes are
+# on for two cases of each op at a subgroup size of 4, and for the long tests of trainings and samples. Under AddressSanitizer,
+# the passes are on for all tests except those with the label ops or record.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -207,7 +207,8 @@ phase "tests on lavapipe, validation with synchronization"
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=4 VKT_TEST_FIRST=6
     (compile_quickly && check build-tests -L 'ops|record')
-    # The other tests are those that the short check leaves out, or whose cases it may have skipped.
+    # Of the other tests, runs only those that the short check leaves out (full_only), and those of which it may skip cases
+    # (may_skip).
     check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record'
 else
     (

@@ -118,8 +118,8 @@ function own_comment(    title, i, text)
     run_used = 0
 }
 
-# Ends the part of the file that the last text describes, at a blank line or at the next comment. If no declaration
-# followed the text, the text describes the module.
+# A text on lines of its own describes the declarations behind it, up to a blank line or the next such text. This
+# function is called there, and ends these declarations. If there was no declaration, the text describes the module.
 function end_run()
 {
     if (run != "" && !run_used)

@@ -17,15 +17,17 @@
 #define POISON 0x7fc5a5a5u /* a NaN, which fills the memory of all computed values before the run */
 #define GRAIN 128          /* h = (width of the range of an input's numbers) / GRAIN */
 #define ALLOWED 3e-3       /* tolerance, relative to the largest element of the gradient */
-/* Two differences are signs of a kink near an element: |q(h) - q(h / 2)|, and |right quotient - left quotient|, summed
- * over all output elements. BEND is the bound for both, relative to the largest element of the gradient. */
+/* An op may have a kink near the element x: a jump of its derivative, as relu has at 0. Two numbers show a kink:
+ * |q(h) - q(h / 2)|, and the sum of |right quotient - left quotient| over all output elements. (The right quotient is
+ * from x to x + h, the left one from x - h to x.) The bound for both is BEND times the largest element of the gradient.
+ */
 #define BEND 2e-2
 
 /* A value of the op with its numbers in row-major order. */
 typedef struct side {
     vkt_tensor t;
     size_t n;
-    float *data; /* f32 or the bits of u32; owned */
+    float *data; /* n numbers of f32, or the bits of n numbers of u32; owned */
 } side;
 
 typedef struct subject {

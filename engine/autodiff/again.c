@@ -85,7 +85,8 @@ static vkt_result repeat(vkt_again *a, vkt_graph *g, const vkt_node *n, uint32_t
     return VKT_OK;
 }
 
-/* Links a value to its second value. From then on, the second value counts the readers of both values (vkt_readers). */
+/* Makes `again` the second value of value `id`, or of its newest second value. From then on, `readers` of `again`
+ * counts the readers of all these values (vkt_readers). */
 static void link_values(vkt_graph *g, uint32_t id, uint32_t again)
 {
     g->values[again].readers = vkt_readers(g, (vkt_tensor){ id });

@@ -4,10 +4,12 @@
 
 #include "ir/ir.h"
 
-/* The second computations of one traversal. Both members are NULL if the graph has no blocks. */
+/* The nodes and values that one traversal computes a second time. A second node computes the same as a first node, and
+ * its outputs are the second values of the first node's outputs. The arrays have an element for each value and each
+ * node that is older than the traversal. Both members are NULL if the graph has no blocks. */
 typedef struct vkt_again {
-    vkt_tensor *value; /* [id of a value that is older than the traversal]: its second value; {0}: none */
-    vkt_node **node;   /* [index of a node that is older than the traversal]: its second node; NULL: none */
+    vkt_tensor *value; /* [id of a value]: its second value; {0}: none */
+    vkt_node **node;   /* [index of a node]: its second node; NULL: none */
 } vkt_again;
 
 /* Allocates the arrays for the values and nodes that the graph has now. The caller calls vkt_again_end, also after a
@@ -21,7 +23,7 @@ void vkt_again_end(vkt_again *a, vkt_graph *g);
  * the state and the op that changes the state. */
 vkt_result vkt_compute_again(vkt_again *a, vkt_graph *g, const vkt_block *block, uint32_t after);
 
-/* The gradients of n read the inputs and outputs of one node. Returns this node: the second node of n, or n if n has no
+/* Returns the node whose inputs and outputs the gradients of n read: the second node of n, or n itself if there is no
  * second node. */
 static inline const vkt_node *vkt_again_node(const vkt_again *a, const vkt_node *n)
 {

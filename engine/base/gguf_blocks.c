@@ -1,8 +1,8 @@
 /* base/gguf_blocks.c - types of GGUF tensors, and the conversion of their blocks to float.
  *
- * Layouts, from ggml's src/ggml-common.h. f16 is a float16. d and e are factors for a whole block. s is a factor and m
- * an offset for a part of a block; in Q4_1, m is for the whole block. q is the integer of an element. In Q4_K and Q5_K,
- * for example, an element is d s q - e m.
+ * The layouts are from ggml's src/ggml-common.h. f16 is a float16. A block has an integer q for each element. In Q4_K
+ * and Q5_K, for example, the value of the element is d s q - e m. The factors d and e are for the whole block. The
+ * factor s and the offset m are for a part of the block. (In Q4_1, m is for the whole block.)
  *
  * Bytes are in this order:
  *   Q4_0  f16 d | 16 bytes: the low half of byte j is q of element j, the high half is q of element j + 16
@@ -91,9 +91,10 @@ static void q8_0(const uint8_t *b, float *out)
     for (size_t i = 0; i < 32; i++) out[i] = d * (float)(int8_t)b[2 + i];
 }
 
-/* Unpacks pair `k` of the eight pairs in 12 bytes. For k < 4, s is the low six bits of byte k, and m is the low six
- * bits of byte k + 4. For k >= 4, byte k + 4 has the low four bits of s and of m. The high two bits of byte k - 4 are
- * those of s, and the high two bits of byte k are those of m. */
+/* Unpacks pair `k` of the eight pairs (s, m) in 12 bytes. For k < 4, s is the low six bits of byte k, and m is the low
+ * six bits of byte k + 4. For k >= 4, the low half of byte k + 4 is the low four bits of s, and the high half is the
+ * low four bits of m. The high two bits of s are the high two bits of byte k - 4. The high two bits of m are the high
+ * two bits of byte k. */
 static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
 {
     if (k < 4) {
@@ -105,9 +106,10 @@ static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
     }
 }
 
-/* Converts a block of Q4_K (`fifth` is NULL) or of Q5_K (`fifth` is the 32 bytes with the fifth bits). Pair k belongs
- * to elements 32 k to 32 k + 31. The pairs 2 j and 2 j + 1 share 32 bytes of `low`. The low half of each byte has the
- * low four bits of an element of pair 2 j. The high half has those of an element of pair 2 j + 1. */
+/* Converts a block of Q4_K or Q5_K. Pair k is for the elements 32 k to 32 k + 31. `low` has the low four bits of each
+ * q. The elements of pairs 2 j and 2 j + 1 share 32 bytes of `low`: the low halves are for pair 2 j, the high halves
+ * for pair 2 j + 1. `fifth` has the fifth bits of Q5_K: bit k of byte i is for element 32 k + i. For Q4_K, `fifth` is
+ * NULL. */
 static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, float *out)
 {
     const float d = half_at(b), e = half_at(b + 2);

@@ -16,9 +16,10 @@
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 14u /* the largest number of specialisation constants that a kernel may have */
 
-/* The cooperative matrices that products use: a subgroup multiplies f16 or bf16 (m,k) by (k,n), and adds the product to
- * f32 (m,n). m, n and k are 8 or 16. For flexible matrices (VK_NV_cooperative_matrix2), m, n and k are powers of two
- * from 1 to 32, and the sizes of a matrix may be any multiples of m, n and k. */
+/* The sizes of the cooperative matrices with which kernels multiply. A subgroup multiplies a matrix of m x k elements
+ * of f16 or bf16 by a matrix of k x n elements, and adds the product to a matrix of m x n elements of f32. m, n and k
+ * are 8 or 16. For flexible matrices (VK_NV_cooperative_matrix2), m, n and k are powers of two from 1 to 32, and a
+ * matrix may have any multiples of m, n and k as sizes. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;

@@ -1,9 +1,9 @@
 /* base/spirv.c - see spirv.h.
  *
  * A module is a list of instructions: first capabilities, entry points and decorations, then types, constants and
- * variables, and last functions. Each type is before the variables of this type. So two passes are enough: the first
- * pass collects decorations, and the second pass computes the sizes of types. This file has no recursion, and the
- * number of iterations of each loop is limited. So reading ends for any input. */
+ * variables, and last functions. A type is declared before its variables. So two passes are enough: the first pass
+ * collects decorations, and the second pass computes the sizes of types. This file has no recursion, and the number of
+ * iterations of each loop is limited. So reading ends for any input. */
 #include "base/spirv.h"
 
 #include <stdio.h>

@@ -72,7 +72,8 @@ typedef struct vkt_tuned {
     vkt_tile tile;
 } vkt_tuned;
 
-/* The settings for all choices, a part of vkt_limits. All zero: every op uses the variant of the least cost. */
+/* The settings that influence every choice of a variant. They are a part of vkt_limits. All zero: every op uses the
+ * variant of the least cost. */
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
     uint64_t force;         /* variants to use wherever they are usable */

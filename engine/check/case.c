@@ -132,8 +132,8 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
-/* The facts that the random cases of an op show about one input of integers. All integers of an input are below its
- * bound. */
+/* The facts that the random cases of an op show about the bound of one input of integers. All integers of the input are
+ * below this bound. */
 typedef struct bound {
     bool same;                              /* all cases have the same bound: `least` */
     bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* [k][d]: in all cases the bound is at least the size of dimension d of
@@ -181,8 +181,8 @@ static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
     return b;
 }
 
-/* Finds a dimension of the case's inputs that gives the bound (b->follows). Returns false if no dimension gives the
- * bound, or if all random cases have the same bound (b->same). */
+/* Finds a dimension of an input of `c` that the bound follows (b->follows). Returns false if there is no such
+ * dimension, or if all random cases have the same bound (b->same). */
 static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
 {
     for (uint32_t k = 0; k < c->n_in && !b->same; k++)

@@ -32,11 +32,15 @@ vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c
 
 /* Makes a case with the node's inputs and attributes. The ranges of its numbers are those of one random case of the op:
  * the case whose attributes are most like the node's. Integers also have an upper bound. Labels, for instance, are
- * below the number of classes. If all random cases have one bound, the new case has this bound too. If the bound
- * follows one dimension or attribute in all random cases (the same number, or up to 2 more), the new bound is the value
- * of this dimension or attribute in the node. Otherwise the new bound is the smallest bound of the random cases. If no
- * random case has the same inputs with the same types, the legal numbers are unknown. In this case, returns false and
- * sets *c to an empty case. */
+ * below the number of classes. The bound of the new case is:
+ * - the bound of the random cases, if all of them have the same bound;
+ * - the size of a dimension of the node's inputs, if in all random cases the bound is the size of this dimension, or up
+ *   to 2 more;
+ * - the value of an attribute of the node, if in all random cases the bound is the value of this attribute, or up to 2
+ *   more;
+ * - else the smallest bound of the random cases.
+ * If no random case has the same inputs with the same types, the legal numbers are unknown. Then the function returns
+ * false and sets *c to an empty case. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

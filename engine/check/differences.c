@@ -7,8 +7,9 @@
  * 1e-16 * f / h. With this h, both errors are about 1e-11 if f and f''' are about 1. */
 #define STEP 1e-5
 #define ALLOWED 1e-6 /* tolerance, relative to the input's largest gradient */
-/* Each product that `moved` (below) writes has a left and a right difference quotient. A kink is near if the sum of
- * |right - left| over all products is above this part of the input's largest gradient. */
+/* `moved` (below) writes products. Each product has a left difference quotient (from x - h to x) and a right one (from
+ * x to x + h). A kink is near if the sum of |right - left| over all products is above BEND times the input's largest
+ * gradient. */
 #define BEND 1e-2
 
 /* Adds `by` to element `at` of input i, and computes the subject's outputs. Multiplies each element of each output that

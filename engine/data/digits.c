@@ -106,8 +106,8 @@ static brush random_pen(vkt_rng *r)
     return pen;
 }
 
-/* Draws the disc along the segment from p to q. In `cover` (SIDE x SIDE, 0 to 1), each pixel keeps the larger one of
- * its old value and the new one. The new value depends only on the distance from the pixel to the segment. */
+/* Draws the disc along the segment from p to q. The distance from a pixel to the segment gives a number from 0 (no
+ * ink) to 1. `cover` (SIDE x SIDE) keeps the largest number of each pixel. */
 static void draw_segment(float *cover, const brush *pen, point p, point q)
 {
     const float reach = pen->radius + pen->edge / 2, dx = q.x - p.x, dy = q.y - p.y, len2 = dx * dx + dy * dy;

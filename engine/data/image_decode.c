@@ -11,8 +11,7 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
             out[1] = g;
             out[2] = b;
         } else {
-            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* the value of a gray pixel
-                                                                                       * does not change */
+            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* this is r if r = g = b */
         }
     }
 }

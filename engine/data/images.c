@@ -343,7 +343,7 @@ static vkt_result load_all(images *s, uint32_t *left_out)
     const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* < 2^32 (see resolve): row * n fits */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
     vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "images", n * sizeof *l.why);
-    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* row * n is a lower bound: bases may be larger than samples */
+    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* all bases together have row * n bytes or more */
         s->bases = vkt_alloc_array(h, n, sizeof *s->bases);
         if (!s->bases) r = vkt_fail_nomem(h, "images", n * sizeof *s->bases);
     }

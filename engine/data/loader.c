@@ -46,14 +46,14 @@ struct vkt_loader {
     worker *workers;
 
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* a worker may be able to claim, or must stop */
-    pthread_cond_t ready; /* a slot is full, or in_flight fell to 0 */
+    pthread_cond_t work;  /* signalled when a worker may be able to claim samples, or must stop */
+    pthread_cond_t ready; /* signalled when a slot becomes full, or in_flight becomes 0 */
     const uint32_t *order;
     vkt_pass pass;
     uint32_t n_rows;    /* samples of the epoch; 0: idle */
     uint32_t claimed;   /* samples of the epoch that workers have claimed, in order */
     uint32_t returned;  /* samples of the epoch in batches that were returned to the caller */
-    uint32_t in_flight; /* chunks being fetched */
+    uint32_t in_flight; /* number of chunks that are claimed, but not finished */
     vkt_result status;  /* status of the first batch that failed; give_up_epoch sets it to VKT_OK */
     uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;

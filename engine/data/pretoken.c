@@ -16,12 +16,12 @@
 #define OTHERS "[^" SPACES LETTERS NUMBERS "]"
 #define ENDINGS "'s|'t|'re|'ve|'m|'ll|'d"
 
-/* GPT-2 (openai/gpt-2, src/encoder.py). */
+/* The expression of GPT-2 (openai/gpt-2, src/encoder.py). */
 #define GPT2 ENDINGS "| ?[" LETTERS "]+| ?[" NUMBERS "]+| ?" OTHERS "+|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+"
-/* SmolLM first applies the pre-tokenizer Digits: each character that is a number becomes a piece. GPT-2's expression
- * then splits the texts between these pieces. Such a text ends before a number, so (?!..) must treat a number like the
- * end of the text. Digits uses Unicode 17, and GPT-2's expression Unicode 16. So only SINGLE_NUMBERS, not NUMBERS, has
- * all the numbers that Digits finds. */
+/* SmolLM first applies the pre-tokenizer Digits: each character that is a number becomes a piece. Then GPT-2's
+ * expression splits the texts between these pieces. The expression SMOLLM does both at once. A text between two pieces
+ * ends where a number begins, so (?!..) must treat a number like the end of the text. Digits uses Unicode 17, and
+ * GPT-2's expression Unicode 16. So only SINGLE_NUMBERS, not NUMBERS, has all the numbers that Digits finds. */
 #define SMOLLM                                                                                           \
     "[" SINGLE_NUMBERS "]|" ENDINGS "| ?[" LETTERS "]+| ?[^" SPACES LETTERS SINGLE_NUMBERS "]+|[" SPACES \
     "]+(?![^" SPACES SINGLE_NUMBERS "])|[" SPACES "]+"

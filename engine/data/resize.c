@@ -5,7 +5,7 @@
  *     s = n / m                                       the scale
  *     w = max(s, 1)                                   half the width of the filter
  *     c = (i + 1/2) * s                               the centre of output i
- *     floor(c - w + 1/2) .. floor(c + w + 1/2) - 1    the pixels j of output i, but not beyond the edge of the image
+ *     floor(c - w + 1/2) .. floor(c + w + 1/2) - 1    the input pixels j of output i; only those inside the image
  *     1 - |j + 1/2 - c| / w                           the weight of pixel j
  *
  * The weights are divided by their sum. The filter interpolates if the image grows, and averages if the image shrinks.

@@ -1,10 +1,10 @@
 /* dist/dist.h - the additions and the message counters of vkt_all_reduce (vktrain/dist.h). Only all_reduce.c and tests
  * use them.
  *
- * Each addition of the tree has these steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16,
- * both operands are then rounded to bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0,
- * and a NaN becomes 0x7fc00000. So the bits of a sum depend neither on the order of its two operands nor on whether the
- * processor keeps denormal numbers. */
+ * vkt_all_reduce adds the numbers of the ranks along a binary tree (all_reduce.c). Each addition of the tree has these
+ * steps. An operand with a magnitude below 2^-126 becomes +0. With VKT_WIRE_BF16, both operands are then rounded to
+ * bfloat16. They are added in f32. A sum with a magnitude below 2^-126 becomes +0, and a NaN becomes 0x7fc00000. So the
+ * bits of a sum depend neither on the order of its two operands nor on whether the processor keeps denormal numbers. */
 #ifndef VKT_DIST_H
 #define VKT_DIST_H
 

@@ -17,7 +17,7 @@ typedef struct vkt_exchange {
     vkt_ctx *ctx;
     const vkt_transport *transport; /* NULL: one rank */
     vkt_wire wire;
-    bool active;                  /* the host takes part in each step: there are other ranks, or numbers are rounded */
+    bool active;                  /* each step needs the host, because there are other ranks or `wire` rounds numbers */
     vkt_array *sum;               /* f32, with the size of the arena; if `active`, the host can also access it */
     uint32_t n;                   /* number of buckets */
     uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
@@ -25,7 +25,7 @@ typedef struct vkt_exchange {
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
     uint32_t n_sections, n_waits; /* number of sections of the program of shards, and of the update program */
     uint64_t *values;             /* timeline values of the sections of shards, for the two newest steps */
-    uint32_t *needs;              /* for each section of the update: number of buckets whose sums it waits for */
+    uint32_t *needs;              /* section i of the update waits for the first needs[i] buckets of `order` */
     VkSemaphoreSubmitInfo
         *waits;           /* for each section of the update: its wait for the gate, in the last submitted step */
     vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */

@@ -2,11 +2,11 @@
  * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
  * copied once.
  *
- * After the timeout, a waiting rank follows a chain: the rank for which it waits, the rank for which that rank waits,
- * and so on. The chain ends at a rank that is in no call, and so does not answer. If the chain is a cycle, it counts as
- * ended after as many steps as there are ranks. In both cases the rank before the end of the chain decides. If that
- * rank has waited for the timeout, the group fails. If not, the waiting ranks check again later, when that rank has
- * waited for the timeout. */
+ * When a rank has waited for the timeout, it looks for the cause. It follows a chain: the rank for which it waits, the
+ * rank for which that rank waits, and so on. The chain ends at the first rank that is in no call: this rank does not
+ * answer. If the chain is a cycle, the search stops after as many steps as there are ranks, and the rank that it has
+ * reached counts as the end. The last rank before the end waits for the end. If this last rank has also waited for the
+ * timeout, the group fails. If not, the search is repeated when this last rank has waited for the timeout. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"

@@ -14,7 +14,7 @@ typedef struct location {
 
 /* A capability, and the feature that allows it. Two structs can contain a feature: the struct of a Vulkan version, and
  * the struct of the extension that introduced the feature. `in` has the location in each of these structs. If only one
- * struct can contain the feature, both elements are equal. */
+ * struct can contain the feature, both elements of `in` are equal. */
 typedef struct allowed {
     vkt_capability capability;
     location in[2];

@@ -323,7 +323,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* not ctx->host.alloc: it counts in *ctx, which is freed here */
+    const vkt_allocator alloc = ctx->counting.to; /* not ctx->host.alloc, which counts in *ctx: *ctx is freed here */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }

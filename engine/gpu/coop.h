@@ -89,9 +89,9 @@ bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys); /* the further fea
 /* *out gets the largest size of matrices that our shaders can use on ctx->phys, with elements of this type and f32
  * sums. All 0: there is none. The extensions for the matrices and for the type, and their features, must be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out);
-/* *out gets the smallest granularity of flexible matrices that our shaders can use. The m, n and k of such a matrix are
- * multiples of out->m, out->n and out->k. All 0: there are no such matrices, or ctx->limits.coop is all 0. The
- * extension and its features must be enabled. */
+/* The sizes m, n and k of a flexible matrix must be multiples of three numbers, the granularity. A device may have
+ * several granularities. *out gets the smallest one that our shaders can use. All 0: there is none, or ctx->limits.coop
+ * is all 0. The extension and its features must be enabled. */
 vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

@@ -144,11 +144,11 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* For each VkPhysicalDeviceType: its vkt_device_kind, and its rank when a device is chosen. `reason` is the rank in
- * words. */
+/* For each VkPhysicalDeviceType: its vkt_device_kind, and whether it is chosen before or after the others, as a number
+ * (`rank`) and in words (`reason`). */
 static const struct {
     vkt_device_kind kind;
-    int rank; /* 0 is best */
+    int rank; /* 0: chosen first */
     const char *reason;
 } kinds[] = {
     [VK_PHYSICAL_DEVICE_TYPE_OTHER] = { VKT_DEVICE_OTHER, 4, "neither GPU nor CPU: chosen last" },

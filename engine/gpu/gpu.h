@@ -81,7 +81,7 @@ struct vkt_ctx {
     uint32_t capabilities; /* what shaders may use with the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
     bool subgroup_size_varies;           /* there are several sizes: a pipeline must require the size that it needs */
-    uint64_t uploads_awaited;            /* value of the transfer timeline that compute submissions already wait for */
+    uint64_t uploads_awaited;            /* compute submissions wait for this value of the transfer queue's timeline */
     uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: each run is one submission */
     uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
     float timestamp_period_ns;           /* 0: the queue has no timestamps */
@@ -223,7 +223,7 @@ typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
     VkCommandBuffer *cmds;
-    VkCommandBufferSubmitInfo *buffers; /* two for each command buffer: the buffer itself, and the queue's fence */
+    VkCommandBufferSubmitInfo *buffers; /* 2 n elements: each command buffer, and behind it vkt_queue.fence */
     VkSemaphoreSubmitInfo *signals;
     VkSubmitInfo2 *infos;
 } vkt_series;
@@ -240,11 +240,11 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
                              const char *label, uint64_t *value);
 
 /* ---- gates: work that waits for the host ----
- * A submission can wait for a value that the host signals later. All later submissions to the compute queue wait too,
- * and so does every call that waits for them, for instance vkt_wait, vkt_readback, vkt_settle, the destruction of
- * arrays and of the context, and vkt_upload if the staging ring is full. On lavapipe of Mesa 22.3, vkt_timer_read also
- * waits for all submitted work, and a program may call vkt_timer_read at the start of its third run. So the host must
- * open the gate before any of these calls, also after an error. */
+ * A submission can wait for a value that the host signals later, when it opens the gate. All later submissions to the
+ * compute queue wait too. So does every call that waits for these submissions, for instance vkt_wait, vkt_readback,
+ * vkt_settle, the destruction of arrays and of the context, and vkt_upload if the staging ring is full. On lavapipe of
+ * Mesa 22.3, vkt_timer_read also waits for all submitted work. The third run of a vkt_program may call it at the start.
+ * So the host must open the gate before any of these calls, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */

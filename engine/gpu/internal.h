@@ -9,7 +9,8 @@
 vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, vkt_device_info *infos,
                                uint32_t capacity, uint32_t *count);
 
-/* ---- instance.c: fills loader, vk, instance, messenger and has_debug_utils ----
+/* ---- instance.c ---- */
+/* Opens the loader, and creates the instance. Sets ctx->loader, vk, instance, messenger and has_debug_utils. Returns
  * VKT_E_NO_DEVICE if no driver is installed. This result is not logged, because it is no error for some callers. */
 vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
 void vkt_instance_close(vkt_ctx *ctx);
@@ -76,9 +77,9 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- cores.c ---- */
-/* Fills limits.cores: with the number that an extension of the vendor reports, or else with the trait `cores`. If
- * $VKT_TRAITS sets this trait, the trait has precedence. ctx->traits must be filled. VKT_E_NOMEM, or an error of the
- * driver; logged. */
+/* Sets ctx->limits.cores to the number that an extension of the vendor reports. If no extension reports a number, or if
+ * $VKT_TRAITS sets the trait `cores`, sets it to this trait. ctx->traits must be filled. VKT_E_NOMEM, or an error of
+ * the driver; logged. */
 vkt_result vkt_cores_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */

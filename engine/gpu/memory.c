@@ -273,7 +273,9 @@ static void block_release(block *b, uint64_t offset, uint64_t bytes)
 
 /* ---- memory types ---- */
 
-/* The memory properties that a buffer needs, and a score for each further property (negative: avoid it). */
+/* The memory types that a buffer may have, and which of them are best. A type must have the properties `required`. The
+ * type with the largest score is best. The score is the sum of `local` if the type is device-local, `visible` if it is
+ * host-visible, and `cached` if it is host-cached. */
 typedef struct memory_preference {
     VkMemoryPropertyFlags required;
     int local, visible, cached;

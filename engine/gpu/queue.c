@@ -181,8 +181,8 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
 
 /* ---- submissions to the compute queue, for higher layers ---- */
 
-/* Returns whether there are uploads that no compute submission waits for yet. A wait also holds back all later
- * submissions of the queue, so one wait for each upload is enough. */
+/* Returns whether there are uploads that no compute submission waits for yet. If a submission waits for an upload, all
+ * later submissions of its queue wait too. So only one submission needs to wait for each upload. */
 static bool has_new_uploads(const vkt_ctx *ctx)
 {
     return ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;

@@ -2,9 +2,9 @@
  *
  * A transfer is split into pieces. Uploads use one host-visible ring. A piece of an upload needs a region at the head
  * of the ring, and one of SLOTS command buffers. Regions and command buffers become free in order, when the
- * submission of their piece is done. Positions in the ring only grow; the offset is the position modulo the size of the
- * ring. A region never wraps around the end of the ring. Readbacks use one host-visible buffer of two halves. The host
- * copies from one half while the device fills the other half.
+ * submission of their piece is done. The position of a region only grows from piece to piece. The offset of the region
+ * in the ring is its position modulo the size of the ring. A region never wraps around the end of the ring. Readbacks
+ * use one host-visible buffer of two halves. The host copies from one half while the device fills the other half.
  *
  * A small program needs little memory: the ring and the readback buffer are created at the first use, and are only as
  * large as this use needs. Later, an upload that is larger than a quarter of the ring replaces the ring by a larger
@@ -12,13 +12,15 @@
  * than half of the readback buffer replaces that buffer by a larger buffer. The largest readback buffer has `most` / 2
  * bytes. If there is no memory for a larger ring or buffer, the pieces are smaller.
  *
- * A ring that is in use when it is replaced is freed later. A wait for its work could last forever: the work may wait
- * for a gate that this thread has not opened yet. vkt_queue_submit keeps pieces in order, and lets a piece wait for
- * compute work. */
+ * If submissions still use a ring when it is replaced, the ring is freed later. To wait for these submissions could
+ * take forever: they may wait for a gate that this thread has not opened yet. vkt_queue_submit keeps pieces in order,
+ * and lets a piece wait for compute work. */
 #include "gpu/internal.h"
 
 #define SLOTS 16u
-#define RETIRED 64u /* more than enough: each ring that replaces a ring in use is at least twice as large */
+/* The largest number of replaced rings that are still in use. 64 are more than enough, because each ring that replaces
+ * a ring in use is at least twice as large. */
+#define RETIRED 64u
 
 typedef struct slot {
     vkt_commands commands;
@@ -29,7 +31,7 @@ typedef struct slot {
 /* A replaced ring. */
 typedef struct retired {
     vkt_buffer *ring;
-    uint64_t value; /* once the timeline of the transfers has reached this value, no submission uses the ring */
+    uint64_t value; /* when the timeline of the transfer queue has reached this value, no submission uses the ring */
 } retired;
 
 struct vkt_transfer {
@@ -38,9 +40,9 @@ struct vkt_transfer {
     uint64_t head, tail; /* the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
-    uint64_t full_bytes; /* bytes in use when there was no memory for a ring or readback buffer of the wanted size. A
-                          * larger ring or buffer is tried again only if fewer bytes are in use. 0: there was memory
-                          * each time */
+    uint64_t full_bytes; /* vkt_memory_used at the last time when there was no memory for a ring or readback buffer of
+                          * the wanted size; 0: there was always memory. A larger ring or buffer is tried again only
+                          * when vkt_memory_used is smaller */
     slot slots[SLOTS];
     uint32_t newest; /* newest slot; the slot after it is the oldest */
     vkt_buffer *back;
@@ -330,7 +332,7 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
 }
 
 /* Copies all pieces. Iteration i starts the copy of piece i on the device, and the host reads the piece in iteration
- * i + 1. value[h]: value of the newest submission that writes half h. */
+ * i + 1. value[h]: timeline value of the newest submission that writes half h of the readback buffer. */
 static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes,
                               uint64_t value[2])
 {

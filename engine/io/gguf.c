@@ -1,11 +1,12 @@
 /* io/gguf.c - opens GGUF files: maps a file, and reads and checks its header. gguf_get.c has the other functions of a
  * reader.
  *
- * The header has no padding. It is u32 magic | u32 version | u64 number of tensors | u64 number of metadata; then
- *   each metadata   text key | u32 kind | value;   an array's value is u32 kind | u64 count | values
- *   each tensor     text name | u32 rank | u64 dims[rank] | u32 type | u64 offset
- * A text is u64 length | bytes. The data begin at the next multiple of the alignment. An offset counts from the
- * start of the data. */
+ * The header has no padding:
+ *   u32 magic | u32 version | u64 number of tensors | u64 number of metadata entries
+ *   for each metadata entry   text key | u32 kind | value;   the value of an array is u32 kind | u64 count | values
+ *   for each tensor           text name | u32 rank | u64 dims[rank] | u32 type | u64 offset
+ * A text is u64 length | bytes. The data begin behind the header, at the next multiple of the alignment. An offset
+ * counts from the start of the data. */
 #include "io/gguf.h"
 
 #include <stdio.h>
@@ -243,8 +244,8 @@ static vkt_result take_tensor(cursor *c, vkt_gguf_tensor *t)
     return wrong ? malformed(g, "tensor \"%.80s\" (%s) has %s", t->name, vkt_gguf_type_name(t->type), wrong) : VKT_OK;
 }
 
-/* Finds the data of a tensor. `start` is the offset in the file from which t->offset counts. On return t->offset counts
- * from the start of the file. */
+/* Finds the data of a tensor. Before the call, t->offset counts from the start of the data, which is byte `start` of
+ * the file. After the call, t->offset counts from the start of the file. */
 static vkt_result locate(const vkt_gguf *g, uint64_t start, vkt_gguf_tensor *t)
 {
     const uint64_t all = g->size > start ? g->size - start : 0;

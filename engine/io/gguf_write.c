@@ -103,8 +103,8 @@ static vkt_result check_names(const vkt_host *h, const char **names, size_t n)
 
 /* ---- a file ---- */
 
-/* A file that is written. `tensors` is a copy of the caller's list, with sizes, and with offsets from the start of the
- * data. */
+/* A file that is written. `tensors` is a copy of the caller's list. In this copy, `check` sets the sizes of the
+ * tensors, and their offsets, which count from the start of the data. */
 typedef struct file {
     const vkt_host *h;
     const vkt_gguf_meta *meta;

@@ -22,9 +22,10 @@ struct vkt_shards {
     size_t text_bytes;
     listed *entries; /* sorted by name */
     size_t n, cap;
-    const char **names; /* names of the shards (n_files), in the order of the index; NULL: there is no index */
+    const char **names; /* the names of the n_files shards, in the order in which the index first names them. NULL:
+                         * there is no index */
     size_t n_files, cap_files;
-    vkt_safetensors **files; /* (n_files): the open shards, or the single file */
+    vkt_safetensors **files; /* the n_files open shards; without an index: the single file */
 };
 
 static vkt_result malformed(const vkt_shards *s, const char *fmt, ...) VKT_PRINTF(2, 3);

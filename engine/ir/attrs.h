@@ -37,9 +37,10 @@ typedef struct vkt_conv2d_max_pool_attr {
     uint32_t relu; /* 1: y is the maximum of max(z, 0), not of z */
 } vkt_conv2d_max_pool_attr;
 
-/* The element at index e in memory is kept if word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed) is at
- * least `threshold`. t is the word STEP_DRAW of the step state (abi/step.abi.h). With `planes`, all elements of plane
- * (n,c) use the word of e = c * N' + n, where N' is N rounded up to a multiple of 4. */
+/* philox(counter, key) returns four random words. The element at index e in memory is kept if word e % 4 of
+ * philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed) is at least `threshold`; otherwise it becomes 0. t is the word
+ * STEP_DRAW of the step state (abi/step.abi.h). With `planes`, all elements of the plane of sample n and channel c use
+ * the word for e = c * N' + n, where N' is the number of samples, rounded up to a multiple of 4. */
 typedef struct vkt_dropout_attr {
     uint32_t threshold; /* round(p * 2^32), at most 0xffffffff */
     float scale;        /* 1 / (1 - p); 0 for p = 1 */
@@ -70,7 +71,8 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* 1: in the gradient of batch_norm_given, where mean and variance are constants; 0: elsewhere */
+    uint32_t given; /* 1: the node is the gradient of a batch_norm_given, so mean and variance are constants. 0: any
+                     * other node */
 } vkt_batch_norm_attr;
 
 /* x, in VKT_ROWS, is read as a tensor of shape (samples, groups, channels, inner). Each group of each sample is
@@ -108,7 +110,7 @@ typedef struct vkt_shard_sum_attr {
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
-/* Inputs `params` .. params + 2 * layers - 1 are weight and bias of each layer; an absent bias is {0}. */
+/* Layer i has the weight in input params + 2 * i of the node, and the bias in the next input. An absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
     uint32_t grads; /* bit i: the node computes the gradient of input i. The gradients are outputs, in the order of the

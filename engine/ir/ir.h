@@ -38,7 +38,7 @@ typedef enum vkt_role {
     VKT_ROLE_PUBLISHED,
     VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
     VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
-    VKT_ROLE_WORDS,   /* ring of words that runs read, one slot for a run (abi/step.abi.h) */
+    VKT_ROLE_WORDS,   /* ring of words that the host passes to runs, one slot per run (abi/step.abi.h) */
     VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
     VKT_ROLE_SCRATCH  /* made by emit, for the dispatches of its node and of later nodes that recall it (vkt_recall) */
@@ -67,8 +67,7 @@ typedef struct vkt_value {
     vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: see vkt_program_params.arrays */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, including the padding of the batch */
-    vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the
-                                  * graph */
+    vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the graph */
 } vkt_value;
 
 struct vkt_node {
@@ -112,9 +111,10 @@ struct vkt_graph {
     uint64_t arena_bytes;         /* size of all parameters and states, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS]; /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
-    vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h), in which `report` counts runs; {0}: no report */
+    vkt_tensor run;  /* the word STEP_RUN (abi/step.abi.h). The op `report` counts runs in it. {0}: no such node */
     vkt_tensor seed; /* the gradient that vkt_backward starts from; {0} before that call */
-    uint32_t batch;  /* largest batch of a gather, and number of rows of a run with vkt_run.rows = 0; 0: no gather */
+    uint32_t batch;  /* the largest batch size of the nodes that gather samples. A run with vkt_run.rows = 0 has this
+                      * many rows. 0: no node gathers samples */
     vkt_optimizer optimizer; /* set by vkt_update or vkt_update_by_sum */
     vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;

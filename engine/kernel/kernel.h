@@ -39,7 +39,8 @@ void vkt_kernel_add(const vkt_kernel_entry *rows, uint32_t n);
 typedef struct vkt_pipeline {
     VkPipeline handle;
     VkPipelineLayout layout; /* push constants: limits.max_push_bytes (at least 128), compute stage, offset 0 */
-    VkDescriptorSetLayout set_layout; /* set 0: the bindings of reads | writes; those of `texels` are texel buffers */
+    VkDescriptorSetLayout set_layout; /* descriptor set 0 has the bindings that the shader reads or writes. The bindings
+                                       * in `texels` are texel buffers */
     uint32_t texels;                  /* mask of the bindings that are STORAGE_TEXEL_BUFFER; 0: none */
 } vkt_pipeline;
 

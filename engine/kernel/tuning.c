@@ -9,7 +9,7 @@
 
 #define MAX_FILE_BYTES ((uint64_t)1 << 20)
 #define FIRST_LINE "vktrain tuning 2\n"
-#define OLD_FIRST_LINE "vktrain tuning 1\n" /* has the length of FIRST_LINE */
+#define OLD_FIRST_LINE "vktrain tuning 1\n" /* of a file of version 1; must be as long as FIRST_LINE */
 #define CHECK_LINE_BYTES 23u                /* "check " and 16 digits and a newline */
 
 /* ---- text ---- */

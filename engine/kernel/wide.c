@@ -80,7 +80,7 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     char why[80];
     if (!vkt_env_set(WIDTH, "512")) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
     const vkt_result r = open_tested(params, h, loader, NULL, out, why);
-    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS, or its file, is wrong */
+    if (r == VKT_E_ARG || r == VKT_E_NOT_FOUND || r == VKT_E_IO) { /* VKT_TRAITS, or the file that it names, is wrong */
         (void)vkt_env_set(WIDTH, NULL);
         return r;
     }

@@ -1,8 +1,9 @@
 /* lm/generate.c - see vktrain/generate.h. A generator has two programs: one for a chunk of tokens, one for a single
  * token. Both have the same arrays for the cache.
  *
- * A run for a chunk may get fewer tokens than it computes. The surplus tokens write rows of the cache behind the text.
- * No query of the text reads these rows, and later tokens of the text overwrite them. */
+ * The program for a chunk always computes a whole chunk, even if it gets fewer tokens. The cache then also gets rows
+ * for the missing tokens, behind the rows of the text. No query of the text reads these rows, and later tokens of the
+ * text overwrite them. */
 #include "vktrain/generate.h"
 
 #include <math.h>

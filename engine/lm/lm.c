@@ -87,7 +87,7 @@ static vkt_result put_rows(const loader *l, const vkt_gguf_tensor *t, vkt_array 
 {
     const uint64_t row_bytes = t->bytes / t->dims[1];
     const uint32_t rows = (uint32_t)t->dims[1];
-    /* A multiple of 4 rows, or all rows. So every piece begins at a multiple of 4 bytes. */
+    /* A piece has a multiple of 4 rows, or all rows. So every piece begins at a multiple of 4 bytes in the array. */
     const uint32_t piece = (uint32_t)VKT_MIN(4 * VKT_MAX(PIECE_BYTES / 4 / row_bytes, 1), rows);
     uint8_t *sorted = vkt_alloc_array(&l->m->host, piece, row_bytes);
     if (!sorted) return vkt_fail_nomem(&l->m->host, "rows of a tensor", piece * row_bytes);
@@ -237,7 +237,7 @@ vkt_result vkt_lm_create(vkt_ctx *ctx, const vkt_gguf *g, vkt_lm **out)
 static vkt_result copy_all(vkt_lm *m, vkt_ctx *ctx)
 {
     vkt_lm_tensor *t;
-    vkt_array *copy; /* need not be stored, because t->array->next leads to the copy */
+    vkt_array *copy; /* not used after the call, because t->array->next leads to the copy */
     for (uint32_t i = 0; (t = tensor_at(m, i)) != NULL; i++)
         if (t->array) VKT_TRY(vkt_array_copy(t->array, ctx, &copy));
     return VKT_OK;

@@ -291,7 +291,7 @@ vkt_result vkt_mpi_open(const vkt_host *host, double timeout_seconds, vkt_mpi **
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     const vkt_result r = check_ranks(&h, (uint32_t)n);
     if (r != VKT_OK) {
-        if (owns) MPI_Finalize(); /* every rank fails here and calls MPI_Finalize */
+        if (owns) MPI_Finalize(); /* check_ranks fails on every rank, so every rank calls MPI_Finalize */
         return r;
     }
     VKT_TRY(make(&h, timeout_seconds, (uint32_t)rank, (uint32_t)n, &m));

@@ -38,8 +38,8 @@ struct vkt_builder {
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
     uint64_t counted; /* how many numbers the parameters in the summary's rows have so far */
-    /* array_*: numbers and bytes of all frozen arrays so far. counted_*: numbers and bytes of the frozen arrays that
-     * the summary's rows have so far. */
+    /* array_numbers, array_bytes: how many numbers and bytes all frozen arrays have so far. counted_numbers,
+     * counted_bytes: how many of these numbers and bytes the rows of the summary have so far. */
     uint64_t array_numbers, array_bytes, counted_numbers, counted_bytes;
     vkt_lora lora;
 };

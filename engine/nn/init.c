@@ -46,8 +46,7 @@ static double draw(const spread *s, vkt_rng *rng)
     return s->a + s->b * z;
 }
 
-/* `count` vectors of `length` floats. Vector i starts at float i * next of x. The numbers of a vector are `stride`
- * floats apart. */
+/* `count` vectors of `length` floats each, stored in x. Element k of vector i is x[i * next + k * stride]. */
 typedef struct vectors {
     float *x;
     uint64_t count, length, next, stride;

@@ -168,8 +168,8 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
 }
 /* Returns the number of lanes of a work group of `kernel` that loops over `loads` loads, `passes` times. The number
  * starts with the result of vkt_lanes_for, and is doubled while an invocation would have more iterations than
- * vkt_largest_loop. Two iterations are added for each pass: a partial one, and one of a loop around the pass. If the
- * largest work group is too small, sets the emission's error. */
+ * vkt_largest_loop. A pass counts as loads / lanes + 2 iterations: one more for an iteration with fewer loads, and one
+ * more for a loop around the pass. If the largest work group is too small, sets the emission's error. */
 uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint64_t passes);
 /* Returns how many bytes one binding can hold, rounded down to a multiple of VKT_ALIGN_BYTES. If a larger tensor is
  * split into ranges of this size, each range starts at a multiple of VKT_ALIGN_BYTES. */
@@ -206,8 +206,8 @@ static inline vkt_bind vkt_bind_range(const vkt_emit *e, vkt_tensor t, uint64_t 
     *base = (uint32_t)(first - start / size);
     return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = (first + count) * size - start };
 }
-/* Returns the least n for which n times `stride` f32 are a multiple of VKT_ALIGN_BYTES; 1 if `stride` is 0. A range
- * that moves by a multiple of n strides keeps its alignment. */
+/* Returns the least n such that n * stride f32 elements have a multiple of VKT_ALIGN_BYTES bytes; 1 if `stride` is 0.
+ * If the start of a range moves by a multiple of n strides, it keeps its alignment. */
 static inline uint32_t vkt_bind_range_step(uint32_t stride)
 {
     const uint32_t power = stride & (0u - stride); /* the largest power of two that divides `stride` */

@@ -23,7 +23,7 @@ enum { BUCKET_STAGES = 16, MAX_BUCKETS = 4 };
 /* One value in the list of one bucket. */
 typedef struct mark {
     vkt_packed *value;
-    uint32_t next; /* number + 1 of the next mark of the bucket; 0: none */
+    uint32_t next; /* index + 1, in packer.marks, of the next mark of this bucket; 0: none */
 } mark;
 
 typedef struct packer {
@@ -38,7 +38,7 @@ typedef struct packer {
     size_t n_longs;
     mark *marks; /* entries of the lists of buckets, for the placed values that are not long */
     uint32_t n_marks;
-    uint32_t *bucket; /* bucket[b]: number + 1 of the newest mark of bucket b; 0: bucket b has no marks */
+    uint32_t *bucket; /* bucket[b]: index + 1, in `marks`, of the newest mark of bucket b; 0: bucket b has no marks */
     size_t n_buckets;
     vkt_packed **near; /* for the value v that is being placed: the placed values that are live at the same time as v
                         * and are not long, sorted by block and offset. If v itself is long: empty */
@@ -146,7 +146,7 @@ static void place_one(packer *s, vkt_packed *v)
         const vkt_packed *w = near ? s->near[k++] : others[i++];
         s->work++;
         for (; w->block > v->block && at + v->bytes > s->o->max_block_bytes; v->block++) at = 0;
-        if (w->block > v->block) break; /* v fits at the end of its block */
+        if (w->block > v->block) break; /* w is in a later block, and v->block has space for v at `at` */
         if (s->o->guard_bytes == 0 && !vkt_live_ranges_overlap(w->live_range, v->live_range)) continue;
         if (at + v->bytes <= w->offset) break;
         at = VKT_MAX(at, w->offset + w->bytes);

@@ -1,7 +1,7 @@
 /* plan/plan.c - assigns memory to values, finds their live ranges, and makes the plan as a whole. */
 #include "plan/plan.h"
 
-#define KEPT (UINT32_MAX - 1) /* the last stage of kept values */
+#define KEPT (UINT32_MAX - 1) /* end of the live range of a kept value: behind all real stages */
 
 static const vkt_value *value_at(const vkt_emit *e, size_t id)
 {
@@ -44,8 +44,9 @@ static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, cons
     return vkt_is_packed(&e->g->values[root]) && t[root].nodes == 2 && t[root].last == n->index + 1 && !t[root].kept;
 }
 
-/* Moves the node's first output to the memory of an input, if the op descriptor and may_overwrite allow this. Every
- * input that the op descriptor allows must have the type, shape and layout of the output. */
+/* Moves the node's first output to the memory of an input, if the op descriptor (vkt_op.in_place) and may_overwrite
+ * allow this. Moves nothing if one of the inputs in vkt_op.in_place differs from the output in type, shape or
+ * layout. */
 static void overwrite_input(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
     const vkt_value *y = vkt_lowered_value(e, n->out[0]);

@@ -138,7 +138,8 @@ static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 static vkt_result find_order(scheduler *s)
 {
     const vkt_graph *g = s->e->g;
-    uint32_t last = 0, from = NO_ACCESS; /* from: the start of the edges to nodes whose `after` is `last` */
+    /* last: the newest value of `after`. from: the dispatch at which the edges for this value start; NO_ACCESS: none */
+    uint32_t last = 0, from = NO_ACCESS;
     for (uint32_t d = 0; d < s->e->n; d++) {
         const uint32_t after = g->nodes[s->e->list[d].node]->after;
         if (!after) continue;
@@ -262,8 +263,8 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Updates the ready list. An owner that no later dispatch touches is no longer live, unless a kept value is in its
- * memory. */
+/* Updates the list of ready dispatches, and which owners are live. An owner stays live as long as a dispatch without a
+ * stage touches its memory, or a kept value is in its memory. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
     uint32_t owners[VKT_MAX_BINDINGS], left = 0;

@@ -11,7 +11,8 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* If the work of earlier frames is done, sets its pending time to 0. Does the same for the work of this frame. */
+/* Sets the pending time of the earlier frames to 0 if their work is done, and the pending time of this frame to 0 if
+ * its work is done. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };

@@ -8,7 +8,7 @@ vkt_access vkt_access_of(const vkt_dispatch *d)
     const vkt_kernel_entry *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
     vkt_access a =
         d->shader ? (vkt_access){ d->shader->reads, d->shader->writes } : (vkt_access){ row->reads, row->writes };
-    if (d->conditional) a.reads |= 1u << (d->n_bind - 1); /* the last binding has the numbers of groups */
+    if (d->conditional) a.reads |= 1u << (d->n_bind - 1); /* the last binding has the numbers of work groups */
     return a;
 }
 
@@ -46,7 +46,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
                             vkt_dispatch_name(d), given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* side 0: the size on side 1 is the same */
+        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* side 0: on side 1, offset and size are the same */
         const uint64_t most =
             texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {

@@ -15,7 +15,7 @@ static uint64_t in_blocks(uint64_t bytes)
     return bytes > BLOCK_BYTES / 2 ? bytes : 2 * bytes;
 }
 
-/* Adds a buffer of this class to *sum and to the totals. */
+/* Adds a buffer of `bytes` bytes and memory class `cls` to *sum and to the totals of *n. */
 static void add(vkt_memory_needs *n, uint64_t *sum, vkt_mem_class cls, uint64_t bytes)
 {
     const uint64_t rounded = vkt_round_up(bytes, VKT_ALIGN_BYTES);

@@ -1,8 +1,8 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
-/* Returns whether choice i repeats an earlier choice of the same node. A node with several products has several
- * choices. */
+/* A node with several products has a choice of variant (vkt_picked) for each product. Returns whether choice i has the
+ * variant and the tile of an earlier choice for the same node. */
 static bool is_repeated(const vkt_program *p, size_t i)
 {
     const vkt_picked *all = p->lowered.picked;

@@ -56,7 +56,7 @@ struct vkt_store {
     vkt_buffer *clock;
 };
 
-/* store.c: returns the class of the memory of a part. */
+/* store.c: returns the memory class of a part of a store. */
 vkt_mem_class vkt_store_class(vkt_store_part part);
 /* store.c: returns whether vkt_store_set_loss_scale accepts these numbers. */
 bool vkt_loss_scale_fits(const vkt_loss_scale *l);
@@ -73,7 +73,8 @@ typedef struct vkt_pending {
     uint64_t ns;    /* expected time of the work; 0: nothing is pending */
 } vkt_pending;
 
-/* The command buffers of one run, one for each slice. Each slice copies its start and end to `times`, in ticks. */
+/* A set of command buffers, one for each slice of a run. vkt_slices has two such sets, which the frames use
+ * alternately. Each slice copies the times of its start and its end to `times`, in ticks. */
 typedef struct vkt_slice_set {
     vkt_series series[2]; /* by side of the program */
     vkt_timer timer;

@@ -64,10 +64,10 @@ static vkt_result plan_wanted(search *s)
  * until `most` fits. The rest of the search is a bisection. */
 static vkt_result find_largest(search *s, bool of_context, uint32_t wanted, uint32_t most, uint32_t step, uint32_t *out)
 {
-    /* Both numbers count steps. `low` fits or is 0. While `growing` is true, `high` is tried next. After that, `high`
-     * does not fit. */
+    /* `low` and `high` are sizes, divided by `step`. `low` is a size that fits, or 0. While `growing` is true, `high`
+     * is the next size to try. After that, `high` is a size that does not fit. */
     uint64_t low = 0, high = 0;
-    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* end - 1 steps stand for `most` */
+    const uint64_t end = (uint64_t)most / step + (most % step != 0) + 1; /* end - 1: `most` / `step`, rounded up */
     bool fits;
     if (s->out->fits && wanted == most) return *out = wanted, VKT_OK;
     if (s->out->fits)

@@ -23,10 +23,10 @@ enum { GRAINS = 4, MIN_GRAIN_NS = 100000 };
 enum { MIN_SLICE_NS = 1000 };
 
 /* The step is divided anew if a slice of several kernels takes longer than TOO_LONG grains. It is also divided anew if
- * there are more than TOO_MANY slices for each grain of the step's time, and new slices would be fewer. These two
- * conditions are not checked in the first MIN_FRAMES frames after a division. They are also not checked while the
- * newest measured frame shows another load (see MUCH). If there is no memory for new slices, the next attempt is at
- * least RETRY_FRAMES frames later. */
+ * the number of slices is more than TOO_MANY times the number of grains in the step's expected time, and new slices
+ * would be fewer. These two conditions are not checked in the first MIN_FRAMES frames after a division. They are also
+ * not checked while the newest measured frame shows another load (see MUCH). If there is no memory for new slices, the
+ * next attempt is at least RETRY_FRAMES frames later. */
 enum { TOO_LONG = 2, TOO_MANY = 2, MIN_FRAMES = 8, RETRY_FRAMES = 256 };
 
 /* The load on the device counts as changed if the slices of two frames in a row take more than MUCH times their mean
@@ -127,7 +127,8 @@ static uint64_t least_of(const vkt_program *p, uint32_t d)
     return p->lowered.list[d].conditional ? p->ns[d] : 0;
 }
 
-/* Sets the expected time of each slice: the sum of its kernels' times. */
+/* Sets the expected time of each slice to the sum of the expected times of its kernels, but at least MIN_SLICE_NS. Sets
+ * the lower limit of each slice's time, and sets the load to 1. */
 static void expect(vkt_program *p)
 {
     vkt_slices *s = &p->budget.slices;
@@ -284,7 +285,7 @@ static void learn(vkt_program *p, vkt_slice_set *s)
         const uint64_t now = measured(p, s, i);
         frame_ns += s->count[i] * now;
         all->ns[i] = follow(all->ns[i], VKT_MAX(now, all->least_ns[i]));
-        if (all->least_ns[i]) continue; /* slice i does not show the load if its conditional dispatches did not run */
+        if (all->least_ns[i]) continue; /* slice i has conditional dispatches, which may not have run */
         expected += all->unloaded_ns[i];
         sum += (double)now;
     }
@@ -310,8 +311,8 @@ static bool is_unsettled(const vkt_slices *s)
     return s->last_load > MUCH * s->load || s->last_load < s->load / MUCH;
 }
 
-/* Returns whether there are more than TOO_MANY slices for each grain of the step's time, and a new division would have
- * fewer slices. */
+/* Returns whether the number of slices is more than TOO_MANY times the number of grains in the step's expected time,
+ * and a new division would have fewer slices. */
 static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
 {
     const vkt_slices *s = &p->budget.slices;

@@ -5,8 +5,8 @@
  * outside of the image are 0. */
 #include "reference/families.h"
 
-/* Handles one product. The arguments x and w are the indices of its factors, and y is the index of the sum that has
- * this product. */
+/* Handles one product of a sum. x and w are the indices of the two factors in the tensors x and w. y is the index of
+ * the sum in the tensor y. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
 /* Computes the row (axis 0) or column (axis 1) of x that is multiplied for output position `out`. k is the index r

@@ -61,7 +61,8 @@ static size_t entry(const cell *at, uint32_t dims, uint32_t k)
     return at->first + (at->hashed ? hash % at->entries : index);
 }
 
-/* Returns the weight of corner k without the factor of axis `but`. If `but` is dims, the weight has all factors. */
+/* Returns the weight of corner k in the interpolation: the product of one factor for each axis. The factor of axis
+ * `but` is left out. If `but` is dims, no factor is left out. */
 static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;

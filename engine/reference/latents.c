@@ -83,9 +83,9 @@ static double noise(const vkt_ref_call *c, size_t i)
     return (vkt_philox4x32(counter, c->seed).w[e % 4] >> 8) / 16777216.0;
 }
 
-/* For a difference quotient, c->constant has the unchanged x, and c->in[0] has the changed x. In this case, y is the
- * quantized value of the unchanged x, plus the change of x. So the quotient is 1. The straight-through gradient is
- * also 1 if x is from 0 to 1. */
+/* Quantizes x, or adds noise to x. The gradient is straight-through: for x from 0 to 1, it is 1. Tests compare this
+ * gradient with a difference quotient. For the quotient, c->constant has the unchanged x, and c->in[0] has the changed
+ * x. Then y is the quantized value of the unchanged x, plus the change of x. So the quotient is 1, too. */
 static void quantize_forward(const vkt_ref_call *c)
 {
     const vkt_quantize_attr *a = c->attr;

@@ -95,8 +95,8 @@ static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, 
     if (!a->each) c->out[0].f[0] = sum / divisor(c);
 }
 
-/* Returns the gradient that dout gives the loss of row b. If `each` is set, the output has the loss of each row.
- * Otherwise the output is the sum of these losses, divided by the divisor. */
+/* Returns the gradient with respect to the loss of row b. If `each` is set, this loss is element b of the output.
+ * Otherwise the output is one number: the sum of the losses of all rows, divided by the divisor. */
 static double dloss(const vkt_ref_call *c, size_t b)
 {
     const vkt_cross_entropy_attr *a = c->attr;

@@ -115,7 +115,7 @@ static void backward(const vkt_ref_call *c, term_fn fn)
     for (size_t i = 0; i < n; i++) {
         const double d = c->dout[0][is_each(c) ? i : 0] * term_at(c, fn, i).slope / divisor(c);
         if (c->din[0]) c->din[0][i] += d;
-        if (c->din[1]) c->din[1][i] -= d; /* only mse, l1, smooth_l1 and huber give t a gradient */
+        if (c->din[1]) c->din[1][i] -= d; /* only for mse, l1, smooth_l1 and huber, which depend on y - t alone */
     }
 }
 

@@ -10,7 +10,7 @@ enum { MAX_NAMED = 128 };
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
 #define TEXT_SIZE 13.0
-#define HEADER 74.0      /* height of the title and of the line below the title */
+#define HEADER 74.0      /* height of the space for the title and for the line below it */
 #define MAX_NAME 190.0   /* largest width of the names */
 #define MIN_NAMED 9.0    /* size of the smallest cells for which names are drawn */
 #define MIN_COUNTED 26.0 /* size of the smallest cells in which counts are drawn */

@@ -10,7 +10,7 @@ static uint32_t pitch_of(const vkt_dataset *d)
     return (uint32_t)vkt_round_up(vkt_dataset_row_bytes(d), 4);
 }
 
-/* Returns how many samples the tables on the device have space for. */
+/* Returns the number of samples for which the tables on the device have space. */
 static uint32_t table_rows(const vkt_feed *f)
 {
     return f->streams ? VKT_FEED_SLOTS * f->batch : f->room ? f->room : f->n;
@@ -44,8 +44,8 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Runs one epoch of the loader, and copies its batches to the device. The epoch has n_samples samples in `order` (NULL:
- * in the order of the data set). */
+/* Runs one epoch of the loader, and copies its batches to the device. The epoch has n_samples samples. `order` has
+ * their numbers in the data set (NULL: 0, 1, 2, ..). */
 static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots, const uint32_t *order,
                                  uint32_t n_samples)
 {
@@ -64,9 +64,9 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples in chunks, in `order` (NULL: in the order of the data set). This is needed in three cases: the size
- * of a sample in bytes is no multiple of 4; worker threads make the samples; the tables have the samples of one epoch
- * only. If `all` is set, uploads labels and targets as well. */
+/* Uploads n samples, some at a time. `order` has their numbers in the data set (NULL: 0, 1, 2, ..). This is needed in
+ * three cases: the size of a sample in bytes is no multiple of 4; worker threads make the samples; the tables have the
+ * samples of one epoch only. If `all` is set, uploads labels and targets as well. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)
 {
     const uint32_t pitch = pitch_of(f->data), width = vkt_dataset_target_width(f->data);

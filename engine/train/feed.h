@@ -21,18 +21,18 @@ typedef struct vkt_feed {
     vkt_ctx *ctx;
     const vkt_host *h;
     const vkt_dataset *data;
-    uint32_t batch, n; /* batch: samples of a batch; n: samples of the data set */
+    uint32_t batch, n; /* batch: number of samples in a batch; n: number of samples in the data set */
     uint32_t length;   /* number of samples of the current epoch: the first `length` samples of host_order */
     uint32_t room;     /* see vkt_feed_params.room. In a resident feed with `room`, vkt_feed_start fills the tables on
                         * the device with the samples of the epoch, in the epoch's order */
-    uint64_t in_room;  /* hash of the order whose samples the tables have; 0: none yet */
+    uint64_t in_room;  /* with `room`: the tables have the samples of the order with this hash; 0: of no order yet */
     uint32_t workers;  /* see vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;   /* NULL: the data set has none */
     uint32_t *host_order; /* order of the current epoch, n numbers */
     uint32_t at; /* number of samples of this epoch that vkt_feed_next has returned or vkt_feed_start has skipped */
-    vkt_loader *loader;           /* this member and all below: streamed feeds only */
+    vkt_loader *loader;           /* loader, busy, run and slot are used in streamed feeds only */
     bool busy[VKT_FEED_SLOTS];    /* vkt_feed_next has returned the slot, and it is not free yet */
     uint64_t run[VKT_FEED_SLOTS]; /* the run that uses the slot; UINT64_MAX: none yet */
     uint32_t slot;                /* slot of the newest batch */

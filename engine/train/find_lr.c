@@ -11,17 +11,17 @@ enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
  * the test. */
 #define BLOWN_UP 4.0
 
-/* The measurements of a test. The result of a batch arrives up to two batches late. The loss of the batch is added to
- * the sum of the step that has the batch. For terms, see vkt_dataset_params. */
+/* The measurements of a test. A step of the test has per_step batches. The result of a batch arrives up to two batches
+ * late, but it is added to the sum of the step that has the batch. vkt_dataset_params explains terms. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step;     /* batches per step */
     uint64_t begun;        /* number of batches that were submitted */
-    const vkt_sums *epoch; /* sums of the trainer's epoch */
+    const vkt_sums *epoch; /* sums of the current epoch, which the trainer updates */
     double before;         /* epoch->loss before the newest result */
     uint64_t terms_before; /* epoch->terms before the newest result */
-    double sums[STEPS];    /* sum of the losses of a step's terms */
-    double seen[STEPS];    /* number of losses that are added up in the step's sum */
+    double sums[STEPS];    /* sums[i]: sum of the losses of all terms of step i */
+    double seen[STEPS];    /* seen[i]: number of losses in sums[i] */
     bool ended, stopped;
     double lowest;
     uint32_t n; /* number of complete steps with a finite loss */

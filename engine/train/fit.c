@@ -14,7 +14,7 @@ typedef struct fit {
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
     bool interrupted;     /* the fit ends because callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
-    bool nonfinite;       /* a loss or a weight of this epoch is not finite; `diverged` has logged it on rank 0 */
+    bool nonfinite;       /* a loss or a weight of this epoch is not finite; diverged() has logged this on rank 0 */
     vkt_result written;   /* VKT_OK; VKT_E_CHECKPOINT after a checkpoint could not be written */
     double median_ms;     /* median time of a step, at the end of the last complete epoch; 0: there is none yet */
 } fit;
@@ -105,7 +105,7 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    /* over: `what` belongs to an epoch that has ended, and t->at is already the start of the next epoch. */
+    /* over: t->at is already the start of the next epoch, but `what` belongs to the epoch that has just ended. */
     const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1;
     const uint32_t batches = vkt_steps_of_epoch(t), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
@@ -347,8 +347,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* If one of the next two calls fails, the run has its old state, and the next fit finishes this epoch. A divergence
-     * is no such failure: this function finishes the epoch after a divergence, too. */
+    /* If one of the next two calls fails, t->at stays in this epoch, so the next fit finishes the epoch. But after a
+     * divergence (VKT_E_DIVERGED), this function itself finishes the epoch. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));

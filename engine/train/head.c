@@ -128,8 +128,8 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     const uint32_t classes = vkt_dataset_classes(t->params.train);
     float *all = vkt_alloc_array(&t->host, shape.dim[0], sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
-    /* The model may have more outputs than the data set has classes. No sample has such an output as its label, so only
-     * label smoothing uses the output's weight, which is 1. */
+    /* The model may have more outputs than the data set has classes. An additional output has the weight 1. The label
+     * of a sample is never an additional output, so only label smoothing uses this weight. */
     for (uint32_t k = 0; k < shape.dim[0]; k++) all[k] = k < classes ? weights[k] : 1;
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);

@@ -164,8 +164,8 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
 
 /* ---- outputs ---- */
 
-/* Returns whether score a comes before score b in the order of vkt_top_k. The index of b must be the lower one: if the
- * scores are equal, b comes first. NaN is the largest score. */
+/* a and b are the scores of two classes, and the class of b has the lower index. Returns whether vkt_top_k puts the
+ * class of a first. If the scores are equal, the class of b comes first. NaN is the largest score. */
 static bool is_larger(float a, float b)
 {
     return isnan(a) ? !isnan(b) : a > b;

@@ -18,8 +18,8 @@
 
 /* The result of one step, over all ranks. */
 typedef struct vkt_step_result {
-    double loss, correct; /* loss: the mean loss of each run times its number of terms, added up over the runs. correct:
-                           * number of correct predictions */
+    double loss, correct; /* loss: a sum over the runs of the step: the run's mean loss times the run's number of terms.
+                           * correct: number of correct predictions */
     uint64_t rows, terms; /* terms: see vkt_sums in trainer.h */
     uint32_t t;           /* the optimizer's completed steps */
     bool finite;          /* the loss is finite */

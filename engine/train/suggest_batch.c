@@ -15,7 +15,7 @@ typedef struct need {
     uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
     uint64_t data;          /* bytes of the data sets, if only those that must be streamed are streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
-    uint64_t data_most;     /* bytes: each data set counts with the larger one of its sizes in data and data_streamed */
+    uint64_t data_most;     /* bytes of the data sets; for each, the larger one of its sizes in these two members */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -104,7 +104,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
     uint32_t low = 0, high = 0; /* in the second loop: 2^low fits; 2^high does not fit, or is at least `batch` */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
-    if (batch > 1u << high) high++; /* makes the loop also try the largest power of two below the batch */
+    if (batch > 1u << high) high++; /* then the loop tries the largest power of two below `batch`, too */
     while (low + 1 < high) {
         const uint32_t middle = (low + high) / 2;
         if (plan(t, 1u << middle, &n) && fits(&n, cap))

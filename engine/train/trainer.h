@@ -30,7 +30,7 @@ typedef struct vkt_evaluator {
                          * classify */
     /* The caller's own metrics. They are set only during a validation in a fit: see own_metrics.c. */
     const vkt_metric *metrics;    /* NULL: not set */
-    uint32_t n_metrics, measured; /* measured: samples that the metrics have got so far */
+    uint32_t n_metrics, measured; /* measured: number of samples that the metrics have got so far */
     float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
     /* If the ranks share the evaluation, each rank evaluates own_batches batches, from batch first_batch on; the last
      * ranks may have fewer. */
@@ -47,19 +47,19 @@ typedef struct vkt_batch_result {
 
 /* Sums over batches of an epoch or of an evaluation. Only batches whose results have arrived are in the sums. */
 typedef struct vkt_sums {
-    double loss, correct; /* loss: the mean loss of each batch times its number of terms, added up over the batches */
+    double loss, correct; /* loss: sum over the batches of (mean loss of the batch) * (its number of terms) */
     uint64_t rows, terms; /* terms: sum of the samples' terms (vkt_dataset_terms). Without terms: number of samples */
 } vkt_sums;
 
 /* The position of a run between two steps. Every checkpoint of a trainer contains it. */
 typedef struct vkt_position {
-    uint64_t t;     /* completed steps, without skipped ones */
+    uint64_t t;     /* number of completed steps; skipped steps do not count */
     uint32_t epoch; /* current epoch, from 1 */
-    uint32_t batch; /* completed batches of this epoch */
+    uint32_t batch; /* number of completed batches of this epoch */
     vkt_sums sums;  /* sums over the completed batches */
     double best;    /* monitored value of the best epoch; NaN if there is no best epoch yet */
     uint32_t best_epoch;
-    uint32_t since_best; /* epochs since the best one */
+    uint32_t since_best; /* number of epochs after the best epoch */
     bool stopped;        /* early stopping has ended the run */
     vkt_plateau_state plateau;
     vkt_monitor monitor; /* the monitor that measured `best`; AUTO before the first fit */
@@ -108,7 +108,8 @@ struct vkt_trainer {
     vkt_history history;
     vkt_position at;
     bool owes_checkpoint; /* the last checkpoint of a fit could not be written */
-    bool diverged;        /* a fit has diverged. A resumed checkpoint and go_on (fit.c) set this to false */
+    bool diverged;        /* a fit has diverged. Becomes false again when a checkpoint is resumed, or when a fit goes on
+                           * (go_on in fit.c) */
     vkt_attachments attached;
     vkt_metric metrics[VKT_MAX_METRICS]; /* the first params.n_metrics are in use; the trainer owns their names */
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */
@@ -144,7 +145,8 @@ double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there
 /* Returns the part of the store that is evaluated, kept as the best, and saved. This part is the averaged parameters if
  * they exist, else the parameters. */
 vkt_store_part vkt_trainer_served(const vkt_trainer *t);
-/* Copy `part` of all parameters to or from `values`, in the order of the store. */
+/* vkt_trainer_get copies `part` of all parameters to `values`. vkt_trainer_put copies `values` to `part` of all
+ * parameters. `values` has the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
 /* Returns whether all of `values`, in the order of the store, are finite. Frozen parameters are not checked. */
@@ -152,8 +154,8 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
 /* The graphs of a training step. */
 typedef struct vkt_step_graphs {
-    vkt_graph *g; /* data, forward, loss and backward, and then the update. With shards it has the sums of the gradients
-                   * instead of the update */
+    vkt_graph *g; /* the graph of data, forward, loss, backward and update. With shards, the sums of the gradients
+                   * replace the update */
     vkt_builder *b;
     vkt_graph *update; /* with shards: the graph of the update; else NULL */
     vkt_shard_values shard;
@@ -229,9 +231,9 @@ vkt_result vkt_replicas_follow(vkt_trainer *t);
  * every rank returns VKT_E_DIVERGED, and no rank logs a message. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
+enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 /* Finds the entry of a file for parameter i: the entry's name is `prefix` followed by the parameter's name.
  * VKT_E_NOT_FOUND: there is no such entry. VKT_E_SHAPE: the entry has another shape than the parameter. */
-enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* bytes of a name with its prefix and NUL */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
 /* Returns the prefix of the names of this part's tensors in a checkpoint; NULL for the gradient, which is not saved. */

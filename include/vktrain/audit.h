@@ -18,7 +18,7 @@ extern "C" {
  * element, plus the error that the rounding of f32 may cause. The audit also checks that the shaders write all elements
  * of their outputs, and nothing after the end of an output. Each such node has an entry of its own. In this entry,
  * `op` is "custom", `text` has the op's name and the shapes of its inputs, `times` is 1, and `forward` is 0. `gradient`
- * and `difference` are errors of the gradients, divided by the tolerance of this paragraph. */
+ * and `difference` are errors of the gradients, divided by the tolerance above. */
 
 /* The result of one op on one case. It is valid only during the call of on_entry. */
 typedef struct vkt_audit_entry {
@@ -27,10 +27,10 @@ typedef struct vkt_audit_entry {
                          * vkt_audit_op: the seed, for instance "seed 3" */
     const char *text;   /* the audited shapes and attributes. The op and this text are a line for vkt-bench --shapes,
                          * unless the op is "custom" */
-    uint32_t node;      /* number of the first node with this work (op, attributes and shapes). In entries of
-                         * vkt_audit_op: 0 */
-    uint32_t times;     /* number of nodes with this work. If several random cases replace a node, only the first of
-                         * these cases has the number, and the others have 0. In entries of vkt_audit_op: 1 */
+    uint32_t node;      /* index in the graph of the first node with this work (op, attributes and shapes). In entries
+                         * of vkt_audit_op: 0 */
+    uint32_t times;     /* number of nodes with this work. If several random cases replace these nodes, the entry of the
+                         * first case has this number, and the other entries have 0. In entries of vkt_audit_op: 1 */
     bool reduced;       /* a smaller case replaces the node, because the reference would take too long. The batch is
                          * halved first, then the largest dimensions */
     bool sampled;       /* random cases of the op replace the node, and this entry is one of them. Reason: the node
@@ -65,10 +65,10 @@ typedef struct vkt_audit_params {
 
 /* The totals of one audit. */
 typedef struct vkt_audit_totals {
-    uint32_t nodes;   /* number of audited nodes. Nodes with the same work all count. For vkt_audit_op: number of random
+    uint32_t nodes;   /* number of audited nodes. If several nodes have the same work, each of them counts. For
+                       * vkt_audit_op: number of random cases */
+    uint32_t cases;   /* number of audited cases. All nodes with the same work have one common case, or several random
                        * cases */
-    uint32_t cases;   /* number of audited cases. Nodes with the same work have one case together, or several random
-                       * ones */
     uint32_t parts;   /* number of nodes that are not audited, because their op has no random cases. These ops are the
                        * gradients of other ops (the audit of the other op includes its gradient), step_advance, report
                        * and shard_* */

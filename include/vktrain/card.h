@@ -54,8 +54,8 @@ VKT_API void vkt_card_destroy(vkt_card **c); /* data sets of vkt_card_dataset st
 /* Returns the name of class k, valid as long as the card. If the class has no name, writes the number k to `room` and
  * returns `room`. */
 VKT_API const char *vkt_card_class(const vkt_card *c, uint32_t k, char room[16]);
-/* Returns the text of the member `key` of the JSON object, valid as long as the card; NULL: the object has no such
- * member, or the member is no text. `key` may also be a member of `more` (see vkt_trainer_attach_card). */
+/* Returns the text of the member `key` of the card's JSON object, valid as long as the card; NULL: the object has no
+ * such member, or the member is no text. `key` may also be a member of `more` (see vkt_trainer_attach_card). */
 VKT_API const char *vkt_card_text(const vkt_card *c, const char *key);
 /* Reads the member `key`, which is a number or a list of numbers. Writes the first `most` numbers to `out` (may be
  * NULL), and returns how many numbers the member has. UINT32_MAX: the object has no such member, or the member is

@@ -49,7 +49,8 @@ typedef struct vkt_column {
     uint32_t n_values, missing; /* missing: number of missing fields of an input in the rows that vkt_columns_guess has
                                  * read */
     char why[48];               /* why the column is left out; "as in training" after vkt_columns_from_text */
-    uint32_t distinct;          /* not 0: the guess left the column out, because it has this many different texts */
+    uint32_t distinct;          /* the number of different texts, if the guess left the column out because there are too
+                                 * many; else 0 */
 } vkt_column;
 
 /* The kind of a target. */

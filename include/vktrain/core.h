@@ -272,10 +272,10 @@ typedef struct vkt_device_limits {
     uint32_t cores;                /* as the vendor counts them (multiprocessors, compute units, shader cores). If the
                                     * driver does not report the number: for a CPU, the number of the machine's CPUs;
                                     * for a GPU, a number that is usual for the vendor's devices */
-    uint32_t subgroup_size;        /* lanes of a subgroup in kernels that do not ask for a size of their own */
+    uint32_t subgroup_size;        /* number of lanes of a subgroup, in kernels that do not require another number */
     uint32_t max_workgroup_lanes;  /* largest number of lanes of a work group */
     uint32_t max_workgroups;       /* largest number of work groups of a dispatch along an axis */
-    uint64_t shared_bytes;         /* shared memory of a work group */
+    uint64_t shared_bytes;         /* largest size of the shared memory of a work group */
     uint64_t max_binding_bytes;    /* size of the largest range of a tensor that one binding covers; nearly all ops
                                     * split larger tensors into several ranges */
     uint64_t max_texel_elements;   /* largest size of a texel buffer, in elements; 0: kernels use no texel buffers,

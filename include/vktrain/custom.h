@@ -41,14 +41,15 @@ extern "C" {
 
 /* Indices of words of the step state. These words may change from run to run. Push constants cannot change, because
  * they are recorded once. The real rows of a batch are the rows that have a sample; the last batch of an epoch may have
- * fewer of them. If no op gathers the batch, VKT_STEP_ROWS may be larger than the batch. So a shader must use
- * the smaller one of VKT_STEP_ROWS and the batch. */
+ * fewer of them. If no op gathers the batch, the word VKT_STEP_ROWS may be larger than the batch size. So a shader
+ * must use the smaller one of this word and the batch size. */
 #define VKT_STEP_ROWS 2  /* number of real rows of the batch; 0xFFFFFFFF: all rows are real */
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first row in the order of the gather */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-/* Counter of random numbers. In a graph with an update or with shards: number of this run among the runs of all steps
- * and ranks. A skipped step does not count. In other graphs: the store's number of completed steps. */
+/* Counter for random numbers. In a graph with an update or with shards, the runs of all steps and ranks are numbered,
+ * and the counter is the number of this run. The runs of a skipped step do not count. In other graphs, the counter is
+ * the store's number of completed steps. */
 #define VKT_STEP_DRAW 18
 #define VKT_STEP_WORDS 68
 

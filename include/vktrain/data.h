@@ -48,10 +48,11 @@ typedef struct vkt_dataset_params {
     const float *targets;             /* (N,K) numbers to predict; NULL: the rows have no targets */
     uint32_t target_width;            /* K; 0 counts as 1 */
     const double *mean, *std;         /* C numbers each, std > 0, copied; NULL: mean 0, std 1. Not for u16 and u32 */
-    const uint32_t *terms; /* N numbers, copied: the number of terms of the loss in each row, at least 1. NULL: 1 each.
-                            * Needed if the loss of a batch is a mean over terms, and rows have different numbers of
-                            * terms. Example: sequences in which some labels do not count. A trainer weights
-                            * batches, micro-batches and shards by their terms. The sum of all N is below 2^32 */
+    const uint32_t *terms; /* N numbers, copied: how many terms of the loss each row has, at least 1. NULL: each row has
+                            * one term. Needed if the loss of a batch is a mean over terms, and rows have different
+                            * numbers of terms. Example: sequences in which some labels do not count. A trainer weights
+                            * batches, micro-batches and shards by their numbers of terms. The sum of the N numbers is
+                            * below 2^32 */
     bool borrow; /* keep the caller's arrays (features, labels, targets) instead of copies. The arrays must exist,
                   * and not change, until the data set and all its slices are destroyed */
 } vkt_dataset_params;
@@ -150,7 +151,8 @@ typedef struct vkt_image_params {
                            * byte of the file, but at most 2^27 pixels, and 65535 pixels along a side */
     uint64_t cache_bytes; /* memory for decoded and resized images. If all images fit, they are kept; else each fetch
                            * decodes its image. 0 means 1 GiB; 1 means that no image is kept */
-    uint32_t workers;     /* threads that check all files when the data set is made, at most 16; 0: one per core */
+    uint32_t workers;     /* number of threads that check all files when the data set is made; 0: one per core. There
+                           * are never more than 16 */
 } vkt_image_params;
 
 /* Reads images that a CSV file (RFC 4180) lists, one path and label per line. If a field of the first line is

@@ -44,15 +44,15 @@ typedef struct vkt_transport {
 /* The form of a number in a message. All additions are in f32. */
 typedef enum vkt_wire {
     VKT_WIRE_F32 = 0, /* 4 bytes */
-    VKT_WIRE_BF16 /* 2 bytes: both summands of each addition in the tree are rounded to bfloat16, and so is the final
-                   * sum. The rounding does not depend on the number of ranks */
+    VKT_WIRE_BF16 /* 2 bytes, bfloat16. Before each addition of the tree (see vkt_all_reduce), both summands are rounded
+                   * to bfloat16. The final sum is rounded, too. The rounding does not depend on the number of ranks */
 } vkt_wire;
 
 /* Replaces data[0..n) of every rank by the sum over all ranks, which has the same bits on each rank. The method is
  * recursive halving, then recursive doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication
- * Operations in MPICH, 2005). In round s, rank r exchanges with rank r xor 2^s. So the additions form a binary tree
- * whose leaves are the ranks in rising order. A rank sends 2 * n * (ranks - 1) / ranks numbers. If n is no multiple of
- * `ranks`, the rank may send a few more.
+ * Operations in MPICH, 2005). In round s of the halving (s = 0, 1, ..), rank r and rank r xor 2^s exchange and add
+ * numbers. So the additions form a binary tree whose leaves are the ranks in rising order. Each rank sends
+ * 2 * n * (ranks - 1) / ranks numbers in all, and a few more if n is no multiple of `ranks`.
  *
  * A number or a sum with a magnitude below 2^-126 becomes +0, and every NaN becomes 0x7fc00000. So the result does not
  * depend on whether hosts and devices flush denormal numbers. `scratch` has space for n / 2 numbers, rounded up; it may
@@ -85,9 +85,10 @@ typedef struct vkt_emulation_params {
     double bytes_per_second; /* bandwidth of each message; 0: infinite */
 } vkt_emulation_params;
 typedef struct vkt_emulation vkt_emulation;
-/* Makes rank 0 of an emulated cluster. An exchange takes the latency plus bytes / bytes_per_second, and receives the
- * bytes that it sends. A barrier takes log2(ranks) times the latency. So times are those of a cluster; sums are wrong.
- * VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
+/* Makes rank 0 of an emulated cluster. An exchange takes as long as in the cluster: the latency plus
+ * bytes / bytes_per_second. But `receive` gets a copy of the bytes of `send`, because there is no other rank. A barrier
+ * takes log2(ranks) times the latency. So the times are those of a cluster, but the sums are wrong. VKT_E_ARG,
+ * VKT_E_NOMEM. Owner: the caller. */
 VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
 VKT_API void vkt_emulation_destroy(vkt_emulation **e);
 /* Returns the transport of rank 0; all zeros if `e` is NULL. The transport is valid as long as the emulation. */
@@ -111,22 +112,22 @@ typedef struct vkt_dist_params {
 } vkt_dist_params;
 
 #define VKT_DIST_BUCKETS 64 /* length of the arrays in vkt_dist_stats. Further buckets are not in the arrays */
-/* The exchange of gradients so far. docs/scaling.md has a model for the time of a step. Among the inputs of this model
- * are bucket_bytes, and ready_ms divided by `steps`. */
+/* Bytes and times of all exchanges of gradients so far. docs/scaling.md predicts the time of a step with more ranks.
+ * The prediction uses bucket_bytes, and the mean of ready_ms over the steps: ready_ms / steps. */
 typedef struct vkt_dist_stats {
     uint64_t steps;     /* number of steps that ready_ms covers: all but the first one, because ready_ms begins at the
                          * end of the last exchange of the previous step */
     uint64_t bytes;     /* bytes that this rank has sent */
     double exchange_ms; /* time of all exchanges, including waits for other ranks */
-    double exposed_ms;  /* time of the exchanges that ended after the backward pass of their step; an upper bound of
-                         * the time that all exchanges add to the steps */
+    double exposed_ms;  /* time of only those exchanges that ended later than the backward pass of their step. The
+                         * exchanges make all steps together longer by at most this time */
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which they become complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* for each bucket, in the same order: the time from the end of the last exchange
-                                        * of the previous step until the exchange of the bucket begins. An exchange
-                                        * begins when its bucket is complete and the exchange of the previous bucket
-                                        * has ended. The times of `steps` steps are added up */
+    double ready_ms[VKT_DIST_BUCKETS]; /* [i] is about the same bucket as bucket_bytes[i]. It is a sum over `steps`
+                                        * steps: each step adds the time from the end of the last exchange of the
+                                        * previous step until the exchange of this bucket begins, which is when the
+                                        * bucket is complete and the exchange of the bucket before it has ended */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -33,12 +33,12 @@ extern "C" {
 typedef enum vkt_gguf_type {
     VKT_GGUF_F32 = 0,   /* float32 */
     VKT_GGUF_F16 = 1,   /* float16 */
-    VKT_GGUF_Q4_0 = 2,  /* 4 bits, and a scale for 32 elements */
-    VKT_GGUF_Q4_1 = 3,  /* 4 bits, and a scale and an offset for 32 elements */
-    VKT_GGUF_Q8_0 = 8,  /* 8 bits, and a scale for 32 elements */
-    VKT_GGUF_Q4_K = 12, /* 4 bits; a block has 256 elements, and a scale and an offset for each 32 elements */
-    VKT_GGUF_Q5_K = 13, /* 5 bits; otherwise like Q4_K */
-    VKT_GGUF_Q6_K = 14, /* 6 bits; a block has 256 elements, and a scale for each 16 elements */
+    VKT_GGUF_Q4_0 = 2,  /* 4 bits an element; a block has 32 elements, which share a scale */
+    VKT_GGUF_Q4_1 = 3,  /* 4 bits an element; a block has 32 elements, which share a scale and an offset */
+    VKT_GGUF_Q8_0 = 8,  /* 8 bits an element; a block has 32 elements, which share a scale */
+    VKT_GGUF_Q4_K = 12, /* 4 bits an element; a block has 256 elements; each 32 of them share a scale and an offset */
+    VKT_GGUF_Q5_K = 13, /* 5 bits an element; otherwise like Q4_K */
+    VKT_GGUF_Q6_K = 14, /* 6 bits an element; a block has 256 elements; each 16 of them share a scale */
     VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 

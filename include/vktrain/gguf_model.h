@@ -43,11 +43,12 @@ typedef struct vkt_gguf_model {
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
                           * 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute the rows of
                           * the weights of query and key) */
-    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have "rope.scale_linear" instead: the factor of
-                               * a linear scaling */
-    double rope_factor;       /* the factor of the scaling; 1 for VKT_ROPE_PLAIN */
-    uint32_t rope_context;    /* the context before the scaling; default: `context` */
-    /* "rope_freqs.weight": rope_width / 2 divisors of the frequencies (Llama 3.1); NULL: none */
+    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have "rope.scale_linear" instead, which is the
+                               * rope_factor of VKT_ROPE_LINEAR */
+    double rope_factor;       /* the context is stretched to this multiple of its length; 1 for VKT_ROPE_PLAIN */
+    uint32_t rope_context;    /* length of the context before it was stretched, in tokens; default: `context` */
+    /* "rope_freqs.weight" (Llama 3.1): rope_width / 2 numbers. The frequency of pair j of a head's numbers is divided
+     * by number j. NULL: the file has no such tensor */
     const vkt_gguf_tensor *rope_divisors;
     bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */
 } vkt_gguf_model;

@@ -22,7 +22,7 @@ extern "C" {
 typedef enum vkt_dtype {
     VKT_F32 = 0,    /* the type that ops compute with */
     VKT_U32,        /* labels, ids, indices, conditions; quantized weights as words of 4 bytes */
-    VKT_U8,         /* data tables that a gather converts */
+    VKT_U8,         /* samples in a table of bytes, which vkt_gather_rows converts to f32 */
     VKT_F16,        /* IEEE 754 binary16, in arrays and inputs. vkt_to_f32 and vkt_gather_rows convert f16 to f32,
                      * vkt_write converts f32 to f16. The number of elements of an f16 tensor is a multiple of 4 */
     VKT_DTYPE_COUNT /* number of types */
@@ -195,7 +195,7 @@ VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *da
  * `ctx` has `a` or a copy of `a` already. VKT_E_STATE: `a` is an adopted buffer without the usage TRANSFER_SRC
  * (vulkan.h). VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_array_copy(vkt_array *a, vkt_ctx *ctx, vkt_array **out);
-/* Returns the size in bytes of the largest array that one binding covers and that fits into one allocation. */
+/* Returns the largest size, in bytes, at which an array fits into one descriptor binding and into one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
 /* Returns the mapped memory of a host_visible array, else NULL. The caller must not write to a part of this
  * memory that a submitted run still reads. */
@@ -311,13 +311,14 @@ typedef struct vkt_binding {
  * or the tuning file chooses them. They are not the default, because no device has run them yet.
  *
  * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. The error is at
- * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) X and Y are the
- * largest finite magnitudes of the two operands in the part of the matrix product that x and y are in. (An X or Y below
- * 2^-112 counts as 2^-112.) A part has 16 terms of each sum, for 32 to 128 rows and columns of the result. So numbers
- * that are 2^39 times smaller than X or Y may be lost. (On a device that flushes subnormal f16 to zero, 2^-27 replaces
- * 2^-38, and 2^28 replaces 2^39.) The sums are f32. An infinity in an operand makes each result that depends on it
- * infinite or NaN. If a program has products, but none of them is computed in this way, the program computes as in
- * VKT_PRECISION_F32. In most cases a warning says so, once in a context. */
+ * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) To define X and Y:
+ * a kernel computes a matrix product part by part. A part adds 16 products to each sum of a tile of 32 to 128 rows and
+ * columns of the result. In the part that has x y, X is the largest finite magnitude of the first operand's numbers,
+ * and Y that of the second operand's numbers. (An X or Y below 2^-112 counts as 2^-112.) So an x that is 2^39 times
+ * smaller than X, or a y that is 2^39 times smaller than Y, may be lost. (On a device that flushes subnormal f16 to
+ * zero, 2^-27 replaces 2^-38, and 2^28 replaces 2^39.) The sums are f32. An infinity in an operand makes each result
+ * that depends on it infinite or NaN. If a program has products, but none of them is computed in this way, the program
+ * computes as in VKT_PRECISION_F32. In most cases a warning says so, once in a context. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
@@ -367,9 +368,9 @@ typedef struct vkt_memory_needs {
                              * Together these buffers have 32 bytes for each slice */
     uint64_t store_bytes;   /* a vkt_store of this graph: parameters, gradients, moments, clock; 0: the graph has
                              * neither parameters nor states */
-    uint64_t staging_bytes; /* the smallest rings for uploads and for reading back (vkt_ctx_params.staging_bytes =
-                             * 65536). The first read makes the ring for reading back. If there is memory for
-                             * only one ring, a transfer frees the ring of the other kind first */
+    uint64_t staging_bytes; /* two ring buffers of the smallest size (vkt_ctx_params.staging_bytes = 65536): one for
+                             * uploads and one for reading back, which the first read makes. If there is memory for
+                             * only one of them, a transfer frees the other one first */
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
                              * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
                              * total_bytes: see cap_bytes */
@@ -394,14 +395,14 @@ typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, 
 
 /* The parameters of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;       /* called once for each plan, and once more to log an error of the wanted sizes */
+    vkt_size_fn build;       /* called once for each plan. If the wanted sizes have an error: once more, to log it */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
     uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
-    uint32_t context_step;   /* the search tries multiples of this number, and most_context; 0 means 1 */
+    uint32_t context_step;   /* the search tries only multiples of this number, and most_context; 0 means 1 */
     uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
-    uint64_t other_bytes;    /* memory for other things at the same time, for instance the data set */
+    uint64_t other_bytes;    /* memory that other things need during the step, for instance the data set */
     const vkt_program_params *program; /* the params of vkt_program_needs; may be NULL */
 } vkt_size_params;
 /* The results of vkt_find_sizes. */
@@ -444,8 +445,8 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 typedef struct vkt_run {
     float lr;       /* learning rate, for a graph with a vkt_update */
     uint32_t rows;  /* number of real rows of this batch; 0: all rows. See below */
-    uint32_t first; /* index of the batch's first row in the order of a gather. Rows past the end of the order are
-                     * zeros, with the label 0 */
+    uint32_t first; /* for a gather, which reads the samples that its list `order` names (ops.h): index in `order` of
+                     * the batch's first row. Rows past the end of `order` are zeros, with the label 0 */
     bool swap;      /* use vkt_binding.other, if it is not NULL, instead of vkt_binding.array */
     uint32_t terms; /* the loss of this run is a mean over this number of terms. 0: the loss is a mean over the real
                      * rows. `terms` must be above 0 in all runs of a step, or in none of them. See below */
@@ -511,8 +512,10 @@ VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, ui
 typedef struct vkt_plan_info {
     uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program by class, without the store and some small
                                               * buffers */
-    uint64_t total_bytes, lower_bound_bytes; /* total_bytes: size of the packed activations. lower_bound_bytes: size of
-                                              * the activations that are live at the peak */
+    uint64_t total_bytes, lower_bound_bytes; /* total_bytes: memory of the activations. Activations that are not live
+                                              * at the same time may share memory. lower_bound_bytes: the largest sum
+                                              * of sizes of activations that are live at the same time. No plan can
+                                              * have a total_bytes below it */
     uint64_t largest_buffer_bytes;           /* size of the largest buffer that holds activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */

@@ -87,17 +87,19 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 /* Makes a vkt_state "<scopes>.<name>". vkt_nn_parameters does not count it. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
-/* ---- layers ---- NULL instead of params stands for zeros, which select the defaults. These sizes have no default, and
- * 0 is VKT_E_ARG: out_channels, kernel, out_features, num_embeddings, embedding_dim, heads. In an array
- * kernel[2], only kernel[0] = 0 is VKT_E_ARG. kernel[1] = 0 means kernel[0]. */
+/* ---- layers ---- The pointer to the params may be NULL: this means that all members are 0. A member that is 0 selects
+ * its default. But these members have no default, and 0 is VKT_E_ARG: out_channels, kernel, out_features,
+ * num_embeddings, embedding_dim, heads. In an array kernel[2], only kernel[0] = 0 is VKT_E_ARG. kernel[1] = 0 means
+ * kernel[0]. */
 
 /* The options of a convolution. A member that is 0 selects the default of the builder's preset. out_channels and
  * kernel[0] have no default. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
-    uint32_t stride[2], dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H */
-    uint32_t pad[2];                 /* along H, W. pad[1] = 0 means pad[0] if kernel[1] is 0, else no padding */
+    uint32_t stride[2], dilation[2]; /* [0] along H: 0 means 1. [1] along W: 0 means the number along H */
+    uint32_t pad[2];                 /* [0] along H, [1] along W. If kernel[1] is 0, pad[1] = 0 means pad[0]. Otherwise
+                                      * pad[1] = 0 means no padding */
     uint32_t groups;                 /* 0 means 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
@@ -121,8 +123,8 @@ VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x,
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as in vkt_nn_conv2d_params */
-    uint32_t output_pad[2];          /* along H, W. output_pad[1] = 0 means output_pad[0] if stride[1] is 0, else no
-                                      * padding */
+    uint32_t output_pad[2];          /* [0] along H, [1] along W. If stride[1] is 0, output_pad[1] = 0 means
+                                      * output_pad[0]. Otherwise output_pad[1] = 0 means no padding */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's default */
 } vkt_nn_conv_transpose2d_params;
@@ -241,11 +243,11 @@ VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 /* The options of pooling with a stride, padding and dilation: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2];   /* along H and W; along W: 0 means the same as along H */
-    uint32_t stride[2];   /* along H and W. If both are 0, they mean the size of the kernel. If only stride[0] is 0, it
-                           * means kernel[0]. If only stride[1] is 0, it means stride[0] */
+    uint32_t kernel[2];   /* [0] along H, [1] along W; kernel[1] = 0 means kernel[0] */
+    uint32_t stride[2];   /* [0] along H, [1] along W. If both are 0, they mean the size of the kernel. If only
+                           * stride[0] is 0, it means kernel[0]. If only stride[1] is 0, it means stride[0] */
     uint32_t pad[2];      /* as in vkt_nn_conv2d_params */
-    uint32_t dilation[2]; /* along H: 0 means 1; along W: 0 means the same as along H. See vkt_pool2d_params */
+    uint32_t dilation[2]; /* as in vkt_nn_conv2d_params; see vkt_pool2d_params */
     bool ceil_mode;       /* see vkt_pool2d_params */
     bool exclude_pad;     /* average pooling: divide by the number of elements of the window that are in the image
                            * (torch: count_include_pad = False) */
@@ -306,7 +308,7 @@ VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor
 
 /* The options of a hash grid layer. A member that is 0 selects the default. */
 typedef struct vkt_nn_hash_grid_params {
-    vkt_hash_grid_params grid; /* levels and table */
+    vkt_hash_grid_params grid; /* number of levels, their resolutions, and the size of the table */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as in Mueller et al. 2022 */
 } vkt_nn_hash_grid_params;
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L * F), for E entries of F numbers, and L

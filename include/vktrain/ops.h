@@ -4,12 +4,14 @@
  *
  * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of the device's limits,
  * vkt_program_create returns VKT_E_UNSUPPORTED, and the message has the numbers.
- *   Bindings. A binding holds at least 128 MiB on every device, and up to 4 GiB on some. Kernels read larger tensors
- *   range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest range:
+ *   Bindings. A descriptor binding holds at least 128 MiB on every device, and up to 4 GiB on some. Kernels read larger
+ *   tensors range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest
+ *   range that the op can use:
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
- *     sums, maxima, broadcasting              up to 64 slices of the slowest dimension if a slice's size is no multiple
- *                                             of 256 bytes. Most other slices are split again
+ *     sums, maxima, broadcasting              up to 64 slices if a slice's size is no multiple of 256 bytes. (A slice
+ *                                             is the part of a tensor with one index of the slowest dimension.) Most
+ *                                             slices of other sizes are split further, so they have no limit
  *     layer, group, RMS norm, vkt_to_layout   up to four samples
  *     matrix products                         a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
@@ -99,7 +101,8 @@ typedef struct vkt_conv2d_params {
     uint32_t dilation[2]; /* distance between neighbouring taps; 0 means 1 */
     uint32_t groups;      /* G; 0 means 1 */
 } vkt_conv2d_params;
-/* Convolves: computes the cross-correlation, as torch's conv2d does. g is the group of output channel o:
+/* Convolves: computes the cross-correlation, as torch's conv2d does. dil is the dilation. G is `groups`, and g is the
+ * index of the group of channels that output channel o belongs to:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS x is converted first)
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1. Q has the same formula, with W and S. The params may be NULL.
@@ -153,8 +156,8 @@ typedef struct vkt_pool2d_params {
     uint32_t pad[2];      /* at most half the kernel */
     uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0 means 1. Average pooling allows only
                            * 1 */
-    bool ceil_mode;       /* add a last window that ends outside the padded image, if the window starts in the image or
-                           * in the padding before the image */
+    bool ceil_mode;       /* round the output's height and width up instead of down: then the last window may end
+                           * outside the padded image. It is left out if it starts in the padding after the image */
     bool exclude_pad;     /* divide an average by the number of elements of the window that are in the image
                            * (torch: count_include_pad = False) */
 } vkt_pool2d_params;
@@ -212,16 +215,16 @@ VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
 /* The formula of vkt_upsample2d. */
 typedef enum vkt_upsample_mode {
-    VKT_UPSAMPLE_NEAREST = 0, /* one pixel, at the position rounded down */
-    VKT_UPSAMPLE_BILINEAR     /* weighted mean of four pixels */
+    VKT_UPSAMPLE_NEAREST = 0, /* a pixel of y is a copy of one pixel of x, whose position is rounded down */
+    VKT_UPSAMPLE_BILINEAR     /* a pixel of y is a weighted mean of four pixels of x */
 } vkt_upsample_mode;
 /* The options of upsampling. Set both elements of `size`, or both elements of `scale`. */
 typedef struct vkt_upsample2d_params {
     uint32_t size[2];       /* P, Q; 0: computed from `scale`. H, W, P and Q are at most 32767 */
     uint32_t scale[2];      /* P = scale[0] * H, Q = scale[1] * W */
     vkt_upsample_mode mode; /* the formula */
-    bool align_corners;     /* bilinear only. true: the corner pixels of x and y have the same centres; false: x and y
-                             * have the same edges */
+    bool align_corners;     /* bilinear only. true: the centres of the corner pixels of x are at the centres of the
+                             * corner pixels of y. false: the outer edges of x are at the outer edges of y */
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
@@ -333,8 +336,8 @@ VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_t
 VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
 
-/* Returns the elements of x, in logical order, with a new shape. Nothing is copied if x is ROWS, or if dimension 0
- * keeps its size. Otherwise x is copied to ROWS. */
+/* Returns x with a new shape. The elements keep their row-major order, whatever the layout of x is. Nothing is copied
+ * if x is ROWS, or if dimension 0 keeps its size. Otherwise x is copied to ROWS. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Reshapes (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
@@ -432,8 +435,9 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *   max_over, min_over  If an element is NaN, the result y and dx are NaN. Otherwise dx is dy / m at the m elements
  *                       that equal y, and 0 elsewhere (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
- *                       default (unbiased), and 0 is biased. The effect of the mean's rounding error is subtracted. So
- *                       the relative error is about 1e-6 even if the mean is a million times the standard deviation
+ *                       default (unbiased), and 0 is biased. The computed mean has a rounding error. What this error
+ *                       adds to the sum is subtracted again. So the relative error of the result is about 1e-6, even
+ *                       if the mean is a million times the standard deviation
  * VKT_E_SHAPE: the mask is 0, or has axes that x does not have (but VKT_ALL_AXES is valid for every x); for vkt_var
  * also: n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -451,12 +455,13 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  * -inf, all of its results are NaN, as in torch. (With `causal`, only the keys 0 .. t of the line count.)
  *
  * Speed: the fast cases are the last axis of a ROWS x, and each axis of a BATCH_LAST x except the batch. If the axis is
- * the batch, or if `causal` is true, a BATCH_LAST x is converted to ROWS and back. A slice is a group of lines whose
- * elements alternate in memory. For instance, with the axis C of (N,C,H,W) in ROWS, a slice is one sample. (With the
- * last axis of ROWS there are no slices.) A slice is too long if each of its lines has more than 75,000 elements, or if
- * the slice has more than 128 MiB. A BATCH_LAST x with slices that are too long is converted to ROWS. If the slices in
- * ROWS are too long, too, vkt_permute moves the axis to the end. In all cases y has the order of axes and the layout
- * of x.
+ * the batch, or if `causal` is true, a BATCH_LAST x is converted to ROWS and back.
+ * Along the last axis of a ROWS x, each line is contiguous in memory. Along any other axis, the elements of several
+ * lines alternate in memory. A slice is the smallest contiguous range that has all elements of such lines. For
+ * instance, if x is (N,C,H,W) in ROWS and the axis is C, a slice is one sample, with H * W lines. A slice is too long
+ * if each of its lines has more than 75,000 elements, or if the slice has more than 128 MiB. If the slices of a
+ * BATCH_LAST x are too long, x is converted to ROWS. If the slices in ROWS are too long, too, vkt_permute moves the
+ * axis to the end. In all cases y has the order of axes and the layout of x.
  * Limits: if x is larger than a binding, a binding must hold one slice (with the last axis of ROWS: one line), or up to
  * 64 slices if a slice's size is no multiple of 256 bytes. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
@@ -490,12 +495,13 @@ typedef struct vkt_attention_params {
  * are stored. p may be NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q.
  * (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
- * On CPU devices vkt_program_create returns VKT_E_UNSUPPORTED if the loops over keys or queries are longer than 60,000
- * iterations in each variant of the kernels (see Loops at the top of this file). At D = 64 and with subgroups of 8
- * lanes, the limit is about 93,000 keys, and with gradients 62,000 keys and 47,000 queries. Subgroups of 16 lanes allow
- * more at D = 64. At D = 4 the limit is about 640,000 keys without gradients. If there are more tiles of queries or
- * keys than the device allows work groups (often 65,535), a work group computes several tiles, and the limits are
- * lower. With kv_heads = K, a gradient allows H / K times fewer queries.
+ * On CPU devices the loops over keys and queries are limited (see Loops at the top of this file). If the loops of every
+ * variant of the kernels have more than 60,000 iterations, vkt_program_create returns VKT_E_UNSUPPORTED. For instance,
+ * with D = 64 and subgroups of 8 lanes, there may be at most about 93,000 keys. For gradients, there may be at most
+ * about 62,000 keys and 47,000 queries. More are allowed with subgroups of 16 lanes, or with a smaller D: without
+ * gradients, about 640,000 keys at D = 4. Fewer are allowed if there are more tiles of queries or keys than the device
+ * allows work groups (often 65,535), because a work group then computes several tiles. With kv_heads = K, a gradient
+ * allows H / K times fewer queries.
  *
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
  * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has all heads of q, then all
@@ -632,8 +638,9 @@ typedef struct vkt_latent_grid_params {
     uint32_t scale;   /* s: a cell of the grid covers s x s texels; 0 means 1 */
     bool corners;     /* return the four cells around a texel instead of their weighted mean */
 } vkt_latent_grid_params;
-/* Reads a two-dimensional grid of latents for a rectangular tile of texels. The tile starts at the texel (row, column)
- * that `origin` holds:
+/* Reads latents from a two-dimensional grid, for the texels of a rectangular tile. The grid has H x W cells, with F
+ * latents each. It covers an image of s H x s W texels. The tile is a part of this image, and starts at the texel
+ * (row, column) that `origin` holds:
  *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
  *   Texel (i,j) of the tile is sample n = i * columns + j
  *   Along an axis, the centre of cell c is at c, and the centre of texel k of the image is at (k + 1/2) / s - 1/2. So
@@ -702,7 +709,7 @@ typedef struct vkt_cross_entropy_params {
 /* Computes cross-entropy with options; p may be NULL. The operands are one of:
  *   z (B,K), t (B)            one label per sample
  *   z (B,T,K), t (B,T)        several labels per sample, for instance the tokens of a text
- *   z (N,K,d..), t (N,d..)    with classes_second: a label for each pixel of an image; z is permuted
+ *   z (N,K,d..), t (N,d..)    with classes_second: a label for each pixel of an image; z is copied to (N,d..,K)
  *
  * With w = weight, s = label_smoothing, P = softmax(z[b]), c = t[b], and sums over the labels b that count:
  *   loss = -sum_b ((1-s) w[c] log P[c] + s/K sum_k w[k] log P[k]) / norm
@@ -728,16 +735,15 @@ typedef struct vkt_linear_cross_entropy_params {
  * rows do not count, and neither do ignored labels. A label that is neither a class nor ignored makes the loss NaN. If
  * no label counts, the mean is NaN and its gradient is 0.
  *
- * The rows whose labels count are computed slice by slice. The logits of all slices share at most 64 MiB of memory. So
- * the logits of all rows are in memory at once only if there is a single slice. Slices without any row that counts are
- * not computed, but the first two runs may compute all slices to measure their times (vkt_program_run). After
- * vkt_backward, dx and dw are computed with the loss, from the same logits. In three cases the logits are computed
- * again for dx and dw: if the loss is only a part of the loss that vkt_backward gets, if vkt_gradients computes dx and
- * dw, and if the graph was created with VKT_NO_FUSE=1 in the environment. For the mean loss of several batches, set
- * `sum`, add up the losses, and divide by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE:
- * other types. VKT_E_UNSUPPORTED when the program is made: the V logits of a row have more than 64 MiB, or a row of x
- * or w has more than 32 MiB; or there are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes:
- * about 1.6 million).
+ * Each run makes a list of the rows whose labels count, and computes this list slice by slice. The slices use the same
+ * memory for their logits, one slice after the other: at most 64 MiB. A slice without a row is not computed, but the
+ * first two runs may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are
+ * computed with the loss, from the same logits. In three cases the logits are computed again for dx and dw: if the loss
+ * is only a part of the loss that vkt_backward gets, if vkt_gradients computes dx and dw, and if the graph was created
+ * with VKT_NO_FUSE=1 in the environment. For the mean loss of several batches, set `sum`, add up the losses, and divide
+ * by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when
+ * the program is made: the V logits of a row have more than 64 MiB, or a row of x or w has more than 32 MiB; or there
+ * are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes: about 1.6 million).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads

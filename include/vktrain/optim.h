@@ -23,7 +23,8 @@ typedef enum vkt_optimizer_kind {
 /* Settings for the parameters of one group (vkt_set_group). VKT_ZERO stands for the number 0. */
 #define VKT_PARAM_GROUPS 8 /* maximum number of groups */
 typedef struct vkt_param_group {
-    float lr_factor;    /* multiplies the run's lr; 0 means 1. VKT_ZERO: only the moments change */
+    float lr_factor;    /* factor of the run's learning rate; 0 means 1. VKT_ZERO: the parameters stay as they are, and
+                         * only their moments change */
     float weight_decay; /* replaces the optimizer's weight decay; 0: no decay */
 } vkt_param_group;
 
@@ -40,7 +41,7 @@ typedef struct vkt_optimizer {
     float momentum;            /* of SGD and RMSprop */
     float dampening;           /* of SGD (torch) */
     bool nesterov;             /* of SGD: Nesterov's form; needs momentum > 0 and dampening 0 */
-    bool centered;             /* of RMSprop: subtract the square of the mean gradient from the mean square */
+    bool centered;             /* of RMSprop: replace v by v - a^2, where a is the running mean of g (see vkt_update) */
     double alpha;              /* of RMSprop; 0 means 0.99 (torch) or 0.9 (keras, where its name is rho) */
     double beta1, beta2;       /* of Adam, AdamW and NAdam; 0 means 0.9 and 0.999 */
     bool amsgrad;              /* of Adam and AdamW: the largest v so far replaces v (see vkt_update) */
@@ -88,10 +89,10 @@ typedef struct vkt_optimizer {
  * parameters and advances t. Such a step equals the step of one batch with all these rows, except for rounding, under
  * three conditions: the loss is a mean over rows, no op mixes rows (a batch norm mixes them), and no op uses random
  * numbers (a dropout uses them). If the loss is a mean over other terms, for instance over the labels that count in a
- * language model, set vkt_run.terms to the number of these terms in the run. This number replaces the number of rows,
- * also in the averages of running statistics over shards. Clipping comes after the division. In VKT_PRECISION_F16 the
- * sum of all k runs is checked for overflow. If the sum overflows, the step is skipped, and the gradients of all k runs
- * are dropped.
+ * language model, set vkt_run.terms to the number of these terms in the run. This number then replaces the number of
+ * rows of the run: as the factor of its gradients, as its part of the divisor, and as its weight when the running
+ * statistics of several shards are averaged. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k
+ * runs is checked for overflow. If the sum overflows, the step is skipped, and the gradients of all k runs are dropped.
  *
  * (Sources: PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad, clip_grad_norm_; Keras documentation of
  * these optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On

@@ -84,9 +84,9 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
  *     self_attn.k_proj  blk.3.attn_k.weight         mlp.gate_proj  blk.3.ffn_gate.weight
  *     self_attn.v_proj  blk.3.attn_v.weight         mlp.up_proj    blk.3.ffn_up.weight
  *     self_attn.o_proj  blk.3.attn_output.weight    mlp.down_proj  blk.3.ffn_down.weight
- * If a store has an adapter of any other layer, the functions below that take a store return VKT_E_UNSUPPORTED. GGUF
- * files of the architecture llama have the rows of query and key in another order than Hugging Face's models, so these
- * functions permute B's rows of q_proj and k_proj. */
+ * If a store has an adapter of any other layer, the functions below that take a store return VKT_E_UNSUPPORTED. In GGUF
+ * files of the architecture llama, the weights of query and key have their rows in another order than in Hugging Face's
+ * models. So these functions permute the rows of the matrix B of q_proj and of k_proj. */
 
 /* Saves the adapters of a store to a GGUF file, which llama.cpp reads with --lora FILE. The metadata are
  * general.architecture, general.type = "adapter", adapter.type = "lora" and adapter.lora.alpha. The adapter of a layer

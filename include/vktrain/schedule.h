@@ -1,6 +1,7 @@
-/* vktrain/schedule.h - learning rates over time: pure functions of the number of a batch or an epoch, and one function
- * that follows a measured value. A training step reads the rate from a word that the host writes. So a new rate does
- * not need newly recorded commands.
+/* vktrain/schedule.h - schedules: how the learning rate changes during a training. Most schedules depend only on the
+ * number of the batch or of the epoch. One schedule, VKT_SCHEDULE_PLATEAU, follows a measured value, for instance the
+ * validation loss. A training step reads the rate from memory that the host writes. So commands need not be recorded
+ * again for a new rate.
  *
  * Formulas and defaults are those of PyTorch (documentation of torch.optim.lr_scheduler), except where a comment names
  * another library. Threads: any. */
@@ -55,8 +56,8 @@ typedef struct vkt_plateau {
     uint32_t patience;     /* number of epochs; 0 means 10, VKT_PATIENCE_NONE means 0 */
     double threshold;      /* 0 means 1e-4; VKT_ZERO: any improvement counts */
     bool absolute;         /* torch: true is threshold_mode "abs", false is "rel". Not used for Keras */
-    uint32_t cooldown;     /* number of epochs after a reduction. torch: none of these epochs counts as bad. keras: only
-                            * the last one may count as bad */
+    uint32_t cooldown;     /* this many epochs after a reduction do not count as bad. keras: the last one of them may
+                            * count as bad */
     double min_lr;         /* a reduction does not go below this rate */
     double eps;            /* torch: the rate changes only by more than eps; 0 means 1e-8 */
 } vkt_plateau;
@@ -79,7 +80,7 @@ typedef struct vkt_schedule {
     uint32_t milestones[8];                     /* MULTI_STEP: values of t, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: number of milestones, at most 8 */
     uint64_t total;                             /* COSINE (T_max), ONE_CYCLE, WARMUP_COSINE: length of the schedule,
-                                                 * in the unit of t */
+                                                 * in batches or in epochs, as t (see by_epoch) */
     double min_lr;                              /* COSINE, WARMUP_COSINE: the rate at t = `total` */
     bool linear;                                /* ONE_CYCLE: true is anneal_strategy "linear", false is "cos" */
     double pct_start;                           /* ONE_CYCLE: fraction of `total` with a rising rate; 0 means 0.3 */

@@ -103,7 +103,8 @@ VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32
  *     filters=%09%0A!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~
  *     62304 the                                                   count and word, by falling count
  * vkt_text_release frees *text. VKT_E_FORMAT: the text has another form. The message has `name` and the number of the
- * line. Only the messages for an index_from of 1 or 2, and for a filter that is not ASCII, have neither. */
+ * line, with two exceptions: the message about an index_from of 1 or 2, and the message about a filter that is not
+ * ASCII. */
 VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
 VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
 /* Save a vocabulary to a file, in the form of vkt_vocab_to_text, and load it. Saving writes the whole file or nothing;

@@ -40,8 +40,8 @@ extern "C" {
 typedef enum vkt_token_kind {
     VKT_TOKEN_NORMAL = 1,       /* ordinary text */
     VKT_TOKEN_UNKNOWN = 2,      /* handled like a normal token */
-    VKT_TOKEN_CONTROL = 3,      /* a special token; found in a text only with VKT_TOKENS_SPECIAL */
-    VKT_TOKEN_USER_DEFINED = 4, /* found in a text before the text is split; for chats see vkt_tokenizer_chat */
+    VKT_TOKEN_CONTROL = 3,      /* a special token; cut out of a text only with VKT_TOKENS_SPECIAL */
+    VKT_TOKEN_USER_DEFINED = 4, /* cut out of a text, whatever the flags are; for chats see vkt_tokenizer_chat */
     VKT_TOKEN_UNUSED = 5,       /* handled like a normal token */
     VKT_TOKEN_BYTE = 6          /* handled like a normal token */
 } vkt_token_kind;
@@ -123,9 +123,9 @@ enum {
  * after normalization. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_encode(const vkt_tokenizer *t, const char *text, size_t bytes, uint32_t flags,
                                         vkt_tokens *list);
-/* Returns whether the vocabulary has a token for each of the 256 bytes. If so, decoding the ids of a text gives the
- * bytes of the text again (with "qwen2": the bytes of the normalized text). VKT_TOKENS_BOS puts bos in front of these
- * bytes, and skip_special leaves control tokens out. */
+/* Returns whether the vocabulary has a token for each of the 256 bytes. If so, encoding and then decoding gives the
+ * bytes of the text again (with "qwen2": the bytes of the normalized text). Two options change this result: with
+ * VKT_TOKENS_BOS the decoded text begins with bos, and with skip_special it lacks the control tokens. */
 VKT_API bool vkt_tokenizer_covers(const vkt_tokenizer *t);
 
 /* ---- ids to texts ---- */
@@ -163,12 +163,12 @@ typedef struct vkt_chat_message {
 /* The forms of chats. */
 typedef enum vkt_chat_template {
     VKT_CHAT_CHATML = 1, /* <|im_start|>ROLE\nCONTENT<|im_end|>\n for each message */
-    VKT_CHAT_SMOLLM2,    /* chatml; without a system message at the start, SmolLM2's own system message comes first */
+    VKT_CHAT_SMOLLM2,    /* chatml; a chat that does not begin with a system message gets that of SmolLM2 */
     VKT_CHAT_QWEN2,      /* as SMOLLM2, but with the system message of Qwen2 */
     VKT_CHAT_QWEN2_5,    /* as SMOLLM2, but with the system message of Qwen2.5 */
-    VKT_CHAT_QWEN3,      /* chatml. Answers before the user's last question lose their block <think>. Later answers
-                          * keep a block that is not empty. If a later answer is the last message, it always has a
-                          * block, even an empty one */
+    VKT_CHAT_QWEN3,      /* chatml. The thoughts in an answer, <think> .. </think>, are left out if the answer is before
+                          * the user's last question, or if they are empty. But if the last message is an answer after
+                          * that question, it always has a block <think> .. </think>, even an empty one */
     VKT_CHAT_LLAMA3      /* <|begin_of_text|>, then for each message
                           * <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>. Whitespace around the
                           * content is removed. (The templates of Llama 3.1 and 3.2 add a system message with dates;

@@ -102,9 +102,9 @@ typedef struct vkt_epoch_record {
     vkt_metric_value metrics[VKT_MAX_METRICS];       /* the first n_metrics are set */
 } vkt_epoch_record;
 
-/* The progress of a fit. on_batch gets this struct when the result of a batch has arrived, up to two batches late.
- * While `validating`, batch, batches, loss, accuracy and seconds are those of the validation. If several ranks share
- * the validation, these numbers are those of this rank's part. */
+/* The progress of a fit. on_batch gets this struct when the result of a batch has arrived. At that time, up to two
+ * later batches have already been submitted. While `validating`, batch, batches, loss, accuracy and seconds are those
+ * of the validation. If several ranks share the validation, these numbers are those of this rank's part. */
 typedef struct vkt_fit_progress {
     uint32_t epoch, epochs;  /* epoch: number of this epoch, from 1. epochs: number of the last epoch */
     uint32_t batch, batches; /* batch: number of batches of this epoch whose results have arrived. batches: number of
@@ -140,7 +140,7 @@ typedef struct vkt_trainer_params {
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr: over epochs if by_epoch is set, else over batches.
+    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set, else batches.
                                     * VKT_SCHEDULE_PLATEAU follows the validation accuracy if `maximise` is set, else
                                     * the validation loss. Without a validation set, it follows the training accuracy or
                                     * the training loss */
@@ -254,8 +254,9 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
  * shape than those of the training set. VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or
  * `data` has more classes than the training set. `loss` and `accuracy` may be NULL. Each call of this function or of
  * vkt_trainer_predict copies `data` to the device, or streams `data` (see vkt_trainer_params.stream). Each call also
- * records a program. Exception: for the validation set, the call uses the trainer's copy and program. With several
- * ranks and without metrics, this exception does not apply, because each rank has only a part of the validation set. */
+ * records a program. If `data` is the validation set, both are usually not needed, because the trainer has a copy and a
+ * program already. But they are needed with several ranks and without metrics: then each rank has only a part of the
+ * validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
  * for a model that does not classify). `outputs` gets the model's outputs, row-major. `classes` or `outputs` may be
@@ -441,8 +442,9 @@ VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's 
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of the last 4096 training steps, in
                                                                * milliseconds. The first step of each epoch is not
-                                                               * measured. NaN: no step has been measured yet. Without
-                                                               * dist.shards, a micro-batch counts as a step */
+                                                               * measured. NaN: no step has been measured yet. If steps
+                                                               * have micro-batches, but are not split into shards, this
+                                                               * is the time of a micro-batch */
 /* Returns the median CPU time of the steps that vkt_trainer_ms_per_step measures, on the thread of vkt_trainer_fit, in
  * microseconds. The time that the thread waits for the device is not included, nor the time of on_batch and on_epoch.
  * NaN: no step has been measured yet. */
@@ -455,14 +457,15 @@ VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* Sets *out to the sizes and times of the exchange of gradients so far; all 0 if steps are not split into shards. */
 VKT_API void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out);
-/* Returns the time in nanoseconds at which the result of the first training step had arrived; 0: not yet. The clock is
- * CLOCK_MONOTONIC; on Windows it is QueryPerformanceCounter. */
+/* Returns when the result of the first training step arrived: the time of the clock CLOCK_MONOTONIC (on Windows: of
+ * QueryPerformanceCounter) in nanoseconds; 0: it has not arrived yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
 VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the store, to read or write the parameters; the trainer
                                                            * owns the store */
-VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the recorded training step or micro-batch. With
-                                                           * dist.shards: the recorded run of a shard, or of a part
-                                                           * of a shard. The trainer owns the program */
+VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the program that the trainer runs for each training step
+                                                           * (with micro-batches: for each micro-batch; with
+                                                           * dist.shards: for each shard, or for each part of a
+                                                           * shard). The trainer owns the program */
 
 /* Runs the program of vkt_trainer_program twice with timestamps. Writes a Chrome/Perfetto trace of the kernels of the
  * second run to `path`. The state is restored, so these runs do not count. VKT_E_STATE if the trainer was made without

@@ -126,11 +126,13 @@ VKT_API void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64
  * call changes the compute pipeline, descriptor set 0 and push constants of `cmd`. The program must outlive the last
  * execution of the command buffer. Any thread may submit `cmd`, because a submission is no call on the context. */
 VKT_API vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run);
-/* Returns two barriers, one before a recording and one after it. In *before, the dst members have the stages and
- * accesses of the recording's first commands. The application fills in the src members: with the stages and accesses of
- * its own commands. If another recording of the library comes first, the application also calls this function for the
- * program of that recording, and copies the src members from the *after of that call. In *after, the src members have
- * the stages and accesses that write results. The application fills in the dst members. */
+/* Returns two barriers, which the application completes and records: *before in front of the recording of p, and
+ * *after behind the recording.
+ *   *before  The function sets the dst members: to the stages and accesses of the recording's first commands. The
+ *            application sets the src members: to the stages and accesses of its own commands before the recording, or,
+ *            behind a recording of another program, to the src members of that program's *after
+ *   *after   The function sets the src members: to the stages and accesses that write results. The application sets the
+ *            dst members: to the stages and accesses of its commands behind the recording */
 VKT_API void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);
 /* Returns the metrics of the recorded run that was executed last, as vkt_program_metrics does. The application must
  * have waited for that run. VKT_E_STATE if nothing was recorded, or if the graph has no vkt_report. */
@@ -139,10 +141,10 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 /* ---- stepping, 3: a frame's budget ------------------------------------------------------------------------------- */
 
 /* The output of vkt_step_budget: the progress of a run. vkt_texture_read_budget and vkt_texture_write_budget also use
- * this struct, for the progress of a copy. */
+ * this struct, for the progress of a copy. A frame is all calls that share one budget: see the loop below. */
 typedef struct vkt_step_progress {
-    uint64_t run_index;     /* the run in progress, or the run that this call completed; if there is neither, the next
-                             * run */
+    uint64_t run_index;     /* number of the run in progress, or of the run that this call completed. If there is
+                             * neither, it is the number of the next run */
     uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
     uint64_t submitted_ns;  /* expected time of the work that this call submitted; 0: none. In the first two runs
                              * no times are known yet, so submitted_ns is the whole budget of the call */
@@ -163,18 +165,18 @@ typedef struct vkt_step_progress {
  *
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
- * The call never waits: if earlier submissions still have more work than one budget, or the frame before the previous
- * frame is not done, the call submits only the semaphores of `sync`. The run is divided so that a slice of several
- * kernels is expected to take at most a quarter of the budget, or 0.1 ms if this is longer. A slice ends at a barrier
- * if possible. A kernel that takes longer than a whole budget is submitted in a frame without other slices. Expected
- * times follow the measured times: they rise at once, and fall within about ten frames. Measured times include other
- * work on the device, and the time between two submissions. The work of vkt_linear_cross_entropy depends on the labels.
- * The expected time of this op is never below its time in the second run, in which the op does all of the work. So a
- * frame may take less time than expected. A changed budget takes effect at once. The first two runs submit one kernel
- * per call; the second run is measured. From the third run on, a budget of UINT64_MAX means no limit. To finish the run
- * in progress, call the function with this budget until `completed` is true. If there is no memory to divide the run
- * anew for a changed budget, the old slices stay in use. VKT_E_UNSUPPORTED without timestamps, or if
- * vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * The call never waits. In two cases it submits no slice, but only the semaphores of `sync`: the device still has more
+ * work from earlier submissions than one budget, or it has not finished the frame before the previous frame. The run is
+ * divided so that a slice of several kernels is expected to take at most a quarter of the budget, or 0.1 ms if this is
+ * longer. A slice ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame
+ * without other slices. Expected times follow the measured times: they rise at once, and fall within about ten frames.
+ * Measured times include other work on the device, and the time between two submissions. The work of
+ * vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below its time in the second
+ * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
+ * at once. The first two runs submit one kernel per call; the second run is measured. From the third run on, a budget
+ * of UINT64_MAX means no limit. To finish the run in progress, call the function with this budget until `completed` is
+ * true. If there is no memory to divide the run anew for a changed budget, the old slices stay in use.
+ * VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
  * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the parameters and
@@ -247,11 +249,12 @@ typedef struct vkt_texture_params {
                     * caller makes sure that the rectangle is inside */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
-/* Ties an image of the application to an array. Pixel (i, j) of the rectangle, with j downwards, is row j * width + i
- * of the array, seen as (height * width, C). Other pixels of the image do not change. Reading copies the first C
- * channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for red, green or blue. Writing sets all
- * channels of the format. If the array lacks one of them, the image gets 1 for alpha, and 0 for red, green or blue. The
- * call makes a view of the image; destroying the vkt_texture does not touch the image. Owner: the caller.
+/* Ties an image of the application to an array. The pixel in column i and row j of the rectangle, counted from the top
+ * left, is row j * width + i of the array, which counts as (height * width, C). Pixels outside of the rectangle do not
+ * change. Reading copies the first C channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for
+ * red, green or blue. Writing sets all channels of the format. If the array lacks one of them, the image gets 1 for
+ * alpha, and 0 for red, green or blue. The call makes a view of the image; destroying the vkt_texture does not touch
+ * the image. Owner: the caller.
  *
  * These formats can be read as SAMPLED or STORAGE, and written as STORAGE, on every device: R8G8B8A8_UNORM,
  * R16G16B16A16_SFLOAT, R32_SFLOAT, R32G32B32A32_SFLOAT.
@@ -286,10 +289,10 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  * *budget_ns by their expected times, and subtracts these times. The next call continues with the next slice; after
  * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
  * at most one for each 4096 pixels, rounded up. The calls never wait. The first call submits one slice and uses up the
- * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. Calls do the same
- * whenever earlier slices of this texture and direction still have more work than the budget. A slice that is longer
- * than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for other calls
- * of the same frame:
+ * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits
+ * only these semaphores if the earlier slices that read this texture (or that write it, for the write function) still
+ * have more work than the budget. A slice that is longer than the whole budget is submitted alone, after all earlier
+ * slices are done. The rest of a budget is for other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -37,8 +37,9 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Ends a report. Sets a->wrong if r is an error. Returns VKT_OK for VKT_E_WRONG, so that the audit continues. Returns
- * any other error, which ends the audit. */
+/* Ends the report of a network or of all ops, which had the result r. If r is an error, sets a->wrong. If r is
+ * VKT_E_WRONG (only numbers are wrong), returns VKT_OK, so that the audit continues. Otherwise returns r; an error ends
+ * the audit. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)
 {
     audit_report_end(&a->report, t, r);

@@ -16,7 +16,7 @@ typedef struct audit_options {
     bool all;       /* audit every op, at random shapes */
     uint64_t seeds; /* with `all`: number of cases of each op */
     uint64_t seed;
-    double effort; /* approximate time of the reference for a case, in seconds; 0: the library's default */
+    double effort; /* seconds that the CPU may compute the reference of a case, roughly; 0: the library's default */
     bool quiet;    /* do not print entries that are right */
     bool list;
     int argc;

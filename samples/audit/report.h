@@ -11,7 +11,8 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    /* `runs` has an object for each network, and one for --all. `entries` is an array in the last object of `runs`. */
+    /* `runs` has an object for each network, and one for all ops (--all). `entries` is the array "entries" of the
+     * newest of these objects. */
     json_t *runs, *entries;
 } audit_report;
 

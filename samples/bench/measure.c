@@ -26,7 +26,8 @@ static vkt_result run_once(const bench_job *job, vkt_program *p)
     return vkt_program_wait(p);
 }
 
-/* Returns the time in which at least one timed dispatch ran, in ns. `times` are in the order of submission. */
+/* Returns for how many ns at least one of the timed dispatches (see job->timed) ran. `times` are in the order of
+ * submission. */
 static double busy_ns(const bench_job *job, const vkt_program *p, const vkt_kernel_time *times, uint32_t n)
 {
     uint64_t total = 0, end = 0;

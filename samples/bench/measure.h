@@ -11,8 +11,9 @@ typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
     vkt_run run;
-    const bool *timed; /* [node number]: the node's dispatches count for GPU time; NULL: all dispatches count */
-    uint64_t min_ns;   /* approximate time to measure by each of the two clocks, after the warm-up */
+    const bool *timed; /* [number of a node]: whether the GPU time includes the dispatches of the node; NULL: it
+                        * includes all dispatches */
+    uint64_t min_ns;   /* each of the two clocks (GPU, host) measures for about this time, after the warm-up */
 } bench_job;
 
 /* Measures a program. Times are in ns. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if
@@ -22,9 +23,9 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
  * without the waits inside this call. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* Returns the number of copies to make of a program with `bytes` bytes of data. This is the smallest number of copies
- * whose data together exceed twice the size of the caches. But the result is at most 16, and two or more copies
- * together need at most a third of the memory that is left below the memory cap. */
+/* Returns how many copies of a program with `bytes` bytes of data a bench_job should have: the smallest number whose
+ * data together exceed twice the size of the caches. Two limits may lower the result, but not below 1: there are at
+ * most 16 copies, and together they need at most a third of the memory that is left below the memory cap. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

@@ -22,7 +22,7 @@ static void phase_name(bench_phase *p)
         if (p->what.grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
 }
 
-/* Marks the nodes whose time belongs to the phase. */
+/* Sets timed[i] to whether the time of the phase includes the time of node i. */
 static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
 {
     vkt_find_live(s->g, timed);
@@ -31,7 +31,8 @@ static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
                    !bench_is_free(s->g->nodes[i]);
 }
 
-/* Finds the phases. Gradients that the same nodes compute (weight and bias of a convolution) are one phase. */
+/* Finds the phases of a case: the forward pass, and the gradient of each input that has one. Gradients that the same
+ * nodes compute (for instance of weight and bias of a convolution) are one phase. */
 static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
 {
     const size_t nodes = s->g->n_nodes;
@@ -229,7 +230,8 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
     return status;
 }
 
-/* Returns whether the filter accepts the result's name with no variant, with any one variant, or with any two. */
+/* Tries the name of the result without a variant, with each variant, and with each pair of variants. Returns whether
+ * the filter accepts one of these names. Changes r->variant. */
 static bool accepts(const bench *b, bench_result *r)
 {
     char name[320];
@@ -245,8 +247,8 @@ static bool accepts(const bench *b, bench_result *r)
     return false;
 }
 
-/* *could becomes true if the filter accepts one of the names that results of the case may have (see `accepts`).
- * Otherwise it becomes false. Generates no inputs. */
+/* Sets *could to whether the filter accepts a name that a result of the case may get (see `accepts`). Builds only the
+ * graph of the case, and generates no inputs. */
 static vkt_result could_match(const bench *b, const vkt_op *op, const vkt_case *c, bool *could)
 {
     bench_phase phases[MAX_PHASES];

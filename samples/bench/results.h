@@ -23,7 +23,7 @@ typedef struct bench_result {
     char phase[40];    /* "forward", "d0" (gradient of input 0), "d1+d2" (of inputs 1 and 2); a step: "train" */
     char shape[160];   /* an op: inputs and attributes; a step or a micro-measurement: a description */
     char variant[64];  /* the op's variants, for instance "packed+tile"; "": none. A step: its precision, "" for f32 */
-    bool preferred;    /* the engine chose the variants: the experiment forced none */
+    bool preferred;    /* true: the engine chose the variants. false: the experiment forced one variant */
     char kernels[128]; /* names of the kernels, for instance "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
     bench_stat gpu, wall; /* in ns; of a step: ns per step */

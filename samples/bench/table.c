@@ -165,8 +165,8 @@ static size_t row_of(const char *op)
     return i;
 }
 
-/* Compares results by kind, and results of ops also by the order of ops.def. Two results of the same op keep the
- * order of the list, and so do training steps and micro-measurements. */
+/* Compares two results for qsort: first by kind (micro-measurements, training steps, ops), then results of ops by the
+ * order of their ops in ops.def. All else being equal, the results keep their order in bench_results.list. */
 static int in_order(const void *pa, const void *pb)
 {
     const bench_result *a = *(const bench_result *const *)pa, *b = *(const bench_result *const *)pb;

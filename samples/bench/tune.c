@@ -96,9 +96,9 @@ static choice *find_measured(tuning *t, const vkt_picked *p)
     return NULL;
 }
 
-/* Moves the times of the measured step from `now` to `ns`. If `tile` is all 0, moves the times of all choices. For any
- * other tile, moves only the times of choices whose nodes used this tile, and only if the variant has no time yet, or
- * if the new time is below WORTH times the old time. */
+/* Copies the time of each choice in the measured step from `now` to `ns` of the variant that its nodes used, and sets
+ * `now` to 0. If `tile` is all 0, copies all times. For any other tile, copies a time only if the nodes used this tile,
+ * and if the variant has no time yet, or the new time is below WORTH times the old time. */
 static void take_times(tuning *t, vkt_tile tile)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -172,7 +172,8 @@ static void print_choice(const choice *c)
     putchar('\n');
 }
 
-/* Writes the best variants to the tuning file. The entry of a key has the best variant of each choice with that key. */
+/* Prints the choices, and writes their best variants to the tuning file. Choices with the same key share one entry of
+ * the file, which has the best variant of each of them. */
 static vkt_result keep(tuning *t)
 {
     vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);

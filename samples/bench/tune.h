@@ -5,9 +5,10 @@
 #include "bench/nets.h"
 #include "bench/ops.h"
 
-/* Measures the step of the network that b->o->tune names, with each variant that the network's nodes can use. "all"
- * means each network of --sizes net. Adds the best variants to this device's tuning file (kernel/tuning.h), which later
- * programs read. VKT_E_NOT_FOUND: there is no such network. VKT_E_UNSUPPORTED: the device has no timestamps. */
+/* Measures the time of a training step of the network b->o->tune with each variant that some node of the network can
+ * use. If b->o->tune is "all", does this for each network whose steps vkt-bench --sizes net measures. Adds the fastest
+ * variants to this device's tuning file (kernel/tuning.h), which later programs read. VKT_E_NOT_FOUND: no network has
+ * this name. VKT_E_UNSUPPORTED: the device has no timestamps. */
 vkt_result bench_tune(bench *b);
 
 /* Measures the GPU time of each node of a step, in ns, and adds it to node_ns[node]. */

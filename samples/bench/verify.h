@@ -17,7 +17,7 @@ typedef struct bench_verify_params {
     const vkt_op *op;
     const vkt_case *c;
     const bench_phase *phase;
-    uint64_t force; /* set of the variants that are forced; 0: none */
+    uint64_t force; /* bit v: nodes must use variant v (base/variant.h) where they can; 0: the nodes choose */
 } bench_verify_params;
 
 /* Sets r->check and r->excess. If the reference would take too long, the function checks a smaller case: it halves the

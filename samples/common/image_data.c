@@ -48,8 +48,10 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* The state of hold(). While open_classes opens a folder, `holds` is true: hold() keeps the last error in `line` and
- * does not log it. The state is static, because the data set also calls hold() after open_classes has returned. */
+/* The state of hold(), the log function of the data set that open_classes opens. `holds` is true while open_classes
+ * opens the folder: then hold() keeps the last error in `line` and does not log it. Later, hold() passes all messages
+ * on to the log function of `to`. The data set calls hold() also after open_classes has returned, so the state is
+ * static. */
 static struct held {
     vkt_host to;
     bool holds;
@@ -88,7 +90,7 @@ static vkt_result open_classes(const vkt_host *host, const char *folder, const v
 static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
 {
     vkt_image_params p = with->images;
-    bool untested = true; /* true: the test samples are not used yet; false: they are the training samples */
+    bool untested = true; /* false: there is no `train`, so the test samples are the training samples */
     snprintf(d->source, sizeof d->source, "%s", folder);
     vkt_result r = open_part(host, folder, "train", &p, &d->train);
     if (r == VKT_OK && !d->train) {

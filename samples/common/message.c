@@ -11,7 +11,7 @@
 #include "common/terminal.h"
 
 static bool reported;     /* an error message was printed */
-static uint32_t own_rank; /* above 0: see message_rank */
+static uint32_t own_rank; /* the rank of this process, set by message_rank; 0: the first rank, or the only process */
 
 const char *program_name(void)
 {

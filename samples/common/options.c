@@ -16,8 +16,9 @@
 #include "common/terminal.h"
 #include "common/version.h"
 
-/* The keys to which the code below refers. An option that has no key in `table` gets the key OPT_ROW + i, where i is
- * its row. The keys of a sample's own options begin at 512. */
+/* argp passes an option to this file by its key. Here are the keys of the options that the code below names. Options
+ * with the key 0 in `table` get other keys: the option in row i gets OPT_ROW + i (key_of). The keys of a sample's own
+ * options begin at 512. */
 enum {
     OPT_EPOCHS = 256,
     OPT_BATCH,
@@ -426,7 +427,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MESSAGES: o->messages = wire(state, text); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case ARGP_KEY_ARG:
-        if (o->predict || p->cli->arguments) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS then gets all arguments */
+        if (o->predict || p->cli->arguments) return ARGP_ERR_UNKNOWN; /* argp then calls on_option with ARGP_KEY_ARGS */
         argp_error(state, "'%s' is no option: the value of an option goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:

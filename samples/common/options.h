@@ -15,11 +15,12 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
-    float weight_decay, clip_norm; /* for any optimizer; 0: not given */
-    uint32_t micro_batches;        /* for any optimizer; 0: not given */
-    bool has_schedule;             /* false: the sample's own schedule */
-    vkt_schedule schedule;         /* cosine and one-cycle: `total` is 0; session_trainer sets `total` in its copy */
-    uint32_t warmup;               /* for any schedule, in its unit (steps or epochs); 0: not given */
+    float weight_decay, clip_norm; /* above 0: also copied to `optimizer`; 0: not given */
+    uint32_t micro_batches;        /* above 0: also copied to `optimizer`; 0: not given */
+    bool has_schedule;             /* --schedule is given; false: the sample uses a schedule of its own */
+    vkt_schedule schedule;         /* the value of --schedule. For cosine and one-cycle, `total` is still 0:
+                                    * schedule_of in session.c computes it in a copy */
+    uint32_t warmup;               /* steps (epochs, if the schedule counts epochs) of the warm-up; 0: not given */
     bool recompute;
     vkt_precision precision;
     double ema_decay;

@@ -80,7 +80,7 @@ static json_t *ranks_json(const vkt_trainer *t)
     vkt_dist_stats d = { 0 };
     vkt_trainer_dist_stats(t, &d);
     if (!d.steps) return json_null();
-    const double n = (double)d.steps + 1; /* bytes and times are those of all steps; `steps` leaves out the first one */
+    const double n = (double)d.steps + 1; /* number of all steps: d.steps does not count the first step */
     json_t *buckets = json_array();
     for (uint32_t i = 0; i < d.buckets && i < VKT_DIST_BUCKETS; i++)
         json_array_append_new(buckets, json_pack("{s:I, s:f}", "bytes", (json_int_t)d.bucket_bytes[i], "ready_ms",

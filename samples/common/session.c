@@ -289,7 +289,7 @@ static void print_exchange(const session *s, const vkt_trainer *t)
     vkt_dist_stats d = { 0 };
     vkt_trainer_dist_stats(t, &d);
     if (!d.steps) return;
-    const double n = (double)d.steps + 1; /* bytes and times are those of all steps; `steps` leaves out the first one */
+    const double n = (double)d.steps + 1; /* number of all steps: d.steps does not count the first step */
     say(s, "ranks   %u, %.2f MiB sent per step in %u buckets: %.2f ms, of which %.2f ms after the last gradient\n",
         d.ranks, (double)d.bytes / n / (1 << 20), d.buckets, d.exchange_ms / n, d.exposed_ms / n);
 }
@@ -308,9 +308,9 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     session_print_memory(s);
 }
 
-/* Returns true if a signal or an error ended the run, and the fit wrote the weights of the best epoch to the folder of
- * --run. In this case, write_files keeps the file, and does not write the weights of the last step. s->o.save must not
- * be NULL. */
+/* Returns whether the file s->o.save has the weights of the best epoch although a signal or an error ended the run.
+ * This is so if there is a best epoch and the fit wrote the file to the folder of --run: write_files does not change
+ * such a file. To any other file, it writes the weights of the last step. s->o.save must not be NULL. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
@@ -392,8 +392,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* Saves the weights that the trainer has. If no epoch is the best, saves them only after a signal or if s->failed is
- * set. */
+/* Saves the weights that the trainer has. If there is no best epoch (no epoch had a finite loss), saves them only
+ * after a signal or an error. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
@@ -507,7 +507,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    /* The options --seed and --resume exclude each other. So with --seed, the path comes from --run. */
+    /* If --seed is given, `path` is a checkpoint in the folder of --run: --seed and --resume together are an error. */
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) {
         complain("--seed: the run of %s has the seed %llu, got %llu: leave it out, or name another folder", path,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);

@@ -51,11 +51,14 @@ static size_t field_length(const char *s, size_t n)
     return i;
 }
 
-/* Prints a line that is too wide. Gaps of three blanks or more become two blanks, except at the start of the line and
- * behind a label. A label and its gap have LABEL columns together. A field behind a label is broken between words at
- * the end of the line. The first field is broken in the same way if at most one blank is before it. Any other field is
- * broken only if it is too wide for a line of its own. A line without blanks is cut if it begins with '-' (a horizontal
- * line), otherwise it is not changed. */
+/* Prints a line that is too wide for the `room` columns of the terminal. A line consists of fields (field_length) and
+ * gaps. A field that does not fit behind the previous field moves to a new, indented line.
+ *
+ * - Three kinds of fields are broken between their words, so that only the words that do not fit move: a field behind a
+ *   label, the first field if at most one blank is before it, and a field that is too wide for a line of its own. (A
+ *   label is a short first field: with the gap behind it, it has LABEL columns.)
+ * - A gap of three blanks or more becomes two blanks, but not at the start of the line, and not behind a label.
+ * - A line without blanks stays as it is. Only if it begins with '-' (a horizontal line), its end is cut off. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;

@@ -11,8 +11,8 @@ enum { CURVE_POINTS = 1024, MAX_TIMES = 4096 };
 typedef struct curve {
     float points[CURVE_POINTS];
     uint32_t n;
-    uint64_t stride, taken; /* taken: number of values in the unfinished point; a stride of 0 means 1 */
-    double sum;             /* sum of the values in the unfinished point */
+    uint64_t stride, taken; /* a stride of 0 means 1; taken: number of values since the last point was added */
+    double sum;             /* sum of these values */
 } curve;
 void curve_add(curve *c, double value);
 

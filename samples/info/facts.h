@@ -6,8 +6,8 @@
 #include "info/options.h"
 #include "vktrain/core.h"
 
-/* Equal nodes of an info_work, and the variant that their op chose. Equal nodes have the same op, text, usable variants
- * and chosen variant. */
+/* Nodes of one info_work for which the op chose the same variant: `taken`. All of them also have the same `op`, `text`
+ * and `usable`. */
 typedef struct info_choice {
     const char *op;
     char text[160];  /* inputs and attributes, in the form of bench/case.h */

@@ -280,9 +280,10 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
-/* Returns the bytes of the buffers for sums of gradients in a step with shards. There is one buffer for the sum of all
- * shards, and one for each level of the tree that adds this rank's shards. Micro-batches need one more buffer. Returns
- * 0 if there are no shards, or if the step cannot be planned. */
+/* Returns the bytes of the buffers in which a step with shards adds gradients. One buffer has the sum of all shards. A
+ * rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of these levels
+ * has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the step cannot be
+ * planned. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -323,7 +324,7 @@ static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sum
 static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
 {
     const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1, shards = ranks_shards(&s->ranks, &s->o);
-    const uint64_t rows = (uint64_t)p->batch * micro; /* rows of one shard in a step */
+    const uint64_t rows = (uint64_t)p->batch * micro; /* rows of one shard in all micro-batches of a step */
     if (found->batch) {
         uint64_t parts = (rows + found->batch - 1) / found->batch;
         while (rows % parts) parts++;

@@ -53,9 +53,9 @@ typedef struct beside {
 } beside;
 /* Prints what a training step with a batch of `batch` rows needs on each device, unless --quiet. `batch` is a multiple
  * of the number of shards. The limit is --memory-limit; if that is not given, it is the memory of the device.
- * VKT_E_MEMORY_CAP: the step and the things that `with` describes need more memory than the limit. Or the device cannot
- * run the step, but a smaller batch or context fits. Messages name the batch or context that fits, if there is one.
- * VKT_E_UNSUPPORTED: the device cannot run the step, and no smaller batch or context fits. */
+ * Errors: VKT_E_MEMORY_CAP if the step, together with what `with` describes, needs more memory than the limit. If the
+ * device cannot run the step: VKT_E_MEMORY_CAP if a smaller batch or context fits, otherwise VKT_E_UNSUPPORTED. A
+ * message names the batch or context that fits, if there is one. */
 vkt_result model_plan(const session *s, model *m, uint32_t batch, const beside *with);
 
 #endif

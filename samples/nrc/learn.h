@@ -9,7 +9,10 @@
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
 
-enum { LEARN_STEPS = 8 }; /* steps of a round. Each step trains on other pixels: an eighth of a frame, rounded down */
+enum {
+    LEARN_STEPS = 8
+}; /* steps of a round. A round trains on the images of one frame, and each step on a
+    * different eighth of the frame's pixels (rounded down) */
 
 typedef struct learn_params {
     uint64_t seed;
@@ -38,7 +41,7 @@ typedef struct learner {
     vkt_program *step, *answer;
     uint64_t steps;           /* number of steps that were submitted completely */
     uint32_t in_round;        /* number of steps of the round in progress that were submitted completely */
-    bool has_images;          /* only for learn_slices: the arrays have the images of the round in progress */
+    bool has_images;          /* for learn_slices: the images of the round in progress are in the arrays */
     uint64_t measured_frames; /* vkt_step_progress.measured_frames after the last call of vkt_step_budget */
 } learner;
 

@@ -10,9 +10,9 @@
  * which the fragment shader evaluates. */
 typedef enum render_view { RENDER_LIGHT, RENDER_INFERRED, RENDER_REFERENCE, RENDER_NETWORK, RENDER_VIEWS } render_view;
 
-/* The push constants of network.frag: indices of the first floats of the parameters in the bound buffer. `table` is the
- * index of the hash grid's table. parameter[2 * k] is the index of the weight of layer k, and parameter[2 * k + 1]
- * the index of its bias. */
+/* The push constants of network.frag: where the parameters begin in the buffer NRC_PARAMETERS. Each number is the index
+ * of a parameter's first float. `table` is for the table of the hash grid, parameter[2 * k] for the weight of layer k,
+ * and parameter[2 * k + 1] for the bias of layer k. */
 typedef struct network_at {
     uint32_t table, parameter[6];
 } network_at;

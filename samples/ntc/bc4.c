@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { UNITS = BC4_STEPS / 255 }; /* the step of a bound, 1 / 255, in units of 1 / BC4_STEPS */
+enum { UNITS = BC4_STEPS / 255 }; /* bounds are multiples of 1 / 255, which is UNITS / BC4_STEPS */
 
 /* A possible block in the search for the best one. */
 typedef struct candidate {
@@ -36,10 +36,10 @@ static void values_of(int first, int second, uint16_t values[8])
     values[7] = BC4_STEPS;
 }
 
-/* Computes the best codes and the error for the bounds of *c. `levels`: see bc4_encode. If the bounds differ, the block
- * is allowed only if each bound is the decoded value of at least one of the 16 numbers. The reason: if the decoded
- * numbers are encoded again, bc4_encode must find the same block. Its search starts with two of the numbers as bounds,
- * so both bounds must be among the decoded numbers. */
+/* Chooses for each of the 16 numbers the code with the nearest value, and computes c->error. `levels`: see bc4_encode.
+ * If the bounds differ, the block is allowed only if at least one number has code 0 (the first bound), and at least one
+ * has code 1 (the second bound). The reason: the decoded numbers may be encoded again, and then search() must find the
+ * same block. It starts with two of the decoded numbers as bounds, so both bounds must be among these numbers. */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];
@@ -94,11 +94,14 @@ static int bound_of(uint32_t units)
     return (int)bc4_rescale(units, BC4_STEPS, 255);
 }
 
-/* Finds a block with a small error. The first search starts with the largest and the smallest number as bounds. If
- * these bounds differ, the search is for blocks with eight values from bound to bound. The second search is for blocks
- * with six values from bound to bound, and the extra values 0 and 1. Its start ignores numbers that are 0 or 1 after
- * rounding to 8 bits. The third candidate has two equal bounds, in the middle between the largest and the smallest
- * number. It is always allowed. It is needed if the numbers are so similar that no other block is allowed. */
+/* Finds a block with a small error: the best one of three candidates.
+ *
+ * 1. A block with eight values from bound to bound. improve() starts with the largest and the smallest number as
+ *    bounds. (If both are equal after rounding to 8 bits, this is a block of the second kind.)
+ * 2. A block with six values from bound to bound, and the extra values 0 and 1. improve() starts with the smallest and
+ *    the largest number again, but without the numbers that are 0 or 1 after rounding to 8 bits.
+ * 3. A block whose bounds are equal: both are the middle between the largest and the smallest number. Such a block is
+ *    always allowed. It is needed if the numbers are so similar that no other block is allowed. */
 static candidate search(const uint16_t cells[16], uint32_t levels)
 {
     uint32_t least = BC4_STEPS, most = 0, inner_least = BC4_STEPS, inner_most = 0;

@@ -3,9 +3,10 @@
 
     python3 samples/ntc/compare.py FOLDER SET.vtc...
 
-A set FOLDER/NAME/{albedo,normal,gloss}.png belongs to the files NAME-RATE.vtc. Needs numpy, Pillow, etcpak, texture2ddecoder
-and flip-evaluator of PyPI, and the programs vkt-ntc, astcenc, cjxl and djxl in PATH. Prints a table in Markdown. PSNR is over
-all channels of a set; an image whose channels are equal counts as one channel. FLIP is the mean of the images.
+SET.vtc is a file that vkt-ntc has made, with a name of the form NAME-RATE.vtc. Its original images, a set, are
+FOLDER/NAME/{albedo,normal,gloss}.png. Needs numpy, Pillow, etcpak, texture2ddecoder and flip-evaluator of PyPI, and the
+programs vkt-ntc, astcenc, cjxl and djxl in PATH. Prints a table in Markdown. PSNR is over all channels of a set; a gray image
+counts as one channel. FLIP is the mean over the images of the set.
 """
 import math
 import os

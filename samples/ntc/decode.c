@@ -4,10 +4,10 @@
 
 #include "ntc/set.h"
 
-/* The position of a block's centre along one axis. The centre is between two cells. */
+/* The position of a block's centre along one axis, between the centres of two neighbouring cells of a grid. */
 typedef struct between {
-    uint32_t first, second; /* the cells before and after this centre */
-    float fraction;         /* distance of this centre from the centre of the cell before it, in cells */
+    uint32_t first, second; /* indices of these two cells */
+    float fraction;         /* the position between their centres: 0 at the first one, 1 at the second one */
 } between;
 
 /* Returns the position of block x between the cells of a grid. A cell has `scale` blocks along the axis. The centre of

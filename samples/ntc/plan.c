@@ -6,9 +6,9 @@
 
 #include "common/message.h"
 
-/* A way to divide the bits between grids. A grid has share * u features, rounded, but at least one. u is the same
- * number for all grids: the largest multiple of 1/4 for which `fits` returns true. After that, the last grid gets more
- * features, as long as `fits` returns true. */
+/* The grids of a set, and the share of the bits that each grid gets. A grid has `share` * u features, rounded, but at
+ * least one. All grids have the same u. plan_grids chooses the largest u (a multiple of 1/4) with which the file is
+ * small enough. Then it adds features to the last grid, until one more would make the file too large. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;
@@ -18,9 +18,9 @@ typedef struct profile {
     } of[NTC_MAX_GRIDS];
 } profile;
 
-/* The search begins with the first profile whose `most` is at least bppc. If the file is too large even with u = 1/4,
- * the previous profile is tried. This happens if images have few channels. The profile with most = 0 is never the
- * first one of a search. */
+/* plan_grids begins with the first profile whose `most` is at least bppc, the wanted bits for each pixel and channel.
+ * If the file is too large even with u = 1/4, it tries the profile before this one, and so on. This happens if the
+ * images have few channels. plan_grids never begins with the profile whose `most` is 0. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
     { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },

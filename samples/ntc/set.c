@@ -162,8 +162,8 @@ static uint16_t half_bits(float x)
     int e = 0;
     frexp(a, &e); /* a = f 2^e with f in [1/2, 1) */
     if (e < -13) e = -13;
-    const unsigned m = (unsigned)nearbyint(ldexp(a, 11 - e));   /* 1024 .. 2048, less if subnormal */
-    return (uint16_t)(sign | (m + ((unsigned)(e + 13) << 10))); /* m >= 1024 carries into the exponent */
+    const unsigned m = (unsigned)nearbyint(ldexp(a, 11 - e));   /* 1024 times the significand; below 1024: subnormal */
+    return (uint16_t)(sign | (m + ((unsigned)(e + 13) << 10))); /* bit 10 of m (its leading 1) adds 1 to the exponent */
 }
 
 static float half_value(uint16_t h)

@@ -1,8 +1,10 @@
-/* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. In
- * the first part of a training, the latents get noise instead of being rounded. In the second part they are rounded,
- * and gradients pass straight through the rounding. In the last 5 % of the steps the latents are frozen, and only the
- * network is trained. Latents of BC4 blocks (grids with bits = 0) have noise in the second part, too. Before they are
- * frozen, ntc_trainer_step encodes them to blocks, and decodes the blocks. */
+/* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. A
+ * training has three parts:
+ *   NTC_NOISE     random noise is added to the latents; it has the size of a rounding error
+ *   NTC_ROUNDED   the latents are rounded, and gradients pass through as if they were not rounded
+ *   NTC_FROZEN    (the last 5 % of the steps) the latents do not change any more, and only the network is trained
+ * Latents of BC4 blocks (grids with bits = 0) are never rounded: they have noise in the second part, too. At the
+ * beginning of the third part, ntc_trainer_step encodes them as blocks, and replaces them by the decoded blocks. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 
@@ -42,7 +44,7 @@ typedef struct ntc_trainer {
     uint32_t tiles, columns;
     uint64_t pass;  /* `order` belongs to this pass over all tiles. The first pass is 1. 0: `order` is not filled yet */
     uint64_t step;  /* number of submitted steps */
-    uint64_t run;   /* index of the last run among the runs of its program: see vkt_program_run */
+    uint64_t run;   /* index of the last step's run (vkt_program_run). Each program counts only its own runs */
     bool under_way; /* a part of the next step was submitted */
     bool has_run;   /* a step was submitted since ntc_trainer_create */
 } ntc_trainer;

@@ -27,7 +27,7 @@ typedef enum scaling_algorithm {
 /* The connection of a rank to the other ranks. */
 typedef struct scaling_network {
     scaling_algorithm algorithm;
-    double latency_us;    /* alpha: time of each message in addition to the time of its bytes */
+    double latency_us;    /* alpha: time that a message needs even if it has no bytes */
     double gb_per_s;      /* beta: bandwidth in each direction, 10^9 bytes per second; 0: infinite */
     double contention;    /* number of ranks that share this bandwidth; 0 counts as 1 */
     double copy_gb_per_s; /* rate of the host's copies of a bucket before and after its exchange; 0: no copies */

@@ -131,10 +131,12 @@ static vkt_result run_request(app *a)
     }
 }
 
-/* Collects losses, runs the action that a key requested, and submits this frame's slices, which are parts of steps. An
- * action waits until no step is partly done. While an action waits, slices only finish the step that is partly done,
- * also during a pause. While no action waits, a pause stops all slices. With --recorded, the function submits no
- * slices, because record_training records whole steps. */
+/* Collects losses, runs the action that a key requested, and submits slices (parts of steps) for this frame. An action
+ * waits until no step is partly done. These slices are submitted:
+ *   - with --recorded: none, because record_training records whole steps
+ *   - while an action waits: only the remaining slices of the step that is partly done, also during a pause
+ *   - during a pause: none
+ *   - otherwise: as many as fit into the budget */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0, measured_ns = 0;

@@ -1,9 +1,14 @@
-/* attention.abi.h - softmax(scale * q k^T) v for each head. A token of a head has d4 vec4s. The heads of a token are
- * side by side: `heads` heads in q, kv_heads heads in k and in v. From one token to the next there are ld vec4s in q,
- * k, v, dq, dk and dv, and heads * d4 vec4s in y and dy. Heads are numbered over all samples of the dispatch. In q,
- * token t of head number h starts at vec4 (h / heads * n + t) * ld + h % heads * d4, where n is the number of queries
- * of a head. In k and v, kv_heads replaces `heads`, and n is the number of keys. Head h of q reads head h / group of
- * k and v. In the comments below, "dkv" stands for the kernels that compute dk and dv. */
+/* attention.abi.h - softmax(scale * q k^T) v for each head. In the comments below, "dkv" stands for the kernels that
+ * compute dk and dv.
+ *
+ * In each tensor, a token has all its heads side by side, and each head has d4 vec4s. The number of heads is `heads` in
+ * q, y, dq and dy, and kv_heads in k, v, dk and dv. From one token to the next there are heads * d4 vec4s in y and dy,
+ * and ld vec4s in the other tensors.
+ *
+ * The heads of all samples of the dispatch are numbered. Token t of head number h starts at this vec4 of the tensor:
+ *   q       (h / heads * queries + t) * ld + h % heads * d4, where a head has `queries` queries
+ *   k, v    (h / kv_heads * keys + t) * ld + h % kv_heads * d4, where a head has `keys` keys
+ * Head h of q reads head h / group of k and v. */
 VKT_PUSH(vkt_attention_push,
          VKT_U32(units) /* tiles of this dispatch, over all heads of q; dkv: over all heads of k and v */
          VKT_U32(rows)   /* queries of a head; dkv: keys */
@@ -32,7 +37,7 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_DV    9
 #define ATTENTION_BINDINGS 10
 #define ATTENTION_SPEC_ROWS   1 /* rows of a tile */
-#define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: more than one only if all lanes share a row */
+#define ATTENTION_SPEC_PARTS  2 /* vec4s of a row per lane: above 1 only if a whole subgroup shares a row */
 #define ATTENTION_SPECS       3
 #define ATTENTION_ROTATED   16u /* in subgroups of this size, weights move from lane to lane: lib/attention.glsl */
 #define ATTENTION_MAX_ROWS 16u

@@ -5,14 +5,13 @@
 #define BLOCKS_COOP2_K 16u /* with COOP2: length of a cooperative matrix along k. A tile has the length BLOCKS_COOP_K */
 #define BLOCKS_SPLIT_K 16u /* length of a tile along k with COOP and SPLIT. SPLIT stores an element as two f16 */
 #define BLOCKS_SPEC_LANES 0 /* lanes of a work group: (BM / TM) * (BN / TN) */
-#define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 16 or more */
-#define BLOCKS_SPEC_BN    2
-#define BLOCKS_SPEC_TM    3 /* rows and columns per lane: multiples of 4 */
-#define BLOCKS_SPEC_TN    4
-#define BLOCKS_SPEC_WHOLE 5 /* bits. BLOCKS_WHOLE_M, _N or _K: the product has only whole tiles along this axis, so
-                             the kernel checks no bounds along it. BLOCKS_UNROLLED: see below */
+#define BLOCKS_SPEC_BM    1 /* rows of a work group's tile: a power of two, 16 or more */
+#define BLOCKS_SPEC_BN    2 /* columns of this tile: a power of two, 16 or more */
+#define BLOCKS_SPEC_TM    3 /* rows of the tile per lane: a multiple of 4 */
+#define BLOCKS_SPEC_TN    4 /* columns of the tile per lane: a multiple of 4 */
+#define BLOCKS_SPEC_WHOLE 5 /* mask of BLOCKS_WHOLE_M, BLOCKS_WHOLE_N, BLOCKS_WHOLE_K and BLOCKS_UNROLLED */
 #define BLOCKS_SPECS      6 /* the kernel's own ids start here */
-#define BLOCKS_WHOLE_M 1u
-#define BLOCKS_WHOLE_N 2u
-#define BLOCKS_WHOLE_K 4u
+#define BLOCKS_WHOLE_M 1u /* all tiles of the product are whole along m, so the kernel checks no bounds along m */
+#define BLOCKS_WHOLE_N 2u /* all tiles are whole along n */
+#define BLOCKS_WHOLE_K 4u /* all tiles are whole along k */
 #define BLOCKS_UNROLLED 8u /* without COOP: the loop over the tile's k is unrolled */

@@ -1,9 +1,12 @@
 /* broadcast.abi.h - y = f(a, b, c) with operands that repeat along some dimensions of y. f is a function of
- * functions.abi.h, or y is a copy of a. A row runs along y's fastest dimension: it has `run` elements, padded to
- * `pitch`. a5, b5 and c5 are the operands' strides along a row. A row number is converted to coordinates of
- * BROADCAST_SPEC_DIMS dimensions, slow to fast. d1..d4 are the sizes of these dimensions (the size of the slowest one is
- * not needed). a0..a4, b0..b4 and c0..c4 are the operands' strides along these dimensions. Strides are in elements. A
- * stride is 0 where an operand repeats. */
+ * functions.abi.h, or y is a copy of a.
+ *
+ * y has `rows` rows along its fastest dimension. A row has `run` elements, padded to `pitch`. The kernel converts the
+ * number of a row to coordinates in the other dimensions. There are BROADCAST_SPEC_DIMS of them, and dimension 0 is the
+ * slowest. d1 to d4 are the sizes of the dimensions 1 to 4.
+ *
+ * The operand a has the strides a0 to a4 along the dimensions 0 to 4, and the stride a5 along a row; b and c likewise.
+ * Strides are in elements. A stride is 0 where an operand repeats. */
 VKT_PUSH(vkt_broadcast_push,
          VKT_U32(rows) VKT_U32(run) VKT_U32(pitch)
          VKT_U32(d1) VKT_U32(d2) VKT_U32(d3) VKT_U32(d4)
@@ -15,8 +18,8 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
 #define BROADCAST_SPEC_DIMS     1 /* number of coordinates that a row number is converted to: 0 to 5 */
-/* Above 0: a work group processes pieces of rows. A piece has this number of iterations. 0: a work group processes a
- * share of all elements. */
+/* Above 0: each row is divided into pieces. A work group processes a piece in this number of iterations. 0: rows are
+ * not divided, and each work group processes a contiguous share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2
 #define BROADCAST_SPEC_A_STEP   3 /* a5: 0 or 1. Only kernels that compute 4 elements per lane use A_STEP, B_STEP, C_STEP */
 #define BROADCAST_SPEC_B_STEP   4 /* b5 */

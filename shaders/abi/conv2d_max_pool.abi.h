@@ -35,8 +35,8 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
 #define CONV_POOL_SPEC_KERNEL_W 4
 #define CONV_POOL_SPEC_PAD      5 /* taps may be outside the image */
 #define CONV_POOL_SPEC_BIAS     6
-#define CONV_POOL_SPEC_R        7 /* rows and columns of a window */
-#define CONV_POOL_SPEC_S        8
+#define CONV_POOL_SPEC_R        7 /* rows of a window */
+#define CONV_POOL_SPEC_S        8 /* columns of a window */
 #define CONV_POOL_SPEC_RELU     9
 #define CONV_POOL_SPEC_UNROLL   10 /* elements of a window per iteration; a divisor of R * S */
 #define CONV_POOL_SPECS         11

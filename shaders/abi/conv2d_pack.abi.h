@@ -5,7 +5,8 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* number of m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* number of values of s. 1: r counts all taps. Else r is a tap's row, and s its column */
+         VKT_U32(inner)      /* number of values of s. Above 1: r is a tap's row, and s is its column. 1: r is the
+                              * number of a tap, and s is 0 */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_outer) VKT_U32(w_inner)                /* floats of w from r to r, and from s to s. A negative
                                                            * number is stored modulo 2^32 */

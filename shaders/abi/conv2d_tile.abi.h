@@ -40,5 +40,5 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside the source */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4. MB is below ACROSS or a multiple of ACROSS */
-#define TILE_SPEC_ACROSS  6 /* lanes per block: a power of two up to LANES. The next block has the next MB channels */
+#define TILE_SPEC_ACROSS  6 /* lanes of a block: a power of two up to LANES. A block computes MB channels */
 #define TILE_SPECS        7

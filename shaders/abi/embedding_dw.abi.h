@@ -1,17 +1,18 @@
 /* embedding_dw.abi.h - three kernels sum the gradients of each id: embedding_rank, embedding_scatter, embedding_sum.
- * A position is counted if its id is a row other than `padding`. width' is `width` rounded up to a multiple of 4.
- * START, u32: for v < ranges * range, START[v] is the number of counted positions with an id below v. Behind these
- * words there is one word per range, which only embedding_rank uses.
- * SORTED, uvec2: one entry for each counted position, sorted by id and then by position. An entry is the id, and the
- * index of the gradient's first float in DY of embedding_sum. */
+ * A position is an index in the list of the N ids. It is counted if its id is a row of the table, except for the row
+ * `padding`. width' is `width` rounded up to a multiple of 4.
+ *   START    (u32) START[v] is the number of counted positions whose id is below v. v is below ranges * range. Behind
+ *            these words there is one word per range, which only embedding_rank uses.
+ *   SORTED   (uvec2) has one entry for each counted position, sorted by id and then by position. An entry is the id,
+ *            and the index of the gradient's first float in DY of embedding_sum. */
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
          VKT_U32(begin) VKT_U32(end)       /* embedding_rank: the dispatch's positions are begin .. end - 1.
                                             * embedding_scatter: they are 0 .. end - 1.
                                             * embedding_sum: the dispatch's rows are begin .. end - 1 */
-         VKT_U32(ranges) VKT_U32(range)    /* the ranges cover the ids 0 .. rows. No id is `rows`, but kernels read
-                                            * START[rows], the number of all entries of SORTED. Each range has
-                                            * `range` ids, a multiple of 4 */
+         VKT_U32(ranges) VKT_U32(range)    /* the ids are divided into `ranges` ranges of `range` ids, a multiple
+                                            * of 4. The last range reaches at least to the number `rows`, which is
+                                            * no id: START[rows] is the number of all entries of SORTED */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */

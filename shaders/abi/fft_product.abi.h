@@ -17,5 +17,5 @@ VKT_PUSH(vkt_fft_product_push,
 #define PRODUCT_SPEC_M_MAJOR 2 /* 1: A's rows are m and its columns k; 0: rows are k and columns m */
 #define PRODUCT_SPEC_N_MAJOR 3 /* 1: B's rows are n and its columns k; 0: rows are k and columns n */
 #define PRODUCT_SPEC_CONJ    4 /* 1: A is conjugated */
-#define PRODUCT_SPEC_ACROSS  5 /* lanes per block: a power of two up to LANES. The next block has the next MB rows */
+#define PRODUCT_SPEC_ACROSS  5 /* lanes of a block: a power of two up to LANES. A block computes MB rows */
 #define PRODUCT_SPECS        6

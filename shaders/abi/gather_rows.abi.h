@@ -10,7 +10,7 @@ VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* batch / 4, rounded up */
 #define GATHER_TABLE 0
 #define GATHER_ORDER 1  /* u32 (n_order) */
 #define GATHER_STEP 2   /* u32 (STEP_WORDS) */
-#define GATHER_AFFINE 3 /* vec4 (C): the scale is x + y, and the shift is z + w, because one float is too inexact */
+#define GATHER_AFFINE 3 /* vec4 (C): a channel's scale is x + y, its shift z + w. One float would be too inexact */
 #define GATHER_OUT 4    /* vec4 ([F][batch4]) */
 #define GATHER_WORDS 5  /* u32 (RING_ALL, RING_WORDS): read instead of GATHER_STEP if BATCH_SPEC_EARLY is 1 */
 #define GATHER_RUN 6    /* u32 (1): STEP_RUN */

@@ -1,11 +1,16 @@
-/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x stands for m in A and for n in B. Each operand is divided into tiles along x.
- * Along x, these tiles are as large as the tiles of C. For the first four k of tile p, there are two layouts:
- *   along x   a vec4 has four x. Vec4 i of row k < 4 is at base + p * panel + i' + k * step
- *   along k   (GEMM_SPEC_A_ROWS, _B_ROWS) a vec4 has four k. The vec4 of row i is at base + p * panel + i' * step
- * Here i' is min(i, last - first), where `first` is the number of the tile's first vec4 in the operand. If an operand
- * is not packed, `last` is the number of the operand's last vec4. So no load is outside the operand. If an operand is
- * packed, `last` is UINT32_MAX. In the layout along k, `first` and `last` count rows instead of vec4s. For each further
- * four k, the index of a vec4 grows by `k_step`. */
+/* gemm_tile.abi.h - C = A B (+ C) (+ bias). A is divided into tiles along m, and B into tiles along n. These tiles are
+ * as long as the tiles of C. In this comment, x is m for A and n for B; base, step and so on are a_base, a_step and so
+ * on for A, and b_base, b_step and so on for B.
+ *
+ * An operand has one of two layouts. Its vec4s are numbered, and tile p begins at vec4 start = base + p * panel. An
+ * iteration reads four k of a tile. The first iteration reads these vec4s:
+ *   along x   (a vec4 has four neighbouring x) vec4 i of row k, for 0 <= k < 4, at start + i' + k * step
+ *   along k   (a vec4 has four neighbouring k; GEMM_SPEC_A_ROWS, _B_ROWS) the vec4 of row i, at start + i' * step
+ * In each further iteration, these indices grow by k_step.
+ *
+ * i' = min(i, last - first), so that no load is outside an operand that is not packed. `first` is the number of the
+ * tile's first vec4 in the operand, and `last` is the number of the operand's last vec4. (In the layout along k, both
+ * count rows instead of vec4s.) If an operand is packed, `last` is UINT32_MAX, so i' is i. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

@@ -6,8 +6,8 @@ VKT_PUSH(vkt_hash_grid_push,
          VKT_U32(n4)            /* vec4s of a row of x, y, dx */
          VKT_U32(level) VKT_U32(levels) VKT_U32(first) /* first: index of `level`'s first entry in the whole table */
          VKT_U32(table_base) VKT_U32(y_base)
-         VKT_U32(slices)        /* dw: slices of the batch. Each has its own table and at most `share` vec4s of a row */
-         VKT_U32(share)
+         VKT_U32(slices)        /* dw: number of slices of the batch. Each slice has a table of its own */
+         VKT_U32(share)         /* dw: vec4s of a row of y in a slice; the last slice may have fewer */
          VKT_U32(floats)        /* number of floats. dw: in the table of one slice. ZERO: in the tables of all slices.
                                  * fixed: in the part of the table that has the dispatch's levels */
          VKT_U32(flags)         /* fixed: index of the first word of flags in SUMS, a multiple of 4 */

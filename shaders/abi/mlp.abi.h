@@ -38,7 +38,7 @@ VKT_PUSH(vkt_mlp_push,
 /* Without COOP: vec4s of a row in shared memory, 8 with data and 1 unused. So neighbouring rows begin in different
  * banks. */
 #define MLP_SHARED_ROW     9
-/* Vec4s of shared memory for weights. There are at least MLP_SHARED_LANES / 2, because at the end each lane stores its loss
- * there, as a vec2. With COOP: size of the part `stage` of lib/mlp_coop.glsl, in uvec2s. mlp_shared.comp has no
- * MLP_SPEC_WIDEST, which has the same id. */
+/* Without COOP: number of vec4s of shared memory for weights. At the end, each lane stores its loss there, as a vec2,
+ * so the number is at least MLP_SHARED_LANES / 2. With COOP: number of uvec2s of the part `stage` in lib/mlp_coop.glsl.
+ * (MLP_SPEC_WIDEST has the same id, but mlp_shared.comp does not use MLP_SPEC_WIDEST.) */
 #define MLP_SPEC_STAGE     7

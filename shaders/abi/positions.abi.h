@@ -1,2 +1,3 @@
-/* positions.abi.h - for kernels that loop over the positions of a box with lib/positions.glsl. */
-#define POSITIONS_SPEC_FIRST 1 /* index of the first coordinate that the box has, 0 to 5 */
+/* positions.abi.h - for kernels with lib/positions.glsl, a loop over the positions of a box. A position has up to six
+ * coordinates c[i]. */
+#define POSITIONS_SPEC_FIRST 1 /* the first i for which c[i] exists: 0 (six coordinates) to 5 (one coordinate) */

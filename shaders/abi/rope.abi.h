@@ -12,8 +12,8 @@ VKT_PUSH(vkt_rope_push,
          /* x, y: index of the dispatch's first element in each binding. x_.., y_..: strides of x and y, in elements */
          VKT_U32(x) VKT_U32(x_sample) VKT_U32(x_token) VKT_U32(x_head)
          VKT_U32(y) VKT_U32(y_sample) VKT_U32(y_token) VKT_U32(y_head)
-         VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) /* a lane's step: s0 samples, s1 tokens and s2 units,
-                                              * together gl_WorkGroupSize.x units */
+         VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) /* per iteration, a lane moves on by s0 samples, s1 tokens and
+                                              * s2 units: together gl_WorkGroupSize.x units */
          VKT_F32(sign))   /* 1, or -1 for the inverse rotation */
 #define ROPE_X     0
 #define ROPE_TURNS 1 /* u32 (2, number of pairs of floats): turns per position * 2^64; [0] high words, [1] low words */

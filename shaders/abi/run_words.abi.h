@@ -1,5 +1,5 @@
-/* run_words.abi.h - copies the values of a run to a slot of the host's words. The device wrote these values to an array
- * (vkt_program_params.run_values). The words of a slot are in step.abi.h. */
+/* run_words.abi.h - copies the learning rate, the number of rows and the index of the first row of a run to a slot of
+ * the host's ring (step.abi.h). The device wrote these values to an array (vkt_program_params.run_values). */
 VKT_PUSH(vkt_run_words_push, VKT_U32(slot) VKT_U32(most_rows) /* upper limit of the number of rows; ROWS_ALL: no limit */)
 #define RUN_WORDS_ARRAY 0 /* the members of vkt_run_values */
 #define RUN_WORDS_SLOTS 1 /* u32 (RING_ALL, RING_WORDS) */

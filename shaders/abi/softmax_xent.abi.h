@@ -33,5 +33,6 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */
 #define XENT_WEIGHT 5 /* f32 (K) */
-/* f32 (all blocks): sum of w[t] over the rows that count (softmax_xent.comp). XENT_DIVIDE_NOT: 1. EACH: a single 1 */
+/* f32 (all blocks): for each block, the sum of w[t] over its rows that count (softmax_xent.comp). With XENT_DIVIDE_NOT,
+ * this number is 1. With EACH, there is only one number, and it is 1 */
 #define XENT_NORM   6

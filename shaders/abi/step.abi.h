@@ -20,8 +20,8 @@
 #define HOLD_MICRO 1u  /* bit of STEP_HOLD: more micro-batches of this step follow */
 #define HOLD_FOUND 2u  /* bit of STEP_HOLD: some gradients are not finite */
 #define STEP_SKIPPED 11 /* number of steps that earlier runs skipped because of HOLD_FOUND */
-#define STEP_Q1    12  /* the values of CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 for step STEP_T. With a scaled loss, the clock gets
-                        * these values from loss_scale.comp, and only in a step with finite gradients */
+#define STEP_Q1    12  /* STEP_Q_WORDS words: the values of CLOCK_Q1, CLOCK_Q2 and CLOCK_Q3 after step STEP_T. With a
+                        * scaled loss, loss_scale.comp stores them in the clock, if all gradients are finite */
 #define STEP_Q_WORDS 6
 #define STEP_DRAW  18  /* counter for random numbers: number of this micro-batch among the micro-batches of all steps.
                         * Without micro-batches: STEP_T. In a graph of shards: number of this run among the runs of all
@@ -38,8 +38,9 @@
 #define STEP_SHARD 26  /* graph of shards: index of this shard among the shards of this rank */
 #define STEP_PART  27  /* graph of shards: index of this run among the runs of its shard */
 #define STEP_TERMS 28  /* u32: RING_WEIGHT of this run, for report.comp. STEP_WEIGHT has the same number, as f32 */
-#define STEP_SCALE 64  /* f32: factor of the loss, and so of every gradient. Kernels also bind this word alone. The start
-                        * of a binding must be aligned, so the word has the offset 256 bytes */
+#define STEP_SCALE 64  /* f32: the loss scale, a factor of the loss and so of every gradient; 1 if the loss is not
+                        * scaled. The backward pass binds this word alone. A binding must begin at an aligned offset:
+                        * here, the offset is 256 bytes */
 #define STEP_WORDS 68
 /* STEP_RUN has an aligned memory range of its own, so that a kernel may read it while step_advance.comp runs. */
 #define STEP_RUN 128       /* number of the next run (STEP_NEXT), written by report.comp. Its offset is 512 bytes */
@@ -48,8 +49,9 @@
  * step_advance.comp, and read the host's words instead of the step state: see lib/batch_place.glsl. */
 #define BATCH_SPEC_EARLY 2
 
-/* One slot of the ring that the host writes (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. Slot RING_SLOTS is for runs
- * in an application's command buffer. Such runs are not counted in r. The command buffer itself writes their words. */
+/* The ring of slots that the host writes (VKT_ROLE_WORDS). Run r reads slot r % RING_SLOTS. One more slot, with the
+ * index RING_SLOTS, is for runs in an application's command buffer. These runs are not counted in r, and the command
+ * buffer itself writes the words of this slot. RING_ROWS to RING_WEIGHT are the words of a slot. */
 #define RING_SLOTS 8
 #define RING_ALL   9 /* number of slots, with slot RING_SLOTS */
 #define RING_ROWS  0 /* real rows of the batch; ROWS_ALL: the whole batch, of any size */

@@ -1,6 +1,6 @@
-/* storage.abi.h - the number format of a binding that VKT_IN4, VKT_OUT4 or VKT_INOUT4 (lib/load.glsl) declares. One
- * specialisation constant has two bits per binding. Every pipeline gets this constant in addition to the kernel's own
- * constants. */
+/* storage.abi.h - the number format of a binding that VKT_IN4, VKT_OUT4 or VKT_INOUT4 (lib/load.glsl) declares.
+ * Every pipeline gets the specialisation constant with the id STORAGE_SPEC, in addition to the kernel's own constants.
+ * This constant has two bits for each binding: STORAGE_F32, STORAGE_F16 or STORAGE_BF16. */
 #define STORAGE_SPEC 31
 #define STORAGE_F32  0
 #define STORAGE_F16  1

@@ -86,7 +86,8 @@ float plus_dot(float sum, vec4 a, vec4 b)
     return sum + a.w * b.w;
 }
 
-// Adds up TOGETHER sums over all lanes. `own` has this lane's part of each sum. Each lane gets sum number lane / ADDERS.
+// Computes TOGETHER sums over all lanes. own[i] is what this lane adds to sum i. Returns sum number lane / ADDERS:
+// ADDERS neighbouring lanes return the same sum.
 float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;

@@ -48,8 +48,8 @@ void main()
             [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
                 if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
             }
-        // One loop stores the result of a complex input or of the pair of real inputs, because a CPU driver would run both
-        // sides of a branch. The pair of real inputs gives 2 * (T/2 + 1) numbers, a complex input gives T.
+        // T is even. A complex input gives T numbers, and the pair of real inputs gives 2 * (T/2 + 1) numbers. One loop
+        // stores either result. With two loops in two branches, a CPU driver would run both loops.
         else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

@@ -23,8 +23,8 @@ layout(binding = EMBEDDING_DW_START, std430) coherent buffer Start4 { uvec4 star
 layout(binding = EMBEDDING_DW_RANK, std430) writeonly buffer Rank { uint rank[]; };
 const uint LANES = gl_WorkGroupSize.x, NONE = 0xffffffffu;
 
-// Counts this dispatch's positions with ids lo .. hi - 1, and writes their ranks. Returns the number of this dispatch's counted
-// positions with an id below lo.
+// For each counted position of this dispatch with an id of lo .. hi - 1: adds 1 to the count of the id in `start`, and
+// writes the rank of the position. Returns how many counted positions of this dispatch have an id below lo.
 uint count(uint lo, uint hi)
 {
     const uint lane = gl_LocalInvocationID.x;
@@ -50,7 +50,8 @@ uint count(uint lo, uint hi)
     return below;
 }
 
-// Replaces the counts of ids lo .. hi - 1 in `start` by starts. The start of id lo is `at`.
+// For lo <= v < hi, start[v] is the count of id v. Replaces it by the number of all counted positions with an id below
+// v, which is `at` for v = lo.
 void starts(uint lo, uint hi, uint at)
 {
     const uint lane = gl_LocalInvocationID.x;

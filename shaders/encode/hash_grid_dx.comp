@@ -21,7 +21,8 @@ layout(constant_id = HASH_GRID_SPEC_KEEP) const uint KEEP = 0;
 VKT_IN4(HASH_GRID_Y, dy4);
 VKT_INOUT4(HASH_GRID_DX, dx4);
 
-// Computes gain[d][j]: this level's part of the derivative of the loss along dimension d at point j, if a cell has length 1.
+// Computes gain[d][j]: the derivative of the loss with respect to coordinate d of point j, but only the part of this
+// level. The unit of the coordinate is the length of a cell.
 void rise(Cells c, uvec4 level, vec4 dy[4][MAX_QUADS], out vec4 gain[3])
 {
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);

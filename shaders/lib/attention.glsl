@@ -1,7 +1,7 @@
 // attention.glsl - shared by attention.comp, attention_dq.comp and attention_dkv.comp: tiles of scores, and tiles of
 // sums over the score columns, in registers
-// A subgroup computes a tile of ROWS x 4 SG scores. Each lane holds four neighbouring columns of every row.
-// For each result, the subgroup also has a tile of sums: ROWS rows of d4 vec4s.
+// A subgroup of SG lanes computes a tile of ROWS x 4 SG scores. Each lane holds four neighbouring columns of every row.
+// For each output (y, dq, dk or dv), the subgroup also has a tile of sums: ROWS rows of d4 vec4s.
 // The scores are a product of two matrices, and so are the sums. The lanes hold different elements of the first matrix,
 // and shuffles pass these elements to other lanes.
 // For the scores, the first matrix is loaded. For the sums, it has the weights: numbers computed from the scores.
@@ -71,8 +71,9 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
     }
 }
 
-// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b for these columns. Without
-// ROTATE, lane k holds these weights. With ROTATE, lane (this lane ^ known) holds them.
+// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b for these columns.
+// k may differ from lane to lane. Without ROTATE, lane k holds these weights. With ROTATE, lane (this lane ^ known)
+// does.
 void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -93,10 +94,11 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
 }
 
 // Adds to row m of `sum`: the sum over the tile's columns c of p[m][c] * b[column + c]. sum[m * PARTS + n] is vec4
-// n * spread + lane % spread of row m. If several lanes have this vec4, each lane adds a part of the columns, and whole()
-// adds up the parts. With ROTATE, an iteration reads the weights of lanes lane ^ 0 .. lane ^ 3 only.
-// After each iteration, a lane gets the weights of lane (lane + 4) % SG. So the compiler knows the pattern of each shuffle.
-// llvmpipe compiles a shuffle with an unknown pattern to a loop over 16 lanes.
+// number n * spread + lane % spread of row m. If several lanes have the same vec4, each of them adds the products of
+// other columns, and whole() adds up their sums.
+// With ROTATE, an iteration reads weights only from the lanes lane ^ 0 .. lane ^ 3. After each iteration, a lane gets
+// the weights that lane (lane + 4) % SG had. So the compiler knows the pattern of each shuffle. llvmpipe compiles a
+// shuffle with an unknown pattern to a loop over 16 lanes.
 void add_product(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;

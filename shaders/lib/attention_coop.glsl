@@ -25,7 +25,8 @@ layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 // Sizes and indices of tile[] are in uvec2s: four f16 or two f32.
 const uint PAD = ATTENTION_COOP_PAD, PITCH = CHUNKS + PAD, HALF = (ROWS + COLUMNS) * PITCH;
 const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
-// MATRICES_N: matrices in a row of the tile. EACH: matrices of a subgroup, EACH_N of them side by side.
+// A result consists of cooperative matrices. MATRICES_N: matrices side by side in a result. EACH: matrices of a result
+// that one subgroup computes, EACH_M below each other and EACH_N side by side.
 const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
@@ -44,7 +45,7 @@ const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERAND
 // tile has two halves. A half has one slice: the rows of the first operand, and then the rows of the second operand.
 // share_products() stores a product in tile instead of the slices: [row][column / 2].
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
-shared vec4 of_rows[LANES]; // see over_row and set_aside
+shared vec4 of_rows[LANES]; // over_row: a number for each row of each lane. set_aside: one row of each lane
 vec4 staged[FETCHES];
 uvec2 staged_f16[FETCHES];
 #define NUMBERS uvec2 // four numbers in shared memory

@@ -43,10 +43,11 @@ void fetch(uint step, uint column, uint i);
 uint lane_m() { return gl_LocalInvocationID.x / LANES_N; }
 uint lane_n() { return gl_LocalInvocationID.x % LANES_N; }
 uint tile_row(uint m) { return m * LANES_M + lane_m(); }
-// Returns the index, in an operand's slice, of the t-th vec4 or block of numbers that the lane loads.
+// A lane loads several items of an operand's slice. An item is a vec4, or for sums with COOP a block of 2 x 2 numbers.
+// Returns the index in the slice of the lane's item number t.
 uint item(uint t) { return t * LANES + gl_LocalInvocationID.x; }
 bool is_item(uint t, uint n) { return n % LANES == 0 || item(t) < n; }
-// Returns item(t) / n. n divides LANES, so item(t) % n does not depend on t.
+// Returns item(t) / n, for an n that divides LANES. (For every t, item(t) % n is gl_LocalInvocationID.x % n.)
 uint item_row(uint t, uint n) { return gl_LocalInvocationID.x / n + t * (LANES / n); }
 
 #ifdef COOP

@@ -46,7 +46,7 @@ vec4 quick_ternary(vec4 dy, vec4 a, vec4 b)
     case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
     case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
     case TERNARY_EQUAL: return times_truth(dy, equal(a, b));
-    default: return mix(dy + a, zero, lessThanEqual(b, zero)); // b is NaN: dy + a, as in UNARY_RELU (lib/unary.glsl)
+    default: return mix(dy + a, zero, lessThanEqual(b, zero)); // TERNARY_RELU_DX; a NaN in b gives dy + a (unary.glsl)
     }
 }
 

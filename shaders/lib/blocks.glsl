@@ -77,7 +77,7 @@ const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16
 const uint ITERATIONS = (BLOCKS + LANES - 1) / LANES;
 mat4 staged[ITERATIONS];
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
-shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
+shared vec4 tile[2 * HALF]; // two halves. A half has A as [k][m / 4], and then B as [k][n / 4]
 
 // A group is four neighbouring rows of A or columns of B. Returns the index of the vec4 of group x4 at k = 4 * k4, in A's or
 // B's part of the tile. The part has `width` groups.
@@ -117,7 +117,7 @@ mat4 block(bool is_a, uint x, uint k)
     return (is_a ? A_BY_K : B_BY_K) ? transpose(v) : v;
 }
 
-// Returns the position of the i-th block of 4 x 4 elements of an operand: (group, k / 4).
+// An operand has `width` groups. A block of 4 x 4 elements is one group at four k. Returns (group, k / 4) of block i.
 uvec2 block_of(uint i, uint width, bool by_k)
 {
     return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);

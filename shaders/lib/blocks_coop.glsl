@@ -43,12 +43,13 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-// ROW: matrices in a row of a part. EACH: matrices of a subgroup in a part.
+// A part consists of cooperative matrices. ROW: matrices side by side in a part. EACH: matrices of a part that one
+// subgroup owns, EACH_M below each other and EACH_N side by side.
 const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS;
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
-const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // lanes whose groups of four rows are permuted together (position())
+const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // lanes whose rows position() permutes together
 const uint PITCH_SUMS = (PART_N + 16) / 2; // uvec2s of a row of a part's sums
 const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]

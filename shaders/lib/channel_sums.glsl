@@ -1,7 +1,7 @@
 // channel_sums.glsl - sums of one block of a batch-last channel, by all lanes of a work group: see abi/batch_norm.abi.h
 // The including file declares x4, and includes lanes.glsl, channels.glsl and, with SUMS or DX, channel_gradient.glsl.
-//   block_statistics    (count, mean, sum of squares about the mean) of the real samples
-//   block_sums          (sum of dy, sum of dy * (x - mean) * scale) of the real samples
+//   block_statistics    returns (count, mean, sum of (x - mean)^2) of the real elements
+//   block_sums          with SUMS or DX, returns (sum of dy, sum of dy * (x - mean) * scale) of the real elements
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
 // Statistics: a first loop over the block computes the mean. A second loop adds up the squares about the mean, so no large sums
 // are subtracted from each other. The second loop reads the block from the cache. It also finds the rounding error of the mean,

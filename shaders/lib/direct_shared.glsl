@@ -20,8 +20,10 @@ layout(constant_id = DIRECT_TILES_N4) const uint N4 = 1;
 layout(constant_id = DIRECT_TILES_WIDTH) const uint WIDTH = 1;
 
 const uint BLOCKS = LANES / ACROSS;
-const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4; // floats from block to block; loads of 4 weights are aligned
-const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4); // floats from tap to tap; neighbouring taps are in different banks
+// STRIDE: floats in weights[] from block to block. With 3 or more rows, loads of 4 weights are aligned. PITCH: floats
+// in weights[] from tap to tap. Neighbouring taps are in different banks.
+const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4;
+const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4);
 const int OUTSIDE = -0x7fffffff - 1;                       // a row that is outside the image for every pixel
 // tap_at[i] describes tap i of the chunk. For pixel 0, the tap has index .x in the group's channels of x (in vec4s). It
 // is in row .y and in column .z. The weight of the tap has index .w in the weights of an output channel.

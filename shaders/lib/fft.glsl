@@ -57,8 +57,9 @@ const float FFT_COS13[7] = { 1, 0.88545602565320991, 0.56806474673115592, 0.1205
 const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.99270887409805397,
                              0.93501624268541483, 0.66312265824079519, 0.23931566428755768 };
 
-// Defines `name`, the transform of N complex numbers for odd N. r[] has their real parts, and i[] has their imaginary parts. In
-// each sum, elements b and N - b have the same cosine, and sines of opposite sign.
+// Defines `name`, the transform of N complex numbers for odd N. r[] has their real parts, and i[] has their imaginary
+// parts. Each result is a sum over all elements. In this sum, elements b and N - b have the same cosine, and sines of
+// opposite sign. So the code first computes their sum (even_r, even_i) and their difference (odd_r, odd_i).
 #define FFT_SUM1(x) x[0]
 #define FFT_SUM2(x) (x[0] + x[1])
 #define FFT_SUM3(x) (x[0] + x[1] + x[2])
@@ -147,7 +148,8 @@ void fft(inout vec4 re[T], inout vec4 im[T])
         fft15(re, im);
         return;
     }
-    vec4 yr[T], yi[T]; // [4 * b + k]: element k of the transform of x[b + FFT_STEP * a] over a, times its twiddle factor
+    // [4 * b + k]: element k of the transform of the four numbers x[b + FFT_STEP * a], a < 4, times a twiddle factor
+    vec4 yr[T], yi[T];
     [[unroll]] for (uint b = 0; b < FFT_STEP; b++) {
         vec4 r0 = re[b], r1 = re[b + FFT_STEP], r2 = re[b + 2 * FFT_STEP], r3 = re[b + 3 * FFT_STEP];
         vec4 i0 = im[b], i1 = im[b + FFT_STEP], i2 = im[b + 2 * FFT_STEP], i3 = im[b + 3 * FFT_STEP];

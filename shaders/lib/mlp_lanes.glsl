@@ -8,7 +8,8 @@ vec4 sums[MAX_OUTPUTS];
 // Returns the index in act[] of the first row of h[l] or dy[l].
 uint act_at(uint l) { return ((l > 0 ? W0 : 0) + (l > 1 ? W1 : 0) + (l > 2 ? W2 : 0) + (l > 3 ? W3 : 0)) * ROW; }
 
-// A lane computes outputs(M) of the M outputs, from first_output(M) on, for the four samples of vec4 lane % COLUMNS.
+// A lane computes outputs(M) neighbouring outputs of a layer with M outputs, from output first_output(M) on. It computes
+// them for four samples of the block: those of vec4 number lane % COLUMNS.
 uint outputs(uint M) { return M > MLP_SHARED_LANES / COLUMNS * 2 ? 4 : 2; }
 uint first_output(uint M) { return lane / COLUMNS * outputs(M); }
 

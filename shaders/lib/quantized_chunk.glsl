@@ -10,7 +10,8 @@ const uint MOST_WORDS = 9;      // words that a block of 32 numbers may touch
 void stream_of(uint at, uint n, out uint s[MOST_WORDS])
 {
 #ifdef VKT_TEXEL
-    // The words begin at any of the four words of a texel. So t[] is shifted by 0 or 2 words, and then by 0 or 1 word.
+    // t[] gets the words of up to three texels. Byte `at` may be in any of the four words of the first texel. So t[] is
+    // shifted by 0 or 2 words, and then by 0 or 1 word.
     const uint texel = at >> 4;
     uint t[12];
     [[unroll]] for (uint i = 0; i < 3; i++) {

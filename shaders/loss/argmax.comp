@@ -29,8 +29,8 @@ uint key(float v)
     return u == magnitude ? 0x80000000u + magnitude : 0x80000000u - magnitude;
 }
 
-// Processes class k, which has the largest z of sample b. Writes k if b is inside the batch, and returns 0. With COUNT,
-// the function writes nothing. It returns 1 if b is real and k is the label of b, else 0.
+// Processes the result for sample b: class k has the largest z. Without COUNT, writes k if b is inside the batch, and
+// returns 0. With COUNT, only returns a number: 1 if b is real and k is the label of b, else 0.
 float state(uint b, uint k, uint rows)
 {
 #ifdef COUNT

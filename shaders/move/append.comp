@@ -1,5 +1,5 @@
-// append.comp - y[p][first + t] = x[p][t] for all planes p: copies rows of x into a cache. A row that would be behind the end
-// of a plane of y is not copied.
+// append.comp - copies the rows of x into a cache y: y[p][first + t] = x[p][t] for each plane p and each row t of a
+// plane. `first` is a number on the device. A row that would be behind the end of a plane of y is not copied.
 // grid: each group copies one contiguous range of the vec4s of x; any group count is right.
 // Deterministic: a copy.
 #version 460

@@ -40,7 +40,8 @@ void main()
         uint from = 0;
         bool inside = true;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
-            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away; /* `away` wraps if negative */
+            // Before the first element of x, `away` wraps around to a large number.
+            const uint away = c[k] - before[k], i = GAPS != 0 ? away / gap[k] : away;
             inside = inside && i < n[k] && (GAPS == 0 || i * gap[k] == away);
             from = from * n[k] + i;
         }

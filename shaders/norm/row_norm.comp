@@ -54,8 +54,8 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 // EACH_OF is for loops whose body needs the channel. With SPLIT, EACH_OF is one loop for each channel of the row.
 // Without SPLIT, a channel is one element (inner == 1), and one loop covers the whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// Executes `body` for each k < n of this lane. While four k are left, an iteration executes `body` four times, because
-// each iteration costs as much as several loads.
+// Executes `body` for the indices k = FIRST, FIRST + STEP, .. below n. As long as four indices are left, an iteration
+// executes `body` for four indices, because each iteration costs as much as several loads.
 const uint ITERATIONS = 4;
 #define EACH(k, n, body)                                                        \
     {                                                                           \

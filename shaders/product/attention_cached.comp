@@ -29,7 +29,8 @@ VKT_OUT4(ATTENTION_CACHED_Y, y4)
 const uint LANES = gl_WorkGroupSize.x;
 const bool ONE = SUBGROUPS == 1;
 const uint PARTS = (D4 + SPREAD - 1) / SPREAD, HELD = ONE ? (D4 + LANES - 1) / LANES : 1;
-// MAX_PARTS, MAX_HELD: sizes of arrays, whose unused elements need no registers. MAX_STEPS: steps of a sum over 128 lanes.
+// MAX_PARTS, MAX_HELD: sizes of arrays. Elements that are not used need no registers. MAX_STEPS: a sum over 128 lanes
+// by shuffles has 7 iterations.
 const uint MAX_PARTS = 8, MAX_HELD = 8, MAX_STEPS = 7;
 shared float weight[ATTENTION_CACHED_LANES];
 shared vec4 partial[ATTENTION_CACHED_LANES];
@@ -44,8 +45,8 @@ float score_of(uint q_at, vec4 q[MAX_HELD], uint k_at)
 }
 
 // Adds this lane's part of a tile to its sums. For each of the SPREAD keys of the lane's group, the lane adds its own
-// vec4s of the key's row of v, times the weight of the key. w: lane j passes the weight of key j of the tile. n: number
-// of keys from the first key of the tile to the last key that the query uses.
+// vec4s of the key's row of v, times the weight of the key. w: in lane j, the weight of key j of the tile. n: the
+// query uses only the keys 0 .. n - 1, counted from the tile's first key.
 void add_rows(float w, uint v_at, uint n, inout vec4 sum[MAX_PARTS])
 {
     const uint lane = gl_LocalInvocationID.x, column = lane % SPREAD, first = lane / SPREAD * SPREAD;

@@ -53,8 +53,8 @@ VEC_OUT(MLP_OUT, writeonly, result)
 
 const uint ROW = UNITS * LANES;                             // VECs per row of a tile
 const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // vec4s per lane, when all lanes together hold a row of weights
-uint zero, lane, block, wanted; // wanted: index of the lane's first VEC in a feature; may be >= pc.pitch
-uint column[UNITS];             // indices of the lane's VECs in a feature, clamped to pc.pitch - 1
+uint zero, lane, block, wanted; // wanted: index of the lane's first VEC in the row of a feature; may be >= pc.pitch
+uint column[UNITS];             // the indices wanted, wanted + 1, .. of the lane's VECs, but at most pc.pitch - 1
 BELOW real[UNITS];
 float scale;
 VEC loss, inputs[UNITS * WIDEST], sums[2 * UNITS];

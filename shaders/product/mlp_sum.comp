@@ -3,8 +3,8 @@
 // ROWS: adds the PARTs of mlp_shared.comp. A work group is divided into quarters. All quarters have the same
 //   elements, one for each lane of a quarter. Each quarter adds the PARTs of every fourth work group of
 //   mlp_shared.comp. Then the four sums of an element are added.
-// grid: x over groups of vec4s of a layer's PART, one vec4 for each lane of a work group (stride loop); y over layers.
-//   ROWS: x over elements of a layer, one element for four lanes of a work group (stride loop); y over layers.
+// grid: x over the vec4s of a layer's PART, one vec4 per lane (stride loop); y over layers.
+//   ROWS: x over the elements of a layer, four lanes per element (stride loop); y over layers.
 // Deterministic: the order of additions depends only on the shape, the number of work groups and the number of lanes.
 #version 460
 #extension GL_GOOGLE_include_directive : require

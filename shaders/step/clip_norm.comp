@@ -28,9 +28,11 @@ void main()
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;
     const float factor = uintBitsToFloat(step[STEP_FACTOR]);
-    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // without `precise`, a compiler may multiply the
-    rest *= sum.z != 0.0 ? TINY : SMALL;                              // two constants first, and the product underflows
-    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // sqrt * HUGE may overflow, so factor comes first
+    // Without `precise`, a compiler may compute TINY * TINY or SMALL * SMALL first, and this product underflows.
+    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL;
+    rest *= sum.z != 0.0 ? TINY : SMALL;
+    // sqrt(..) * HUGE may overflow, so `factor` is multiplied first.
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE
                  : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);

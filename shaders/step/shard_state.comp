@@ -2,7 +2,7 @@
 // the runs of the step.
 //   BEGIN, before a run: a rank's first run of a step saves the states. The later runs of the step restore them.
 //   GIVE, after the forward pass of a run: copies the states to the gradient arena, at the states' own offset. This
-//   range is free, because states have no gradients. So shard_sum.comp adds up STEP_WEIGHT * states.
+//   range is free, because states have no gradients. There, shard_sum.comp adds up STEP_WEIGHT * states like gradients.
 //   TAKE, with the update: sets the states to the sum divided by the weight of the step.
 // grid: each group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.

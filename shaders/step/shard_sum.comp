@@ -1,6 +1,6 @@
 // shard_sum.comp - adds the gradients of this rank's shards by a binary tree. Each run adds its own gradient.
-//   g = STEP_WEIGHT * gradient, added up over the runs of a shard. A plane is a partial sum for every gradient of the range. If
-//   a shard has several runs, the sum of its runs so far is in the last plane.
+//   g = STEP_WEIGHT * gradient, added up over the runs of a shard. A plane has one partial sum for each gradient of
+//   the range. If a shard has several runs, the sum of its runs so far is in the last plane.
 //   For shard s, the kernel adds planes to g: plane 0 if bit 0 of s is set, then plane 1 if bit 1 is set too, and so on up to
 //   the first bit that is not set. It writes g to the plane of that bit. So planes are the digits of a binary counter, and the
 //   sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). For the last shard, g is the whole sum.

@@ -34,7 +34,8 @@ import torch.nn as nn
 WARMUP = 3
 
 
-# ---- the timed work: a function of CASES returns a function that computes one training step or one product
+# ---- the timed work. The functions in the table CASES (below) prepare it: each returns a function, and one call of the
+# returned function computes one training step or one matrix product.
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
@@ -207,7 +208,8 @@ def gemm(n):
     return make
 
 
-# name, function for PyTorch, name of vkt-bench's result, --sizes of vkt-bench
+# An entry: the name in the table, the function that makes PyTorch's work, the name of vkt-bench's result, and the value of
+# vkt-bench's option --sizes.
 CASES = [
     ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 train", "net"),
     ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 train", "net"),

@@ -92,8 +92,8 @@ static void bad_lines_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Checks that vkt_case_halve halves the largest dimension in every shape that has this dimension, so that the shapes
- * still fit each other. Half of 500 is rounded up to a multiple of 4. */
+/* Checks that vkt_case_halve finds the size of the largest dimension, and halves all dimensions of this size in all
+ * shapes. So the shapes still fit each other. Half of 500 is rounded up to a multiple of 4. */
 static void a_case_is_halved_as_a_whole(void **state)
 {
     (void)state;

@@ -36,7 +36,8 @@ static void odd(declared *d, const char *name)
     d->p.forward.push_bytes = 0;
 }
 
-/* X(name, result, part of the message, statements that change `d`) */
+/* The declarations that vkt_custom refuses: X(name of the case, expected status of the graph, a part of the message,
+ * statements that make the declaration `d` wrong). */
 #define REFUSALS(X)                                                                                                  \
     X(no_name, VKT_E_ARG, "want a name", d.p.name = "")                                                              \
     X(no_outputs, VKT_E_ARG, "1 to 8 outputs, got 1 and 0", d.p.n_outputs = 0)                                       \

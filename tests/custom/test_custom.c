@@ -288,7 +288,7 @@ static void hazards_are_planned(void **state)
     const vkt_tensor y = vkt_add(b.g, wave(b.g, vkt_relu(b.g, second), first, NULL), second);
     vkt_keep(b.g, y);
     assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
-                     VKT_OK); /* unlike in stand_start, values may share memory */
+                     VKT_OK); /* in this program, values may share memory; in one of stand_start, they may not */
     vkt_plan_info info;
     vkt_program_plan(b.p, &info);
     assert_true(info.dispatches == 5 && info.barriers == 4);
@@ -334,7 +334,7 @@ static void out_of_memory_in_a_program(void **state)
     stand b = stand_make(r);
     vkt_keep(b.g, own_relu(b.g, vkt_relu(b.g, vkt_input(b.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(9)))));
     assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
-                     VKT_OK); /* after this, the context has all kernels */
+                     VKT_OK); /* from here on, the context has all kernels of the graph */
     vkt_program_destroy(&b.p);
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);

@@ -47,7 +47,7 @@ static void finds_bindings_and_push_constants(void **state)
     expect_variable(&s, 4, true, true, false);
     expect_variable(&s, 2, true, false, true);
     expect_variable(&s, 7, true, false, true);
-    s = read("relu_dx"); /* SPIR-V 1.0: a storage buffer is a Uniform with BufferBlock */
+    s = read("relu_dx"); /* SPIR-V 1.0: a storage buffer has the class Uniform and the decoration BufferBlock */
     expect_local(&s, 32, 1, 1);
     assert_true(s.n_variables == 3 && s.push_bytes == 4);
     expect_variable(&s, 0, true, true, false);

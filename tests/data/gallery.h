@@ -5,7 +5,7 @@
 #include "data/temp.h"
 #include "vktrain/data.h"
 
-/* Upper limit of both sides of a generated image. */
+/* A generated image has at most this number of rows and of columns. */
 enum { GALLERY_SIDE = 64 };
 
 /* Returns the size of image `seed`. An image is RGB noise, and its size depends on the seed. */

@@ -130,7 +130,8 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     const vkt_temp_dir *t = *state;
     const char *table = gallery_table(t, 12);
     vkt_image_params p = gallery_augmented;
-    /* The last two caches have space for all samples, but not for all resized images, which are larger. */
+    /* Values of cache_bytes. 0 stands for 1 GiB, and 1 means that no image is kept. The last two have space for all 12
+     * samples, but not for all 12 resized images, which are larger. */
     static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 };
     vkt_dataset *all[4];
     for (int i = 0; i < 4; i++) {

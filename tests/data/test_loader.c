@@ -222,7 +222,7 @@ static void workers_run_at_once_on_one_batch(void **state)
 {
     fixture *t = *state;
     t->src.meet = 4;
-    start(t, 64, 1, 4); /* one slot: only samples of one batch can be in flight */
+    start(t, 64, 1, 4); /* with one slot, workers can fetch samples of only one batch */
     assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 64, t->pass), VKT_OK);
     uint32_t slot, rows;
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);

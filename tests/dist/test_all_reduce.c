@@ -180,11 +180,12 @@ static void a_rank_sends_the_promised_bytes(void **state)
 enum { SHARDS = 16, SHARD_SIZE = 333 };
 
 typedef struct shards {
-    float data[SHARDS][SHARD_SIZE]; /* the first shard of each rank becomes the sum over all ranks */
+    float data[SHARDS][SHARD_SIZE]; /* the sum of all shards overwrites the first shard of each rank */
     vkt_wire wire;
 } shards;
 
-/* Adds up the shards of this rank by the tree. Then adds up the sums of all ranks. */
+/* Adds the shards of this rank, in the order of the binary tree, into the rank's first shard. Then vkt_all_reduce adds
+ * the first shards of all ranks. */
 static vkt_result reduce_shards(const vkt_transport *t, void *user)
 {
     shards *s = user;

@@ -42,8 +42,8 @@ static const mpi *installed(void **state)
     return NULL;
 }
 
-/* Runs the program on `ranks` ranks, with a new folder as FOLDER. `before`: text between the launcher's options and the
- * program's name. */
+/* Runs dist/mpi/program.c on `ranks` ranks. Its argument FOLDER is a new folder. `before` is a text between the
+ * launcher's options and the program's name. */
 static void run(const mpi *m, int ranks, const char *before, const char *mode)
 {
     char command[2000];
@@ -78,8 +78,8 @@ static bool line_of(int rank, const char *start, char line[400])
     return true;
 }
 
-/* Checks that all ranks except `silent` (-1: no rank is silent) printed the same message, which begins with `start`.
- * Afterwards, these ranks must have closed their connection. */
+/* Checks the output of a run that fails. All ranks except `silent` (-1: none) must have printed the same message, which
+ * begins with `start`. They must also have printed "closed", because they closed their connection. */
 static void one_message(int silent, const char *start)
 {
     char first[400] = "", line[400];
@@ -131,8 +131,9 @@ static void a_fault_ends_all_ranks(void **state)
     one_message(-1, "rank 2 has failed: the disk is full");
 }
 
-/* The launcher ends all ranks when it sees that a rank was killed. So each rank runs in a shell, which hides the end of
- * its rank until the other three ranks have closed their connection. */
+/* When a process that the launcher has started is killed, the launcher ends all ranks. So here the launcher starts a
+ * shell for each rank, and the shell starts the rank. The shell of the killed rank goes on until the other three ranks
+ * have closed their connection. */
 static void a_killed_rank_is_named(void **state)
 {
     run(installed(state), 4,

@@ -134,7 +134,7 @@ static void the_end_of_a_chain_is_named(void **state)
     snprintf(message, sizeof message, "%s", vkt_test_last_error());
     assert_int_equal(
         sscanf(message, "rank %u does not answer: rank %u waits for it since %lf s", &culprit, &waiting, &seconds), 3);
-    /* Ranks 6 and 7 wait for rank 0 in the barrier. So rank 4 is the last waiting rank of every chain. */
+    /* Ranks 6 and 7 wait for rank 0 in the barrier, rank 0 for rank 1, and so on. So only rank 4 waits for rank 5. */
     assert_int_equal(waiting, 4);
     assert_true(seconds >= 4);
 }

@@ -70,7 +70,7 @@ typedef struct app {
     VkDevice device;
     VkQueue queue;
     uint32_t family;
-    VkPhysicalDeviceVulkan13Features v13; /* the device's chain of features is: features, v12, v13 */
+    VkPhysicalDeviceVulkan13Features v13; /* features.pNext is v12, v12.pNext is v13: the features of the device */
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceFeatures2 features;
     VkCommandPool pool;

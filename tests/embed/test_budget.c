@@ -1,6 +1,6 @@
-/* Tests how vkt_step_budget corrects the expected times of slices by measured times. Most tests simulate the speed of
- * the device: before a frame reads measured times, the test replaces them by computed times. So these tests do not
- * depend on the speed of the machine. */
+/* Tests how vkt_step_budget corrects the expected times of slices by measured times. (A slice is a part of a run.) Most
+ * tests simulate a device of a chosen speed: before vkt_step_budget reads the times that the real device has measured,
+ * the test overwrites them with computed times. So these tests do not depend on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -45,7 +45,8 @@ static vkt_step_progress finish(rig *r)
     return progress;
 }
 
-/* Ends the run in progress, and checks that all runs gave the same bits as runs that are not divided. */
+/* Ends the run in progress. Checks that the parameters have the same bits as after the same number of calls of
+ * vkt_program_run. */
 static void rig_free(rig *r)
 {
     float want[NET_PARAMS], got[NET_PARAMS];
@@ -108,9 +109,9 @@ static vkt_step_progress frame(rig *r, uint64_t budget_ns)
     return progress;
 }
 
-/* A load makes each kernel take seven times as long. The load ends. Afterwards, the device becomes five times as fast.
- * After ten frames with the same load, each frame takes at most 5/4 of the budget. A frame that submits the last slice
- * of a run continues with the next run at once. It does not wait until the device has done the last slice. */
+/* The time of a kernel changes three times: it becomes seven times as long, then as long as at first, then a fifth of
+ * that. From the eleventh frame after a change, each frame takes at most 5/4 of the budget. A frame that submits the
+ * last slice of a run begins the next run at once. The frame does not wait until the device has done the last slice. */
 static void expected_times_follow_a_load(void **state)
 {
     (void)state;
@@ -234,8 +235,8 @@ static void a_call_without_limit_belongs_to_no_frame(void **state)
     rig_free(&r);
 }
 
-/* A frame goes on with a second run after the device has done the first run. The rest of the budget is still the
- * limit. */
+/* Before each call of vkt_step_budget, the frame waits until the device is idle. All calls of one frame together must
+ * not submit more than the budget allows. */
 static void a_fast_device_gets_no_more_than_the_budget(void **state)
 {
     (void)state;
@@ -272,8 +273,9 @@ static void slices_grow_again_after_a_load(void **state)
     r.load = 1;
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
-    /* A grain is a quarter of the budget. The run takes a little more than two grains. record/slices.c allows two
-     * slices for each of three grains, so up to six slices may stay. */
+    /* A grain is the limit that record/slices.c sets for the time of a slice: a quarter of the budget. Without a load,
+     * the run takes a little more than two grains, so it has at least two slices. record/slices.c makes fewer slices
+     * only if there are more than 2 * 3. So up to six slices may stay. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }
@@ -315,9 +317,9 @@ static uint32_t longer_than(const rig *r, uint64_t ns)
     return n;
 }
 
-/* After one slow frame, the library expects only the slice of that frame to be slow. After two slow frames, it expects
- * all slices to be slow. The times of the two slices of these frames were measured under the load, so the library does
- * not multiply them by the load again. */
+/* After one slow frame, the library expects only the slice of that frame to be slow. After two slow frames, it assumes
+ * a load: it multiplies the expected times of the other slices by the load. The two slices of the slow frames keep
+ * their measured times, because the load is already in these times. */
 static void one_slow_frame_is_no_load(void **state)
 {
     (void)state;
@@ -330,7 +332,7 @@ static void one_slow_frame_is_no_load(void **state)
         assert_int_equal(r.n.p->budget.slices.n, r.n.p->lowered.n);
         assert_int_equal(longer_than(&r, 2 * KERNEL_NS), 0);
         r.load = 20;
-        /* Each call computes and reads the times of the frame before it. */
+        /* A call of frame() computes the times of the frame before the call. So `slow` frames are slow. */
         for (int i = 0; i < slow; i++) frame(&r, budget_ns);
         r.load = 1;
         frame(&r, budget_ns);

@@ -39,7 +39,7 @@ static vkt_card *the_card;
 static vkt_columns *the_columns;
 static vkt_alphabet *the_alphabet;
 static vkt_tokenizer *the_tokenizer;
-static vkt_tokens the_tokens; /* what the last call appended */
+static vkt_tokens the_tokens; /* receives the tokens of a call */
 static vkt_gguf *the_gguf;
 static vkt_lm *the_lm;
 static vkt_generator *the_generator;
@@ -55,8 +55,9 @@ static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
-/* The call under test. `at`: index of the wrong argument (-1: none). `variant`: index of its wrong value. `set`: index
- * in the array `sets` of typical(), which has valid tensors for the other arguments. */
+/* The call under test. `at` is the index of the wrong argument (-1: none). `variant` is the index of its value in the
+ * list of wrong values. `set` is the index of an element of the array `sets` in typical(): this element has the valid
+ * tensors for the other arguments. */
 static struct {
     const char *name;
     int at, variant, set;
@@ -77,7 +78,8 @@ static bool is_wrong(int i, int variants)
     return true;
 }
 
-/* Returns whether argument i is a size of the caller's memory. A function cannot find out that such a size is wrong. */
+/* Returns whether argument i is the size of memory to which another argument points. The function under test cannot
+ * find out that such a size is too large. */
 static bool counts_memory(int i)
 {
     static const struct {

@@ -256,9 +256,9 @@ static void both_halves_of_a_transfer_match(void **state)
     rig_free(&r);
 }
 
-/* Releases and acquires an image. Round 0 names the library's own queue family, so its barriers only change the layout.
- * Round 1 names VK_QUEUE_FAMILY_EXTERNAL. In this test the barriers reach the driver and the validation layer. The copy
- * after each acquire must give the right numbers. */
+/* Releases an image and acquires it again, in two iterations. Iteration 0 names the library's own queue family, so the
+ * barriers only change the layout. Iteration 1 names VK_QUEUE_FAMILY_EXTERNAL. Unlike in the test before, all barriers
+ * reach the driver and the validation layer. The copy after each acquire must give the right numbers. */
 static void images_are_acquired_and_released(void **state)
 {
     (void)state;

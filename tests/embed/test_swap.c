@@ -46,8 +46,8 @@ static void rig_make(rig *r)
     DO(vkt_ctx_wait_idle(r->ctx));
 }
 
-/* Checks all elements of both arrays: element k of array i must be want[i] + slope[i] * k. Each slope is 1 at first. A
- * run of y = 2 x + 1 gives y twice the slope of x. */
+/* Checks all elements of both arrays: element k of array i must be want[i] + slope[i] * k. At first, both slopes are 1.
+ * A run computes y = 2 x + 1, so it makes the slope of y twice the slope of x. */
 static void rig_check(rig *r, const double slope[2])
 {
     float got[N];

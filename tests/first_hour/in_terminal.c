@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         perror("a pseudo-terminal");
         return 127;
     }
-    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* without it, reading ends before the child opens the terminal */
+    const int keep = open(t.path, O_RDWR | O_NOCTTY); /* else reading would end before the child opens the terminal */
     const pid_t child = fork();
     if (child == 0) run_command(t.path, argv + 3);
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0 && terminal_look(&t, 20)) {

@@ -8,7 +8,7 @@
 
 #define MAX_COST 3e5            /* largest number of operations of the reference */
 #define MAX_BYTES 1e9           /* a case whose values have more bytes in total is not lowered */
-#define SMALL_BINDING_BYTES 1e8 /* MAX_BYTES for devices[1], whose bindings are small */
+#define SMALL_BINDING_BYTES 1e8 /* the same limit for devices[1], whose bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,
@@ -59,8 +59,8 @@ static double bytes_of(const vkt_graph *g)
     return sum;
 }
 
-/* Builds the graph of a case and lowers it. Then adds the gradients of the differentiable f32 inputs and lowers the
- * graph again. The gradients of all f32 outputs are inputs of the graph. */
+/* Builds the graph of a case and lowers it. Then adds an input for the gradient of each f32 output, adds the nodes that
+ * compute the gradients of the differentiable f32 inputs, and lowers the graph again. */
 static void build(const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;

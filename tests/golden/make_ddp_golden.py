@@ -125,8 +125,9 @@ def record(rank, folder):
 
 def margin(case, seed):
     """Makes the steps in one process, in float64. Returns the smallest magnitude of an input of a ReLU, and the smallest
-    magnitude of a gradient of the first step. If an input is near 0, rounding decides whether a gradient passes. In the first
-    step, Adam divides each gradient by its own magnitude. If a gradient is near 0, its rounding error decides this step."""
+    magnitude of a gradient of the first step. Both should be large. If an input of a ReLU is near 0, rounding decides whether
+    a gradient passes. If a gradient of the first step is near 0, rounding decides its sign, and so the direction in which Adam
+    moves the parameter: in its first step, Adam divides each gradient by the gradient's magnitude."""
     norm, make, _ = CASES[case]
     relu, least = F.relu, [math.inf]
 

@@ -23,8 +23,8 @@ from safetensors_file import write
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gguf")
 SEED = 20261128
 
-# The package cannot quantize to these types, so types.gguf has random blocks of them. For each type: the offsets of the float16
-# scales in a block.
+# The package cannot quantize to these types, so types.gguf has random blocks of them. The numbers behind a type are the offsets
+# of the float16 scales in a block.
 SCALES = {T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,)}
 
 

@@ -35,8 +35,9 @@ SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
 class Shape:
-    """The sizes of a model. `types`: the types of q, k, v, o, gate, up, down in the two blocks, then of embedding and output
-    (None: tied)."""
+    """The sizes of a model, and the types of its tensors. `types` has four elements: the types of q, k, v, o, gate, up and down
+    in block 0; the same in block 1; the type of the embedding; the type of the output matrix (None: the output matrix is the
+    embedding)."""
 
     def __init__(self, name, width, heads, kv_heads, head, ff, types):
         self.name, self.width, self.heads, self.kv_heads, self.head, self.ff = name, width, heads, kv_heads, head, ff
@@ -44,7 +45,7 @@ class Shape:
         self.eps = 1e-5 if name == "llama" else 1e-6
         self.base = 10000.0 if name == "llama" else 1000000.0
         self.yarn, self.linear = (4.0 if name == "qwen2" else None), (2.0 if name == "qwen3" else 1.0)
-        self.first_context = 32  # length of the context before YaRN extends it
+        self.first_context = 32  # YaRN is for a model that was trained with this context length
 
 
 SHAPES = (
@@ -184,8 +185,9 @@ class File:
 # ---- the network ----
 
 def frequencies(s, weights):
-    """Returns the frequency of each pair of numbers, and a factor for sine and cosine. As in transformers, the frequencies are
-    computed in float32. This rounding is part of a model's definition. Only YaRN's mix of two frequencies is in float64."""
+    """Returns the frequency of each pair of numbers that the rotary embedding rotates, and a factor for sine and cosine. The
+    frequencies are computed in float32, as in transformers: this rounding is part of a model's definition. Only the weighted
+    mean of two frequencies that YaRN uses is computed in float64."""
     f32 = np.float32
     j = np.arange(0, s.head, 2, dtype=np.int64).astype(f32) / f32(s.head)
     plain = (f32(1) / (torch.tensor(s.base, dtype=torch.float32) ** torch.from_numpy(j))).numpy()

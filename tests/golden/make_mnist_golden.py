@@ -28,7 +28,8 @@ PARTIAL_ROWS = 8  # the partial file has only the first PARTIAL_ROWS output chan
 # Variants of the float32 run. They show how much rounding changes the results (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
 
-# Stripes of class k: phase = ACROSS[k] * x + DOWN[k] * y + a shift of the sample, in 64ths of a period.
+# An image of class k has stripes. The phase of the wave at the pixel (x, y) is ACROSS[k] * x + DOWN[k] * y + a number that
+# depends on the sample. The unit is 1/64 of a period.
 ACROSS = np.array([9, 0, 7, 7, 14, 4, 14, 4, 12, 12], np.uint32)
 DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
 

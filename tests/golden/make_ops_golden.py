@@ -67,8 +67,9 @@ POOL1D = {
 
 
 def grids(a, dims):
-    """Returns for each level of a hash grid: cells along an axis, entries, whether corners are hashed. The formulas
-    are those of Mueller et al. 2022, but the number of entries is rounded up to a multiple of 8."""
+    """Returns for each level of a hash grid: the number of cells along an axis, the number of entries in the table, and whether
+    the entry of a corner is found by a hash. The formulas are those of Mueller et al. 2022, but the number of entries is
+    rounded up to a multiple of 8."""
     most, levels = 2 ** a["log2_table_size"], []
     for level in range(a["levels"]):
         cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)
@@ -135,9 +136,9 @@ def rope(x, first, a):
 
 
 def latent_grid(grid, origin, a):
-    """Reads a grid (F,H,W) for the texels of a tile. Without `corners` PyTorch interpolates the whole grid bilinearly, and the
-    function returns the tile's texels. With `corners` the function returns the four cells around each texel. For texels at the
-    edge, the grid gets a margin of one cell: a copy of the cells at the edge."""
+    """Reads a grid (F,H,W) for the texels of a tile. Without `corners`, PyTorch interpolates the whole grid bilinearly, and the
+    function returns the texels of the tile. With `corners`, the function returns the four cells around each texel, without
+    interpolation. The grid then gets a margin of copied cells, so that texels at the edge also have four cells."""
     scale, (rows, columns) = a.get("factor", 1), a["tile"]
     top, left = (min(int(o), n * scale - t) for o, n, t in zip(origin[0], grid.shape[1:], a["tile"]))
     if not a.get("corners"):
@@ -514,8 +515,9 @@ def is_mask(op, k):
 
 
 def has_no_gradient(op, attr, k):
-    """Returns whether input k is a mask, ids, labels of linear_cross_entropy, a tile's origin or a first position. These inputs
-    have no gradient. For other losses, record() decides which inputs have a gradient."""
+    """Returns whether input k has no gradient because it has masks, ids, labels of linear_cross_entropy, the origin of a tile
+    or a first position. For the other losses, the result means nothing: record() decides which of their inputs have a
+    gradient."""
     return (is_mask(op, k) or k == 0 and "bound" in attr or (op, k) in (("latent_grid", 1), ("rope", 1))
             or op.startswith("linear_cross") and k == 2)
 

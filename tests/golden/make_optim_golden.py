@@ -17,8 +17,8 @@ import safetensors_file
 
 RUNS, SIZES = 20, (1, 5, 31)
 N = sum(SIZES)
-DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # for each parameter: factor of the learning rate (-1: frozen), weight decay
-MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None: the optimizer's own settings
+DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # a pair for each parameter: factor of the learning rate (-1: frozen), weight decay
+MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None instead of a pair: the parameter has the optimizer's settings
 FROZEN = [None, [-1, 0], None]
 CASES = {
     "sgd": dict(kind="sgd", lr=0.1),

@@ -74,7 +74,7 @@ class Network(nn.Module):
         x = self.embedding(ids).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv1, x, variant)), 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv2, x, variant)), 2)
-        # The channel is the slow index of the flattened x. In Keras it is the fast one: only the order of fc's weights differs.
+        # The flattened x has the channel as its slow index. In Keras it is the fast index, so fc's weights have another order.
         return self.fc(x.flatten(1))
 
 

@@ -26,7 +26,7 @@ Größe, Äpfel und Öl: schön süß. Le garçon était déjà à l'école où 
 日本語の文章と漢字。中文的句子和字。한국어 문장과 글자. हिन्दी भाषा. العربية. עברית. 😀 👩‍💻 👍🏽 ½ ² Ⅷ ٣٤٥
 THE WORDS THE TOKENIZER SAW, THE THE the the ...... ------ !!!??? ((( ))) """
 
-# Strings with borders between pieces. The training repeats these strings, so that some merges cross these borders.
+# Strings of several pieces. The training repeats these strings, so that some merges join tokens of two pieces: see train().
 BORDERS = ["'Sthe", "'sthe", "'LLama", "'\u017fthe", "\U00011de0.", ".\U00011de0", "'REx", "''t"]
 
 
@@ -59,8 +59,8 @@ def train(pre):
     lacks the tokens of 21 bytes."""
     control = LLAMA if pre == "llama-bpe" else CHATML
     t = Tokenizer(models.BPE())
-    # Texts are not split in this training, so some merges cross borders of pieces. If our tokenizer does not find such a
-    # border, its ids differ.
+    # In this training, texts are not split into pieces, so some merges join the end of one piece to the start of the next
+    # piece. If our tokenizer does not split a text at the border of two pieces, it makes such a merge, and its ids differ.
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=256 + 900, initial_alphabet=alphabet, show_progress=False)

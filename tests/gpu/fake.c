@@ -6,7 +6,7 @@
 #include <string.h>
 
 fake_vulkan fake;
-static vkt_vk real; /* the real functions, as found by the last lookup */
+static vkt_vk real; /* the functions of the installed Vulkan; a lookup of a name sets one */
 
 void fake_reset(void)
 {
@@ -93,7 +93,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
     void *first = p->pNext;
     if (fake.cores_extension && find(first, fake.cores_type) == first)
-        p->pNext = NULL; /* hides the chain, because the driver need not support the struct `first` */
+        p->pNext = NULL; /* the driver gets no chain, because it may not support the struct `first` */
     real.GetPhysicalDeviceProperties2(phys, p);
     if (!p->pNext && first) memcpy((char *)first + fake.cores_at, &fake.cores, sizeof fake.cores);
     p->pNext = first;

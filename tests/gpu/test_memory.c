@@ -68,7 +68,7 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* All holes were merged. So the block has a hole for this buffer, even if the block has the staging rings too. */
+    /* The free ranges of the block were merged. So this buffer fits, even if the staging rings are in the block. */
     const uint64_t before = ctx->counters.device_allocs;
     half = make(ctx, VKT_MEM_DATA, 16 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);

@@ -119,7 +119,7 @@ static void open_device(rig *r)
     vkt_test_ran_on(device.properties.deviceName, driver.driverInfo);
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                            /* A queue of family 0, which can compute in all known drivers. */
+                                            /* The queue family is 0, which can compute in all known drivers. */
                                             .queueCount = 1,
                                             .pQueuePriorities = &priority };
     const VkDeviceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -314,9 +314,9 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* Two dispatches without a barrier may write through the same binding, for instance if they write different bytes. So
- * the layer of Debian 12 (1.3.239) does not report two such writes. Newer layers report them if
- * VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
+/* Two dispatches without a barrier may write to the same buffer, if they write different bytes. The layer of Debian 12
+ * (1.3.239) does not see which bytes a shader writes, so it reports no such writes. Newer layers report all such writes
+ * if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

@@ -52,7 +52,7 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
         { 0x8086, 16, 16, 32, 16, 16, 16 },   /* Battlemage */
         { 0x8086, 32, 32, 32, 32, 32, 32 },   /* a driver with one size */
         { 0x5143, 128, 64, 128, 64, 64, 64 }, /* Adreno */
-        { 0x13b5, 16, 16, 16, 16, 16, 16 },   /* Mali: its only size is below the trait, 64 */
+        { 0x13b5, 16, 16, 16, 16, 16, 16 },   /* Mali: has only 16, although the trait is 64 */
         { 0x1002, 64, 32, 64, 64, 64, 32 },   /* RDNA */
         { 0x1002, 64, 64, 64, 64, 64, 64 },   /* Vega */
         { 0x10de, 32, 32, 32, 32, 32, 32 },   /* NVIDIA */
@@ -79,8 +79,9 @@ static void a_subgroup_has_the_size_of_the_trait(void **state)
     fake_reset();
 }
 
-/* Three vendors have an extension that reports the number of cores. limits.cores is the reported number. If the user
- * sets the trait `cores`, or no extension reports a number above 0, limits.cores is the trait. */
+/* Three vendors have an extension that reports the number of cores. limits.cores is the reported number, with two
+ * exceptions: if the user sets the trait `cores`, or if no extension reports a number above 0, limits.cores has the
+ * value of the trait. */
 static void cores_are_reported_or_estimated(void **state)
 {
     (void)state;

@@ -272,8 +272,8 @@ static void uploads_are_ordered_with_compute(void **state)
     }
 }
 
-/* With two queues, semaphores set the order. The test checks the semaphore and the value that each submission waits
- * for. */
+/* With two queues, semaphores set the order of submissions. The test checks the semaphore and the value that each
+ * submission waits for. The comments below number the submissions from 0. */
 static void queues_wait_for_each_other(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* The warnings that `hear` has counted, and the host to which it passes each line. */
+/* The counts of the log function `hear`, and the host to which `hear` passes each line of the log. */
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */
@@ -45,7 +45,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
     return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
-/* Returns the device of a context with the width that the environment asks for, or with the driver's default. */
+/* Returns the device of a normal context. LP_NATIVE_VECTOR_WIDTH, or else the driver, chooses the width of vectors. */
 static vkt_device_info default_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -98,7 +98,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups; each lane stores 8 or 9 vec4s */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 work groups; a lane stores 8 or 9 vec4s */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -256,7 +256,7 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        /* r may be VKT_OK although an allocation failed, because the engine tries a smaller block. */
+        /* r may be VKT_OK although vkAllocateMemory failed, because the engine then tries a smaller block. */
         assert_true(failed || r == VKT_OK);
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);

@@ -117,7 +117,7 @@ static void malformed_metadata_are_refused(void **state)
     }
 }
 
-/* One of the two tensors in the file that put_two makes. rows 0: a vector. */
+/* One of the two tensors in the file that put_two makes. If `rows` is 0, the tensor is a vector. */
 typedef struct two {
     const char *name;
     uint32_t type;

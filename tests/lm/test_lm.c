@@ -189,7 +189,8 @@ static void odd_bytes_are_copied_whole(void **state)
     }
 }
 
-/* YaRN multiplies the scores by a number that grows with the factor. Up to a factor of 1, this number is 1. */
+/* YaRN multiplies the scores of attention by a number that grows with the scaling factor. If the scaling factor is 1 or
+ * less, this number is 1. */
 static void yarn_does_not_shrink_the_scores(void **state)
 {
     rig *r = rig_of(state);

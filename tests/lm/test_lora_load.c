@@ -79,7 +79,8 @@ static void options_are_read(void **state)
         assert_int_equal(got->n_targets, N);
         for (uint32_t k = 0; k < N; k++) {
             char want[80];
-            /* With two blocks, the layers of block 1 have no adapter. So the targets are full names of layers. */
+            /* If the model has one block, a target is the last part of a layer's name. If the model has two blocks,
+             * only the layers of block 0 have an adapter, so a target is the full name of a layer. */
             snprintf(want, sizeof want, "model.layers.0.%s", layers[k].layer);
             assert_string_equal(got->targets[k], blocks == 1 ? strrchr(want, '.') + 1 : want);
         }

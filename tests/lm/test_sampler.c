@@ -161,7 +161,8 @@ static void each_choice_is_that_of_the_definition(void **state)
                 uint32_t i = 0;
                 while (i < kept && order[i] != got) sum += p[order[i++]];
                 assert_true(i < kept);
-                /* The interval of the chosen token is from `sum` to `sum` + p[got]. u is in it, up to rounding. */
+                /* u is the random number of this draw. It must be in the interval of the chosen token, which is from
+                 * `sum` to `sum` + p[got], up to rounding. */
                 assert_true(u > sum - 1e-12 && u < sum + p[got] + 1e-12);
             }
             vkt_sampler_release(&s);

@@ -1,5 +1,5 @@
-/* Tests vkt_dataset_params.terms: the weights of batches, micro-batches and shards whose samples have different numbers
- * of labels that count. */
+/* Tests vkt_dataset_params.terms. The samples have different numbers of labels that count (terms). A batch, micro-batch
+ * or shard with more terms must have more influence on a step. */
 #include <math.h>
 
 #include "lm/tiny.h"

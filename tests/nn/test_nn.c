@@ -457,7 +457,8 @@ static void attention_has_gpt2s_names_and_shapes(void **state)
 static void attention_wants_operands_that_fit(void **state)
 {
     (void)state;
-    /* [0] last dimension of k; [1] second dimension of k. In the first case, only the first dimension of k is wrong. */
+    /* The last dimension of k, then the second dimension of k. 4 and 6 would be right. In the first case, the first
+     * dimension of k is wrong: see `lead`. */
     static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } };
     const vkt_host h = vkt_test_host();
     for (size_t i = 0; i < VKT_COUNT(wrong); i++) {

@@ -242,8 +242,8 @@ static vkt_tensor forward_frozen(vkt_builder *b, vkt_tensor x, void *user)
     return y;
 }
 
-/* Trains an epoch. Counts the tensors that changed: [0] parameters of the backbone, [1] running statistics, [2]
- * parameters of the last layer. */
+/* Trains an epoch. Counts the tensors that have changed: moved[0] counts parameters of the backbone, moved[1] running
+ * statistics, and moved[2] parameters of the last layer. */
 static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t moved[3])
 {
     vkt_resnet_params resnet8 = { .depth = 8, .cifar = true, .use_running = use_running };

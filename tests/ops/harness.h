@@ -53,12 +53,14 @@ extern const harness_view harness_views[];
 extern const size_t harness_n_views;
 /* Sets the traits of a GPU (VKT_CLASS_OTHER of base/traits.h), except for largest_loop and words64. */
 void harness_as_gpu(vkt_limits *lim);
-/* The views in which values are stored in 16 bits if they can be: on the device as it is, and with small bindings.
+/* In these four views, values are stored in 16 bits if possible. Two views have the device as it is, and two views have
+ * small bindings. In each pair, one view stores bf16, and the other stores f16.
  * - The tolerance of a value that is stored in 16 bits is larger by half a unit in its last place: 2^-11 (f16) or 2^-8
  *   (bf16) of the value. If any value of the subject is stored in 16 bits, the tolerance of each gradient is larger by
- *   the same amount once more.
- * - The reference starts from the inputs as they are stored. If cooperative matrices multiply f16 or bf16, all f32
- *   inputs are rounded to that type. Such products are exact and their sums are f32, so no tolerance changes.
+ *   that amount once more.
+ * - The reference starts from the inputs as they are stored. If cooperative matrices multiply f16 or bf16 numbers, the
+ *   reference starts from f32 inputs that are rounded to f16 or bf16. A product of two rounded numbers is exact in f32,
+ *   and the sums are f32, so no tolerance changes.
  * - The gradients of attention need the sum of dy * y, where y is output 0. Attention reads y as it is stored, and so
  *   does the reference.
  * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16

@@ -18,8 +18,9 @@
 enum { PAIR_MANY = UINT16_MAX };
 /* SOME: numbers in [-1, 1). WHOLE: integers from -4 to 4. SPECIAL: numbers in [-1, 1), NaN, infinities and zeros. */
 typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values;
-/* APART: vkt_program_create_in_place. Values share no memory, but an output may have the memory of an input. There are
- * guards. PACKED: vkt_program_create, as users call it. AGAIN: vkt_program_create with `recompute`. */
+/* How a program is made. APART: by vkt_program_create_in_place, which puts guards between values. Values share no
+ * memory, except that an output may have the memory of an input. PACKED: by vkt_program_create, as users call it.
+ * AGAIN: by vkt_program_create with `recompute`. */
 typedef enum pair_memory { APART, PACKED, AGAIN } pair_memory;
 
 typedef struct pair_net pair_net;
@@ -27,7 +28,7 @@ typedef struct pair_spec {
     void (*build)(pair_net *n);
     pair_values values;
     pair_memory memory;
-    uint32_t rows; /* real rows of the batch; 0: all */
+    uint32_t rows; /* number of rows of the batch that a run uses; 0: all */
     uint32_t left; /* number of elementwise dispatches in the fused program */
     /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the view splits dispatches, so no
      * exact number is known. With PAIR_MANY, the plain program must have more elementwise dispatches than the fused

@@ -95,9 +95,9 @@ static void scores_may_be_infinite(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* All weights are above 0. So an infinite value of the last key reaches the result of every query, and an infinite dy
- * of the last query reaches the dv of every key. The last tile is not full: in its empty part, no kernel may multiply
- * the infinity by 0. */
+/* All attention weights are above 0. So the infinite value of the last key makes the result of every query infinite,
+ * and the infinite dy of the last query makes the dv of every key infinite. A result must not be NaN: in the empty part
+ * of the last tile, no kernel may multiply infinity by 0. */
 static void the_last_value_may_be_infinite(void **state)
 {
     (void)state;
@@ -134,9 +134,9 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* Query ODD and the keys 0 .. ODD are finite, but their products overflow. So the weights of query ODD are NaN, and the
- * gradients of the keys 0 .. ODD are not finite. Query ODD does not see later keys, so the gradients of later keys are
- * finite. */
+/* Query ODD and the keys 0 .. ODD are finite, but their products overflow. So the attention weights of query ODD are
+ * NaN, and the gradients of the keys 0 .. ODD, which query ODD sees, are not finite. Query ODD does not see the keys
+ * behind ODD, so their gradients are finite. */
 static void unseen_keys_have_gradients(void **state)
 {
     (void)state;
@@ -304,7 +304,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* The numbers in the plan: y (32 T), log sum exp of scores (4 T), sums of dy * y (4 T), gradient of qkv (96 T). */
+    /* For T tokens, the plan has: y (32 T numbers), log sum exp of scores (4 T), sums of dy * y (4 T), gradient of qkv
+     * (96 T). */
     const uint64_t bytes = plan_bytes(4096, 4, VKT_PRECISION_F32), half = plan_bytes(4096, 4, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));
@@ -354,8 +355,8 @@ static void loops_that_would_be_too_long_are_refused(void **state)
     }
 }
 
-/* In the gradient of k and v, a tile of keys has a loop over the queries of each head of q that reads these keys. The
- * iterations of all these loops count together. */
+/* In the gradient of k and v, the kernel has a loop over the queries for each head of q that reads a tile of keys. The
+ * limit of iterations is for all loops of a tile together. */
 static void loops_over_a_group_are_refused_as_one_loop(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ static void fill(float *x, size_t n, uint64_t seed)
     for (size_t i = 0; i < n; i++) x[i] = vkt_rng_uniform(&r, -1, 1);
 }
 
-/* The sizes of a case: `heads` heads of q, all of which read one head of k and v. */
+/* The sizes of a case. There is one head of k and v. All `heads` heads of q read this head. */
 typedef struct sizes {
     uint32_t heads, queries, keys, width;
 } sizes;

@@ -58,7 +58,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
 
 /* ---- tiles in shared memory ---- */
 
-static vkt_traits gpu_traits; /* traits of the views below: one work group keeps the device busy, so tiles are large */
+static vkt_traits gpu_traits; /* for the views below: one work group keeps the device busy, so tiles are large */
 
 static void with_gpu_traits(vkt_limits *lim)
 {

@@ -101,8 +101,8 @@ typedef struct graph {
     vkt_tensor in[INPUTS], out[OUTPUTS];
 } graph;
 
-/* If `wide`, another op also reads each output: a sum in a convolution's graph, a slice in a matrix product's graph.
- * These ops can read the outputs only as f32, so the outputs are stored as f32. */
+/* Makes the graph of a product. If `wide` is true, the graph has one more op for each output: a sum for a convolution,
+ * a slice for a matrix product. Such an op can read the output only as f32, so the output is stored as f32. */
 static graph graph_make(const product *c, bool wide)
 {
     graph s = { .g = harness_graph() };
@@ -181,9 +181,10 @@ static size_t run(const product *c, vkt_precision precision, bool wide, float *o
     return n;
 }
 
-/* Checks that the kernels of bf16 compute the same numbers as the kernels of f16 from the same bits. db is a product of
- * dy and ones. The kernels of bf16 use ones of bf16, whose bits are 1.875 as f16. So their db is 1.875 times the db of
- * f16. `got` was stored as f32, and `narrow` in 16 bits where possible. */
+/* Checks that the kernels of bf16 compute the same numbers as the kernels of f16 from the same bits. `want` has the
+ * outputs of the kernels of f16. `got` and `narrow` have the outputs of the kernels of bf16: `got` was stored as f32,
+ * `narrow` in 16 bits where possible. db is a product of dy and ones. The bits of a one in bf16, read as f16, are
+ * 1.875. So the db of `got` is 1.875 times the db of `want`. */
 static void check_same(const product *c, float *const want[], float *const got[], float *const narrow[],
                        const bool in_16[])
 {

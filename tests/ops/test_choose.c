@@ -17,7 +17,7 @@
 
 typedef struct device {
     vkt_device_class cls;
-    const char *traits;             /* changes of the traits of the class */
+    const char *traits;             /* traits that differ from those of the class: "name=value,.." */
     bool coop, flexible, coop_bf16; /* has cooperative matrices of f16, flexible matrices of f16, matrices of bf16 */
     vkt_choices choices;
 } device;
@@ -66,7 +66,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .coop2 = d->flexible ? size : (vkt_coop){ 0 },
                              .coop_bf16 = d->coop_bf16 ? size : (vkt_coop){ 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* with an optimizer, false for nodes that no result needs */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* live[i]: a result needs node i (without an optimizer: always) */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);
@@ -206,7 +206,7 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* B is read for 1,000 rows, A for 256 columns */
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows read B, only 256 columns read A */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
         { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages: slow unless packed */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },

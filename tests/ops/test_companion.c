@@ -91,8 +91,8 @@ static void scaled_by_a_statistic(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* The work groups of the norm read gamma at any time. So no work group may update the running variance, which is gamma
- * here. */
+/* Here the running variance is also gamma, which all work groups of the norm read. So the norm must not update the
+ * running variance: one work group could change it before another work group has read it. */
 static void a_statistic_that_the_norm_reads_is_updated_behind_it(void **state)
 {
     (void)state;

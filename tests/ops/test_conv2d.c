@@ -191,7 +191,7 @@ static void blocks_of_lanes_are_right(void **state)
         { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* y has 28 channels per block, dx has 32 */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
-          { 0, 0 } }, /* y: 16 lanes compute two pixels, because no tap is outside of x */
+          { 0, 0 } }, /* y: a subgroup is not divided, because no tap is outside of x */
     };
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
@@ -247,7 +247,7 @@ static void it_is_chosen_where_it_is_faster(void **state)
         { { vkt_shape4(8, 512, 7, 7), vkt_shape4(512, 512, 3, 3), { 1, 1 } }, 2 },
         { { vkt_shape4(32, 32, 15, 15), vkt_shape4(64, 32, 3, 3), { 0, 0 } }, 0 }, /* few channels */
         { { vkt_shape4(8, 64, 56, 56), vkt_shape4(64, 64, 3, 1), { 1, 0 } }, 0 },
-        { { vkt_shape4(8, 66, 56, 56), vkt_shape4(64, 66, 3, 3), { 1, 1 } }, 0 }, /* 66 channels are no whole vec4s */
+        { { vkt_shape4(8, 66, 56, 56), vkt_shape4(64, 66, 3, 3), { 1, 1 } }, 0 }, /* 66 is no multiple of 4 */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         subject s;

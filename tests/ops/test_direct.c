@@ -1,6 +1,6 @@
 /* Tests convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
- * dw_direct_shared.comp): how work is divided into groups, and that results are right for each division. These kernels
- * are for GPUs, but the tests run on any device. */
+ * dw_direct_shared.comp): how the work is divided into work groups, and that the results are right for each division.
+ * These kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,8 +74,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Sets groups_shared to 1, so one work group keeps the device busy. Then lanes have as many channels and sums as
- * possible. */
+/* Sets the trait groups_shared to 1: one work group keeps the device busy. So each lane computes as many channels and
+ * sums as possible. */
 static void wide_lanes(vkt_limits *lim)
 {
     static vkt_traits traits;

@@ -211,9 +211,9 @@ static void fixed_point_sums_keep_what_floats_lose(void **state)
     free(d);
 }
 
-/* The error of a sum of k products is at most k * 2^(ADDENDS - 62) * M, plus 2^-23 of the result, plus 2^-126. M is the
- * largest |dy|. 2^ADDENDS is at least the number of pairs of a point and a corner. The products are exact here, because
- * weights have 9 bits and dy has 12 bits. */
+/* Each point adds a product of a weight and dy to each of four corners. Let 2^ADDENDS be at least the number of all
+ * products, and M the largest |dy|. Then the error of a sum of k products is at most k * 2^(ADDENDS - 62) * M, plus
+ * 2^-23 of the result, plus 2^-126. The products are exact here, because weights have 9 bits and dy has 12 bits. */
 static void the_error_of_fixed_point_sums_is_bounded(void **state)
 {
     (void)state;

@@ -391,11 +391,12 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
         { slope, BATCHES, .act = vkt_relu, .left = 2, .fused = 1 },
         { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .fused = 1 },
         { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .fused = 1 },
-        /* Nothing is fused. The result is in the memory of the sum: */
+        /* In the next three cases, nothing is fused. The result overwrites the sum in memory. */
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
-        /* The sum and the activation's gradient are not fused, because the sum may be stored in the memory of y: */
+        /* In the next two cases, y is an operand of the sum. A node may overwrite its operands, so a fused node could
+         * overwrite y before it reads y for the gradient of the activation. So the nodes are not fused. */
         { slope, BATCHES, .act = vkt_relu, .swap = true, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .swap = true, .left = 3 },
     };

@@ -114,7 +114,8 @@ static void other_element_types_are_refused(void **state)
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
-/* Uses one external value in the given order: w writes it, r reads it, s reads it with another shape. */
+/* Uses one external value once for each letter of `order`: w writes the value, r reads it, s reads it with another
+ * shape. */
 static void touch(vkt_graph *g, const char *order)
 {
     const vkt_tensor out = vkt_external(g, "out", VKT_F32, S(1, 4));

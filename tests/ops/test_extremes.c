@@ -62,8 +62,8 @@ static vkt_tensor gradient(rig *r, vkt_tensor y)
 
 enum { RANK = 4, N = 3 * 4 * 5 * 6 };
 
-/* A reduction over `axes` of a tensor of shape s combines element i with others into one output. Returns the index of
- * this output. Elements and outputs are counted with the last dimension fastest. */
+/* A tensor of shape s is reduced over `axes`. Returns the index of the output that element i belongs to. In both
+ * indices, the last dimension is the fastest. */
 static uint32_t output_of(vkt_shape s, uint32_t axes, uint32_t i)
 {
     uint32_t at = 0, stride = 1;

@@ -72,8 +72,8 @@ static void with_tile(vkt_limits *lim)
     lim->choices.tile = flexible_tile;
 }
 
-/* Tests each tile in every orientation, with sizes below, above and between whole tiles. Values are stored as f16 if
- * the sizes are multiples of 4, and as f32 otherwise. */
+/* Tests each tile with a and b as they are and transposed. The sizes are smaller than a tile, larger than a tile, or no
+ * multiples of it. Values are stored as f16 if the sizes are multiples of 4, and as f32 otherwise. */
 static void flexible_matrices_multiply_any_size(void **state)
 {
     (void)state;

@@ -1,7 +1,9 @@
-/* Tests late epilogues (vkt_op.late_epilogues). They are fused after all other epilogues. A node that is already fused
- * cannot become a late epilogue. There are two kinds: the gradient of a relu behind the gradient of a convolution with
- * weights in shared memory, and a dropout behind a pooling or behind a pooling's gradient. The results must have the
- * same bits as those of a program that fuses no epilogues. */
+/* Tests late epilogues (vkt_op.late_epilogues), which are fused after all other epilogues. A node that is already fused
+ * cannot become a late epilogue. There are two kinds:
+ * - The gradient of a convolution, with weights in shared memory, applies the gradient of the relu in front of the
+ *   convolution.
+ * - A pooling, or the gradient of a pooling, applies the dropout behind it.
+ * The results must have the same bits as those of a program that fuses no epilogues. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,9 +45,9 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
 
 /* ---- the gradient of a relu behind the gradient of a convolution ---- */
 
-/* v is the output of the relu. The convolution reads v. ALONE: only the gradient of the relu reads the gradient of v.
- * NORM: the relu is behind a norm. KEPT: the gradient of v is kept. SUMMED: a sum also reads v, so v is stored as f32
- * in any program. */
+/* The kinds of graphs that conv_slope builds. v is the output of s->act, in most tests a relu. A convolution reads
+ * v. ALONE: only the gradient of the relu reads the gradient of v. NORM: the relu is behind a norm. KEPT: the gradient
+ * of v is kept. SUMMED: a sum also reads v, so v is stored as f32 in any program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
 /* Builds the gradient of x through conv(act(x)), or through linear(act(x)). NORM: act reads a norm of x, not x. */
@@ -179,10 +181,10 @@ static void joined_in_short_loops(vkt_limits *lim)
 
 static const harness_view together = { "joined", joined };
 
-/* Fields of the spec. `w`: (1,1,R,S), for pooling windows of R x S. conv.stride 0: windows are disjoint. `swap`:
- * average pooling. `bias`: the size of the output is rounded up. `given`: dropout of planes. `bare`: the probability of
- * dropout is 1/2. `flat`: the image (N,C,H,W) is seen as (N, C * H, W) by the dropout, so a plane is a row of the
- * image. */
+/* pool() builds a pooling, and drop() a dropout. They use these fields of the spec: `w` is (1,1,R,S), for pooling
+ * windows of R x S. If conv.stride is 0, the windows are disjoint. `swap`: average pooling. `bias`: the size of the
+ * output is rounded up. `given`: dropout of planes. `bare`: the probability of dropout is 1/2. `flat`: the dropout gets
+ * the image (N,C,H,W) as (N, C * H, W), so a plane is a row of the image. */
 static vkt_tensor pool(net *n, vkt_tensor x)
 {
     const spec *s = n->s;
@@ -324,8 +326,8 @@ static void in_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, binding_kib << 6);
 }
 
-/* Counts the dispatches that apply the relu's gradient with to_slope other than 0. to_slope is 0 if the data of the
- * relu's output and the data of dx begin at the same vec4 of their bindings. */
+/* Counts the dispatches that apply the relu's gradient and whose push constant to_slope is not 0. to_slope is 0 if the
+ * data of the relu's output and the data of dx begin at the same vec4 of their bindings. */
 static uint32_t shifted(const vkt_program *p)
 {
     uint32_t n = 0;
@@ -338,9 +340,9 @@ static uint32_t shifted(const vkt_program *p)
     return n;
 }
 
-/* x has two groups of channels. With bindings of 9 or 12 KiB, each group has its own dispatch. The second group
- * does not begin at a multiple of 256 bytes, so its data do not begin at the start of a binding. If v (the output of
- * the relu) is stored as f32 and dx as f16, the data begin at different vec4s of the two bindings. */
+/* The convolution has two groups. With bindings of 9 or 12 KiB, the channels of each group have their own dispatch. The
+ * channels of the second group do not begin at a multiple of 256 bytes, so they do not begin at the start of a binding.
+ * If v (the output of the relu) is stored as f32 and dx as f16, they begin at different vec4s of the two bindings. */
 static void slopes_in_small_bindings(void **state)
 {
     (void)state;

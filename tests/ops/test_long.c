@@ -482,7 +482,7 @@ static void a_label_that_is_no_class_shows(void **state)
             assert_true(isnan(loss[0]));
             for (uint32_t i = 0; i < 6 * K; i++) assert_true(isfinite(dz[i]));
             free(loss);
-            scores_run(&s, 4); /* the label is not in a real row, so it is harmless */
+            scores_run(&s, 4); /* uses only rows 0 to 3, so the label of row 4 has no effect */
             loss = read_floats(s.p, s.g, s.loss);
             assert_true(isfinite(loss[0]));
             free(loss);

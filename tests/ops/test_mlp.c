@@ -22,7 +22,7 @@ enum { MAX_LAYERS = 6 };
 /* A network of linear layers, with a relu behind each layer but the last. The loss is mse. The optimizer is Adam. */
 typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
-    uint32_t rows; /* real rows of the batch; 0: all */
+    uint32_t rows; /* number of rows of the batch that a run uses; 0: all */
     bool no_bias, rows_layout, network_op;
     uint32_t keep_hidden; /* the layer whose output is kept; 1 is the first layer, 0 is none */
     uint32_t fork;        /* the layer whose mean output is added to the loss; 1 is the first layer, 0 is none */
@@ -280,7 +280,8 @@ static double first_of(rig *r, vkt_tensor t)
     return first;
 }
 
-/* Compares two steps with and without fusion. `fewer`: fusion must save dispatches; otherwise it must not. */
+/* Compares two steps with and without fusion. If `fewer` is true, the fused program must have fewer dispatches than the
+ * other program. If `fewer` is false, it must not have fewer. */
 static void agree(const net *n, const char *what, bool fewer)
 {
     rig fused, plain;

@@ -176,8 +176,8 @@ static void set_sizes(vkt_case *c, uint32_t layers, const sizes *z)
 }
 
 /* A residual y - t may be too small or too large for f16. The gradient of y still fits into f16. This gradient is
- * 2 dloss (y - t) / n, where n is the number of elements of y in real rows. The harness rounds inputs to f16, so a
- * residual above 65,504 needs a large bias and a large target. */
+ * 2 dloss (y - t) / n, where n is the number of elements of y in the rows that the run uses. The harness rounds inputs
+ * to f16, so a residual above 65,504 needs a large bias and a large target. */
 static void residuals_may_have_any_size(void **state)
 {
     (void)state;

@@ -28,9 +28,10 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* A program that converts n numbers from f32 to 16 bits if `narrow`, else from 16 bits to f32. y = vkt_where(any, x, x)
- * only copies; the storage of x and y differs. A sum reads x if `narrow`, else y. With the batch last, a sum supports
- * only f32. So the value that the sum reads is stored as f32, and the other value in 16 bits. */
+/* A program that copies x to y: y = vkt_where(any, x, x). One of the two values is stored as f32, and the other in 16
+ * bits, so the copy converts n numbers. With the batch last, a sum supports only f32, so a value that a sum reads is
+ * stored as f32. If `narrow` is true, a sum reads x, so the copy converts from f32 to 16 bits. If `narrow` is false, a
+ * sum reads y, so the copy converts from 16 bits to f32. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;

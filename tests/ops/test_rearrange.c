@@ -15,7 +15,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { MOST = 4096 };
 
-/* Runs the graph with x = `in` (any words), reads y and destroys the graph. */
+/* Runs the graph with the 32-bit words `in` as input x, copies y to `out`, and destroys the graph. */
 static void run(vkt_graph *g, vkt_tensor x, vkt_tensor y, const uint32_t *in, uint32_t *out)
 {
     vkt_program *p = NULL;
@@ -100,8 +100,8 @@ static void what_is_split_and_joined_is_the_same(void **state)
 
 /* ---- batch last ---- */
 
-/* The batch is flipped, and then it becomes the last dimension. The result is by rows for both layouts of x. The test
- * computes the index of each element itself. */
+/* Flips dimension 0 of x, the batch, and then swaps it with the last dimension. The result has the layout VKT_ROWS for
+ * both layouts of x. The test itself computes from which element of x each element of the result comes. */
 static void a_batch_that_moves_comes_back_by_rows(void **state)
 {
     (void)state;

@@ -28,8 +28,8 @@ typedef struct net {
     bool linear;   /* there is no relu */
     bool reshaped; /* before the pooling, (N,C,H,W) is reshaped to (N,C,W,H), which moves no data */
     vkt_precision precision;
-    /* Only y of the first run is compared. Gradients may differ, because the fused node chooses maxima before it rounds
-     * to 16 bits. */
+    /* If true, only y of the first run is compared. Gradients may differ, because the fused node chooses maxima before
+     * it rounds to 16 bits. */
     bool once;
 } net;
 

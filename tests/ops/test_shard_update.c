@@ -1,5 +1,6 @@
-/* Compares vkt_update_by_sum, the update by the sum over shards, with the plain update by vkt_update. Both updates give
- * the same bits, because each number of rows is a power of two. So the division by the number of rows is exact. */
+/* Compares vkt_update_by_sum, which updates by the sum of the gradients of all shards, with the plain update by
+ * vkt_update. The division by the number of rows is exact, because each number of rows is a power of two. So both
+ * updates must give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,8 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 70, B = 4, C = 3, PARAMS = 6, STEPS = 4 };
 
-/* loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z). The gradient of `a` depends on `b`, and the gradient of
- * `b` depends on `a`. */
+/* The loss is sum(a x) + mean(b a x) + mean(batch_norm(z) z). `a` and `b` are parameters, and x and z are inputs. The
+ * gradient of `a` depends on `b`, and the gradient of `b` depends on `a`. */
 typedef struct rig {
     vkt_graph *g, *update; /* update: NULL for the plain update */
     vkt_store *store;

@@ -1,6 +1,8 @@
-/* Tests the ops of shards (ops/step/shard.c). The sum over a rank's shards has the bits of a sum on the host. shard_sum
- * writes nothing outside of its bucket. Each shard begins with the saved states. The next state is the mean of the
- * states of all shards, weighted by the rows of each shard. */
+/* Tests the ops of a step that is split into shards (ops/step/shard.c). A shard is a part of the step's batch, and a
+ * rank computes one or more shards. The op shard_sum adds up the gradients of the rank's shards. Its sum has the bits
+ * of a sum on the host, and it writes nothing outside of its bucket, a range of the gradients. Each shard begins with
+ * the same states, for instance running means. The next state is the mean of the states of all shards, weighted by the
+ * rows of each shard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,7 +222,7 @@ static void every_tree_is_that_of_the_host(void **state)
                 rig r = rig_make(&s, n / BLOCK, n / BLOCK < 4 ? 1 : 1 + c % 4, c % 3 ? small_storage : NULL);
                 check_step(&r, &s);
                 for (uint32_t i = 0; i < runs; i++) rows[i] = 1 + (i + c) % 3;
-                check_step(&r, &s); /* the first step leaves nothing in the sums */
+                check_step(&r, &s); /* a second step: its sums contain nothing of the first step */
                 rig_free(&r);
                 test_free((void *)(uintptr_t)s.g);
             }

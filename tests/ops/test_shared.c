@@ -201,9 +201,10 @@ static void check_coop(subject *s, uint64_t force, const harness_view *in_16, ha
     assert_int_equal(report->coops, before + 1);
 }
 
-/* Checks that the subject's tile_rows is `tile`, and that its results are right. `half`: also checks 16-bit storage.
- * `coop`: also checks cooperative matrices, if the device has them. `flexible`, with `coop`: also checks flexible
- * matrices. */
+/* Checks that the subject uses the tile `tile` (a number as tile_rows returns it), and that its results are right.
+ * `half`: also checks the results with values that are stored in 16 bits. `coop`: also checks the kernels with
+ * cooperative matrices, if the device has such matrices. `flexible`, together with `coop`: also checks the kernels with
+ * flexible matrices. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop, bool flexible)
 {
     const harness_view view = { "in shared memory", as_tested, .force = force };
@@ -264,8 +265,9 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* There are two kinds of sizes: no multiples of 4, then only multiples of 4. For each kind, the six tiles
-         * together have every orientation of A and B. With VKT_TEST_SMALL there are five tiles, each with one kind. */
+        /* The first call has sizes m, n and k that are no multiples of 4. The second call has only multiples of 4. In
+         * both calls, i decides which of A and B are stored transposed. With six tiles, each call has all four
+         * combinations. With VKT_TEST_SMALL there are five tiles, and each tile makes only one of the two calls. */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i % 4, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i % 4 : (7 - i) % 4, VKT_V(SHARED),
@@ -346,8 +348,9 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* With bindings of 160 KiB and subgroups of 8 lanes, a sum of 269,876 products has 211 blocks of 1,276 products each,
- * and a last block of 640. The last block has fewer slices than the other blocks. */
+/* Limits a binding to 160 KiB. If subgroups have 8 lanes, the sum of 269,876 products in the test below is computed in
+ * 212 blocks: 211 blocks of 1,276 products each, and a last block of 640. Each block is split into slices. The last
+ * block has fewer slices than the other blocks. */
 static void with_160_kib(vkt_limits *lim)
 {
     as_tested(lim);
@@ -480,11 +483,11 @@ static void whole_tiles_multiply(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* All axes of the product and of its gradients have whole tiles. */
+    /* Along each axis of the product and of its gradients, all tiles are whole. */
     check_matmul(2, 32, 32, 64, 0, VKT_V(SHARED), 32032);
-    check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* only m has whole tiles */
-    check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* only n */
-    check_matmul(2, 29, 31, 64, 3, VKT_V(SHARED), 32032); /* only k */
+    check_matmul(2, 32, 31, 33, 1, VKT_V(SHARED), 32032); /* all tiles are whole only along m */
+    check_matmul(2, 29, 32, 33, 2, VKT_V(SHARED), 32032); /* only along n */
+    check_matmul(2, 29, 31, 64, 3, VKT_V(SHARED), 32032); /* only along k */
     check_matmul(1, 32, 64, 1024, 1, VKT_V(SPLIT_K), 32032);
 }
 

@@ -115,7 +115,8 @@ static float mixed_rows(vkt_rng *r, uint32_t row, uint32_t k)
     return row % 3 ? activation(r, row, k) : gradient(r, row, k);
 }
 
-/* Each tile of k < 48 has columns of small and columns of large numbers. The other tiles have only small numbers. */
+/* A tile has BLOCKS_SPLIT_K columns. In each tile with k < 48, some columns have small numbers, and the others have
+ * large numbers. The other tiles have only small numbers. */
 static float mixed_k(vkt_rng *r, uint32_t row, uint32_t k)
 {
     return k % 3 && k < 48 ? activation(r, row, k) : gradient(r, row, k);
@@ -174,8 +175,9 @@ static const struct {
     { "a product of zero", zero, huge },
 };
 
-/* Checks the error of each product of split operands. The f32 kernel computes the same products. The error of the f32
- * kernel must be below the bound F32. The test also prints this error as a fraction of the bound SPLIT. */
+/* For each pair of operands, checks the error of the product that splits the operands, and the error of the f32 kernel.
+ * Both must be below their bounds (worst_of). The test also prints the error of the f32 kernel as a fraction of the
+ * bound of split operands. */
 static void errors_stay_below_the_bound(void **state)
 {
     (void)state;

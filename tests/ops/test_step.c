@@ -152,9 +152,10 @@ static void metrics_are_those_of_their_run(void **state)
     trainer_free(&tr);
 }
 
-/* Each run gathers other rows of a table in which row i has the number i. The loss is the sum of the gathered rows. Up
- * to RING_SLOTS runs are pending. Without the trait early_batch, the kernels that gather read the step state. With
- * early_batch, they read the words that the host writes for each run, and may run at the same time as step_advance. */
+/* Row i of the table has one element, whose value is i. Each run gathers other rows, and its loss is the sum of these
+ * rows. Up to RING_SLOTS runs are pending. Without the trait early_batch, the kernels that gather read from the step
+ * state which rows to gather. With early_batch, they read this from the words that the host writes for each run. Then
+ * they may run at the same time as step_advance, which computes the step state. */
 static void each_run_gathers_its_own_rows(void **state)
 {
     (void)state;

@@ -119,9 +119,10 @@ static void course_free(course *c)
     free(c->p);
 }
 
-/* Returns how large the error of element i may be after T steps in float32. Each step adds a rounding of p and 1e-5 of
- * the largest step. Moments add up a few roundings per step, but earlier roundings decay at the rate 1 - beta. So the
- * relative error of a step is about 100 * 2^-24 = 6e-6, which is below 1e-5. */
+/* Returns the largest error that element i may have after T steps in float32. Each step adds two errors: one rounding
+ * of p, and the error of the change that the step makes to p. This second error is below 1e-5 of the largest change. (A
+ * moment gets a few roundings in each step, but earlier roundings decay at the rate 1 - beta. So a moment has about 100
+ * roundings of 2^-24, and a relative error of 6e-6.) */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);

@@ -1,8 +1,9 @@
-/* Tests dw of a convolution in front of a pooling. With fusion, dw is computed from the gradient of the pooling's
- * output (ops/conv/fused_unpool.c). Without fusion, dw is computed from the gradient of the convolution's output. Both
- * ways must give the same bits. Only a max pooling is fused, and only if its windows have no overlap, gaps or padding.
- * Nothing is fused if another node reads the gradient of the convolution's output, if this gradient is a sum, or with
- * `no_fuse`. With fusion, this gradient is an array in memory only if it is kept, or if a variant needs it. */
+/* Tests dw, the gradient of a convolution's weights, for a convolution in front of a pooling. With fusion, dw is
+ * computed from the gradient of the pooling's output (ops/conv/fused_unpool.c). Without fusion, dw is computed from the
+ * gradient of the convolution's output. Both ways must give the same bits. Only a max pooling is fused, and only if its
+ * windows have no overlap, gaps or padding. Nothing is fused if another node reads the gradient of the convolution's
+ * output, if this gradient is a sum, or with `no_fuse`. With fusion, memory has the gradient of the convolution's
+ * output only if the gradient is kept, or if a variant needs it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,8 +154,9 @@ static uint32_t count_unpool(const rig *r)
     return count(r, VKT_K_CONV2D_DW_UNPOOL) + count(r, VKT_K_CONV2D_DW_UNPOOL_SHARED);
 }
 
-/* The gradient from which dw is computed. ARRAY: the gradient of the convolution's output. UNPOOL: the gradient of the
- * pooling's output. EITHER: one of these two, because the view's device may be unable to run the forced variant. */
+/* The gradient from which the fused program must compute dw. ARRAY: the gradient of the convolution's output, which is
+ * an array in memory. UNPOOL: the gradient of the pooling's output. EITHER: the test accepts both, because the view's
+ * device may be unable to run the forced variant. */
 typedef enum how { ARRAY, UNPOOL, EITHER } how;
 
 /* Compares the fused and the plain program. Returns count_unpool of the fused program, or 0 if the view's device cannot

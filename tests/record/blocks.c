@@ -84,10 +84,10 @@ static vkt_tensor fused(vkt_builder *b, const job *j)
     return target(b, x);
 }
 
-/* tanh and sigmoid in front of dropouts and sums. The gradients of tanh and sigmoid read the results of these
- * functions. So the fusion of a dropout or a sum must not replace a result that a gradient reads. Block i + 1 reads s,
- * the dropout of the sigmoid in block i. The tanh t of block 1 is kept. The input v of the last gelu is also read
- * outside of the blocks, by a softmax. The softmax needs v in 32 bits. */
+/* In each block, dropouts and sums follow a tanh and a sigmoid. The gradients of tanh and sigmoid read the outputs of
+ * tanh and sigmoid. So the fusion of a dropout or a sum must not replace these outputs. Block i + 1 reads s, the
+ * dropout of the sigmoid in block i. The tanh t of block 1 is kept. The input v of the last gelu is also read outside
+ * of the blocks, by a softmax. The softmax needs v in 32 bits. */
 static vkt_tensor functions(vkt_builder *b, const job *j)
 {
     vkt_graph *g = vkt_builder_graph(b);

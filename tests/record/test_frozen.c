@@ -78,8 +78,8 @@ static uint64_t peak(uint32_t layers, uint32_t first, bool function, bool blocks
     return bytes;
 }
 
-/* Returns by how many bytes one more layer increases the memory of the plan, as the mean over LAYERS more layers.
- * `adapters`: each layer has an adapter. Otherwise only the last layer has an adapter. */
+/* Returns how many bytes of the plan's memory one more layer needs: the mean over LAYERS additional layers. `adapters`:
+ * each layer has an adapter. Otherwise only the last layer has an adapter. */
 static uint64_t growth(uint32_t adapters, bool function, bool blocks)
 {
     const uint64_t few = peak(8, adapters ? 0 : 7, function, blocks);

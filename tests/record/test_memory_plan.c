@@ -1,6 +1,7 @@
-/* Checks the memory plans of three common networks, for a CPU and for a GPU. The peak is the stage with the most live
- * bytes. A plan has at most 1.15 times the live bytes of the peak, and no more barriers than the order of the graph
- * needs. The test needs no device. */
+/* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan runs the dispatches in stages
+ * (plan/plan.h). In each stage some values are live: an earlier stage or this stage has written them, and this stage or
+ * a later stage reads them. A plan may have at most 1.15 times the bytes that are live in the stage with the most live
+ * bytes. It may have at most as many barriers as the order of the graph needs. The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,9 +137,9 @@ static vkt_access counted_access(const vkt_dispatch *d)
     return access_of(d);
 }
 
-/* Each value of a chain is read again at the end, in the opposite order, as gradients read activations. vkt_recompute
- * inserts k dispatches, and the list then has n dispatches. vkt_recompute may call counted_access at most 4 (k + 1) n
- * times. So the time of one insertion is linear in n. */
+/* Multiplies a chain of values, and then reads each value of the chain again in the opposite order, as gradients read
+ * activations. vkt_recompute inserts k dispatches (`again`), and the list then has n dispatches. vkt_recompute may call
+ * counted_access at most 4 (k + 1) n times. So the time of one insertion is linear in n. */
 static void recomputation_of_a_long_chain_is_linear_in_each_round(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Tests vkt_program_needs. The programs, stores and staging rings of these tests use exactly the memory that this
- * function computes. A context with the cap that the function computes has enough memory. */
+/* Tests vkt_program_needs, which computes how much memory a program will need. The programs, stores and staging rings
+ * of these tests must use exactly this memory. vkt_program_needs also computes cap_bytes: a context with this memory
+ * cap must have enough memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Makes a network of two layers, with an update if `trains`. With a width of 4000, an activation has
- * 1.5 MB, which is more than block_bytes. */
+/* Makes a network of two layers, with an update if `trains`. With a width of 4000, an activation has 1.5 MB. This is
+ * more than block_bytes, the size of the memory blocks of the context (1 MiB). */
 static vkt_graph *make_graph(uint32_t width, bool trains, vkt_tensor *x, vkt_tensor *y)
 {
     const vkt_host h = vkt_test_host();

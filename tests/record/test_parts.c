@@ -1,6 +1,6 @@
 /* Tests steps that are split into several submissions. A split step computes the same bits as a step that is one
- * submission. The limit max_submission_ns decides how many submissions a step has. After the split, a step allocates
- * and records nothing. */
+ * submission. The limit max_submission_ns decides how many submissions a step has. Once a step is split, the next steps
+ * allocate no memory and record no commands. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"

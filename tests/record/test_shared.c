@@ -22,7 +22,7 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
 }
 
 /* Records a command buffer that has only the barrier of vkt_host_barrier. The test submits this command buffer with a
- * wait for the gate, so later submissions also run after the gate opens. */
+ * wait for the gate, a semaphore that the host opens later. So all later submissions also run after the gate opens. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;

@@ -1,5 +1,5 @@
-/* Tests conditional dispatches (vkt_when_begin): which of them run, and how long they take according to
- * vkt_step_budget. */
+/* Tests conditional dispatches (vkt_when_begin): which of them run, and how much time vkt_step_budget expects for
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,8 +137,8 @@ static void frame(rig *r)
     while (progress.completed);
 }
 
-/* Returns whether each slice has enough expected time: at least KERNEL_NS times the number of its conditional
- * dispatches. */
+/* Returns whether the expected time of each slice is long enough: at least KERNEL_NS for each conditional dispatch of
+ * the slice. */
 static bool times_are_kept(const rig *r)
 {
     const vkt_slices *s = &r->p->budget.slices;
@@ -150,11 +150,11 @@ static bool times_are_kept(const rig *r)
     return true;
 }
 
-/* The counter is 0 in all frames, so no conditional dispatch runs. But in a later run, the counter may be
- * larger. So a budget expects for each conditional dispatch at least the time that it took in the second run. The test
- * sets all times of the second run to KERNEL_NS. If the step is divided again for another budget, the conditional
- * dispatches keep their expected times. The expected time of an unconditional dispatch falls with its measured
- * times. */
+/* vkt_step_budget expects a time for each slice of a step. The counter is 0 in all frames, so no conditional dispatch
+ * runs, and none takes time. But the counter may be larger in a later run. So the expected time of a conditional
+ * dispatch must not fall below its time in the second run. The test sets all times of the second run to KERNEL_NS. The
+ * expected time must also stay if the step is divided again, for another budget. The expected time of an unconditional
+ * dispatch falls with its measured times. */
 static void a_budget_counts_what_may_run(void **state)
 {
     (void)state;

@@ -177,9 +177,9 @@ static void errors_are_below_those_of_plain_bounds(void **state)
     assert_true(found[0] < 0.9 * plain[0] && found[5] < 0.1 * plain[5]);
 }
 
-/* If `levels` is above 0, bc4_encode computes errors with decoded numbers that are rounded to multiples of 1 / levels.
- * Here all numbers of a plane are multiples of 1 or of 1 / 3 (one or two bits per number). After the rounding, the
- * decoded numbers must be equal to the numbers of the plane. */
+/* `levels` is 1 or 3 here (one or two bits per number), and all numbers of a plane are multiples of 1 / levels. For
+ * levels above 0, bc4_encode rounds the decoded numbers to multiples of 1 / levels when it computes an error. After
+ * this rounding, the decoded numbers must be equal to the numbers of the plane. */
 static void few_levels_come_back(void **state)
 {
     (void)state;

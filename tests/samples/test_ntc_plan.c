@@ -1,5 +1,6 @@
-/* Tests the grids that vkt-ntc chooses for a limit of bits. The file stays within the limit. One more feature in
- * the last grid would exceed the limit of bits or the largest number of inputs of the network. */
+/* Tests how vkt-ntc chooses its grids for a limit of bits per pixel and channel. The file stays within the limit. The
+ * grids use as much of the limit as possible: with one more feature in the last grid, the file would exceed the limit,
+ * or the network would have too many inputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

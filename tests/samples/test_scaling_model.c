@@ -201,8 +201,8 @@ static void the_fit_is_the_best_one(void **state)
     NEAR(fit(horovod_network(), points) * 0.01 * 25 / 8, horovod_network().gb_per_s);
 }
 
-/* For each latency of `alphas`, the fitted model differs from the published efficiencies by less than five
- * percentage points. A table of docs/scaling.md has the results. */
+/* Fits the bandwidth for each latency of `alphas`. In all cases, the efficiencies of the model differ from the
+ * published ones by less than five percentage points. A table of docs/scaling.md has the results. */
 static void alpha_decides_little(void **state)
 {
     (void)state;

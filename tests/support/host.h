@@ -28,9 +28,9 @@
 vkt_host vkt_test_host(void);
 
 /* ---- memory ---- */
-/* Makes the n-th allocation from now on fail once (1: the next one; 0: none). A growing resize is an allocation. From a
- * call with n > 0 to a call with 0, only errors of a validation layer are printed. vkt_test_last_error() still returns
- * the other errors. */
+/* Makes the n-th allocation from now on fail once (1: the next one; 0: none). A resize to more bytes is an allocation.
+ * After a call with n > 0, until a call with 0, only errors of a validation layer are printed. vkt_test_last_error()
+ * still returns the other errors. */
 void vkt_test_fail_allocation(unsigned n);
 /* Returns whether the allocation that the last vkt_test_fail_allocation() chose has failed. */
 bool vkt_test_allocation_failed(void);

@@ -17,14 +17,14 @@ typedef struct terminal_row {
 } terminal_row;
 
 typedef struct terminal {
-    int master;     /* the test's side: what the program wrote is read here */
-    char path[128]; /* the program's side: the device that the program opens */
+    int master;     /* the test's end of the pseudo-terminal: the test reads here what the program wrote */
+    char path[128]; /* the program's end: the device file that the program opens */
     unsigned columns;
     terminal_row *rows; /* from the top; nothing scrolls away */
     size_t n_rows, cap_rows;
     unsigned column;
-    /* number of carriage returns after which a text overwrote the last row of a wrapped line. The rows above this row
-     * then keep their old text. */
+    /* number of times that a text, after a carriage return, rewrote only the last row of a wrapped line. The rows of
+     * the line above this row then keep their old text. */
     unsigned torn;
     unsigned wrapped;   /* number of rows that continue the line above */
     unsigned escapes;   /* number of escape sequences */

@@ -127,9 +127,9 @@ static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_p
     return worst;
 }
 
-/* Returns n numbers. Number i is the maximum of deviation i over all runs of PyTorch. `runs` lists names of tensors and
- * ends with NULL. A tensor has the n deviations of its first run, then the n deviations of its second run, and so on.
- * Free the result with test_free. */
+/* Returns the n deviations that give the tolerances. `runs` lists names of golden tensors, and ends with NULL. Such a
+ * tensor has n deviations of one float32 run of PyTorch, then n deviations of the next run, and so on. Number i of the
+ * result is the largest deviation i of all runs. Free the result with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
     double *theirs = test_malloc(n * sizeof *theirs);

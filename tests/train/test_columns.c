@@ -1,4 +1,5 @@
-/* Tests vktrain/columns.h: columns are guessed, rows become numbers, columns become text, and bad tables are refused.
+/* Tests vktrain/columns.h, which turns the columns of a table into numbers for a network. The tests guess the use of
+ * each column, convert rows to numbers, write the columns as text, and check that bad tables are refused.
  * tests/samples/test_table_sample.c trains on tables. */
 #include "train/rig.h"
 

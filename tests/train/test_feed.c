@@ -134,9 +134,9 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* `answer` replaces vkGetSemaphoreCounterValue, which reports whether a run is done. When all slots are in use, the
- * first check finds that the oldest run is not done. The next check, of a newer run, finds that all runs are done.
- * Slots must still be freed in the order of the runs. */
+/* A feed must free its slots in the order of their runs. It asks vkGetSemaphoreCounterValue whether a run is done. The
+ * test replaces this function by `answer`. When all slots are in use, the first answer is that no run is done. The next
+ * answer is that all runs are done. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;

@@ -11,10 +11,11 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some allocations of an attempt (pipelines, lists, rings). The next attempt does not make these again,
- * so a later allocation has a smaller number n than before. If an attempt has changed the live bytes, sweep_begin
- * therefore lowers n. It subtracts the number of allocations that the context has kept, and SLACK for lists that grew
- * or were freed. Some allocations then fail in two attempts, but none is left out. */
+/* A context keeps some allocations of an attempt (pipelines, lists, rings), and the next attempt does not make these
+ * again. So allocation n of an attempt may have a smaller number in the next attempt. In order to leave out no
+ * allocation, sweep_begin lowers n if an attempt has changed the live bytes. It subtracts the number of allocations
+ * that the context has kept, and SLACK for lists that grew or were freed. Some allocations then fail in two
+ * attempts. */
 enum { SLACK = 4 };
 
 typedef struct sweep {

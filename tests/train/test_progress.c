@@ -102,7 +102,7 @@ static void a_fit_leaves_one_record_an_epoch(void **state)
     set_environment("xterm", "en_US.UTF-8", NULL);
     static const struct {
         unsigned columns;
-        const char *bar; /* in the middle of epoch 3 */
+        const char *bar; /* the last row of the screen in the middle of epoch 3 */
         const char *rows[12];
     } cases[] = {
         { 120,
@@ -173,7 +173,7 @@ static void a_resized_window_counts_at_once(void **state)
         assert_true(terminal_resize(&s.seen, sizes[i]));
         for (uint32_t k = 1; k <= 40; k++) batch(&s, 1, 40 * i + k, BATCHES);
         const char *line = terminal_text(&s.seen, 0);
-        if (sizes[i] < 60) assert_true(strlen(line) < sizes[i]); /* without a bar, each column is one byte */
+        if (sizes[i] < 60) assert_true(strlen(line) < sizes[i]); /* without a bar, the line is ASCII */
         assert_int_equal(strstr(line, "█") != NULL, sizes[i] >= 80);
         assert_int_equal(s.seen.n_rows, 1);
     }

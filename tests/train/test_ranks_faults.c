@@ -30,8 +30,9 @@ static void change_a_weight(void *user, const vkt_fit_progress *p)
     (void)vkt_store_write(s, 0, VKT_PART_VALUE, w);
 }
 
-/* Rank 2 changes a weight after the first step of the second epoch, which is step 8. The comparison of the weights
- * after step `found` must end the fit of every rank. */
+/* Rank 2 changes a weight after the first step of the second epoch, which is step 8. `check_every`: the ranks compare
+ * their weights once in this many steps. The comparison after step `found` must find the changed weight, and end the
+ * fit of every rank. */
 static void corrupted_run(rig *r, uint32_t check_every, const char *checkpoint, uint32_t found)
 {
     hands h = hands_make(r, RANKS, 20);

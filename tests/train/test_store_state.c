@@ -75,8 +75,8 @@ static void steps(net *n, uint32_t first, uint32_t last)
     CHECK(vkt_program_wait(n->p));
 }
 
-/* The state is saved after five runs. The first of `kinds` has two micro-batches in each step, so its five runs are two
- * steps and half of the third. Its saved sum of gradients has one micro-batch. */
+/* The state is saved after five runs. With the first of `kinds`, a step has two micro-batches, so five runs are two
+ * steps and half of the third. The saved sum of gradients then has one micro-batch. */
 static void a_resumed_store_ends_like_one_that_never_stopped(void **state)
 {
     rig *r = rig_of(state);
@@ -122,7 +122,7 @@ static float *values_of(vkt_store *s, vkt_store_part part)
     return all;
 }
 
-/* Checks that loading fails with the status `want`, and changes no value, no first moment and not the clock. */
+/* Checks that loading fails with the status `want`. The values, the first moments and the clock must not change. */
 static void refuses(rig *r, net *n, const char *path, vkt_result want)
 {
     uint64_t t[2], seed[2];

@@ -200,8 +200,9 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
     }
 }
 
-/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, and the state of epoch 1 is lost. So a later
- * fit does not write the checkpoint of epoch 1. */
+/* If a checkpoint cannot be written, a later fit writes it (test_trainer_state.c). This test checks an exception. Epoch
+ * 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, and the state of epoch 1 is lost. So a later fit
+ * must not write the checkpoint of epoch 1. */
 static void after_a_divergence_no_checkpoint_is_owed(void **state)
 {
     rig *r = rig_of(state);

@@ -197,8 +197,8 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* From the second epoch on, the rate is too small to change a weight. So the weights after three epochs
-     * equal the weights after one epoch, if the device uses the rate of the current epoch. */
+    /* From the second epoch on, the rate is too small to change a weight. If the device uses the rate of the current
+     * epoch, the weights after three epochs equal the weights after one epoch. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;

@@ -296,8 +296,8 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* An epoch whose checkpoint cannot be written is complete: the fit calls on_epoch. A trainer that resumes another
- * checkpoint no longer writes the missing one. */
+/* The checkpoint of epoch 1 cannot be written. The epoch is complete in spite of this: the fit calls on_epoch. Then the
+ * trainer resumes another checkpoint. After that, a fit no longer writes the missing checkpoint. */
 static void an_epoch_without_its_checkpoint_is_reported(void **state)
 {
     rig *r = rig_of(state);

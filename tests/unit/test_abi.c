@@ -248,7 +248,8 @@ static void check(const vkt_kernel_entry *kernel, bool texel, const item *table,
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
         const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
-        /* given: kernel/kernel.c sets the specialisation constant with this id. */
+        /* given: kernel/kernel.c sets the specialisation constant with this id itself, so the id may be VKT_MAX_SPECS
+         * or more. */
         const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC;
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;

@@ -137,7 +137,8 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    /* `other` may be the temporary file of a running process that could not lock it. So `other` must stay. */
+    /* `other` has the name of a temporary file. On a file system without locks, a running process may still use this
+     * file. So `other` must stay. */
     close(open(other, O_WRONLY | O_CREAT, 0600));
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);

@@ -57,7 +57,8 @@ static void powers_are_steps_and_close_to_the_truth(void **state)
     static const double betas[] = { 0.9, 0.99, 0.999, 0.9999 };
     for (size_t i = 0; i < VKT_COUNT(betas); i++) {
         const uint64_t b = vkt_fixed_from_double(betas[i]);
-        /* The factor 2 is for two errors: the error of this library, and the error of powl. */
+        /* Each multiplication adds an error of at most 2^-64. Each later multiplication multiplies this error by beta.
+         * So the errors of q add up to at most 2^-64 / (1 - beta). The factor 2 also allows for the error of powl. */
         const long double bound = 2 * ldexpl(1 / (1 - (long double)betas[i]), -64);
         uint64_t q = VKT_FIXED_ONE;
         for (uint64_t t = 0; t <= 3000; t++) {

@@ -48,8 +48,8 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Returns the accesses of the ops `fake` and `cheap`. Both ops read bindings 0 and 1, and write binding 2. Binding 3 is
- * scratch. Only `fake` has binding 3, and reads and writes it. */
+/* Returns which bindings a dispatch of `fake` or `cheap` reads and writes. Both ops read bindings 0 and 1, and write
+ * binding 2. Only `fake` has binding 3, its scratch, and reads and writes it. */
 static vkt_access fake_access(const vkt_dispatch *d)
 {
     (void)d;
@@ -212,8 +212,9 @@ static void check_regions(const vkt_plan *p, const vkt_emit *e, const vkt_plan_o
     }
 }
 
-/* Simulates the list of dispatches. For each 256 bytes of a block, memory[block] has the id of the value that was
- * written there last. A dispatch that reads a value must find the id of this value in the value's memory. */
+/* Simulates the list of dispatches. A memory block consists of units of 256 bytes. memory[b][i] is the id of the value
+ * that was last written to unit i of block b. A dispatch that reads a value must find the id of this value in the
+ * value's units. */
 static void check_contents(const vkt_plan *p, const vkt_emit *e)
 {
     uint32_t *memory[64] = { NULL };
@@ -249,8 +250,8 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
     return false;
 }
 
-/* Checks that no two dispatches between two barriers conflict, and that every barrier separates two dispatches that
- * conflict. */
+/* Two dispatches conflict if both use the same memory and one of them writes it. Checks that no two dispatches between
+ * two barriers conflict, and that every barrier separates two dispatches that conflict. */
 static void check_barriers(const vkt_plan *p, const vkt_emit *e)
 {
     size_t next = 0, from = 0;
@@ -395,15 +396,15 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
-    /* The op asks for 2^20 groups. Kernels loop, so fewer groups are enough. */
+    /* The op asks for 2^20 work groups, and gets the device's limit. A kernel loops over the rest of its work. */
     assert_int_equal(e.list[0].groups[0], limits.max_groups);
     vkt_plan_free(&p);
     vkt_lower_free(&e);
     vkt_graph_destroy(&g);
 }
 
-/* Declares n parameters, and plans a chain of n nodes. Returns the number of loop iterations of the planner
- * (vkt_plan.work). *names gets the number of visits to entries of the hash table of names (g->names_looked). */
+/* Declares n parameters, and plans a chain of n nodes. Returns how many loop iterations the planner made
+ * (vkt_plan.work). *names gets how many entries of the hash table of names were visited (g->names_looked). */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();
@@ -447,8 +448,9 @@ static vkt_access cheap_access(const vkt_dispatch *d)
     return (vkt_access){ .reads = 3, .writes = 4 };
 }
 
-/* The graph has a chain of five nodes, 0 to 4, with two dispatches each. The `early` node 5 reads the output of node 0.
- * The `early` node 6 reads the output of node 2. The `early` node 7 reads the outputs of nodes 5 and 6. */
+/* `early` nodes move as far to the front as their inputs allow. The graph has a chain of five nodes, 0 to 4, with two
+ * dispatches each. The `early` node 5 reads the output of node 0. The `early` node 6 reads the output of node 2. The
+ * `early` node 7 reads the outputs of nodes 5 and 6. */
 static void early_dispatches_follow_what_they_depend_on(void **state)
 {
     (void)state;
@@ -502,7 +504,7 @@ static void parts_end_in_time(void **state)
             assert_true(ends[k] > first);
             for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
             assert_true(sum <= limit || ends[k] == first + 1);
-            /* Part k ends within a stage only if the whole part is in that stage. */
+            /* If part k ends in the middle of a stage, the whole part is in that stage. */
             if (k + 1 < parts && stage[ends[k]] == stage[ends[k] - 1]) assert_int_equal(stage[first], stage[ends[k]]);
         }
         if (limit == UINT64_MAX) assert_int_equal(parts, 1);

@@ -352,8 +352,8 @@ static void a_thread_waits_until_a_time(void **state)
     vkt_cond_init(&w.wake);
     pthread_mutex_lock(&w.lock);
     const uint64_t end = vkt_now_ns() + 20000000;
-    while (vkt_cond_wait_until(&w.wake, &w.lock, end)) continue; /* a wait may end early without a reason */
-    assert_true(vkt_now_ns() + 2000000 >= end);                  /* Windows counts this wait in whole milliseconds */
+    while (vkt_cond_wait_until(&w.wake, &w.lock, end)) continue; /* repeated: a wait may end without a signal */
+    assert_true(vkt_now_ns() + 2000000 >= end);                  /* 2 ms: Windows counts the wait in milliseconds */
     assert_false(vkt_cond_wait_until(&w.wake, &w.lock, 0));
     assert_int_equal(pthread_create(&thread, NULL, wake_up, &w), 0);
     while (!w.is_woken) assert_true(vkt_cond_wait_until(&w.wake, &w.lock, vkt_now_ns() + UINT64_C(600000000000)));

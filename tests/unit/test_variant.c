@@ -1,5 +1,5 @@
-/* Tests the choice among variants: the default of an op, and variants that are switched off, forced or tuned. The test
- * needs no device. */
+/* Tests how one of the variants of a node is chosen: the cheapest one by default, and variants that are switched off,
+ * forced or tuned. (Variants are different ways to compute the same node.) The test needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* io/without/checkpoint.c - replaces checkpoint.c in a build without zlib: zlib computes the checksum. */
+/* io/without/checkpoint.c - replaces checkpoint.c in a build without zlib. Each checkpoint has a checksum, which zlib
+ * computes. So this build writes and opens no checkpoint. */
 #include "io/checkpoint.h"
 
 vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,

@@ -9,7 +9,7 @@
 #include "ops/conv/variants.h"
 #include "ops/elementwise/elementwise.h"
 
-/* If a variant is a little slower than another variant, its cost is the cost of the other variant times this factor. */
+/* If two variants would have the same cost, the cost of the slightly slower one is multiplied by this factor. */
 #define A_LITTLE_MORE 1.01
 
 #define MAX_VARIANTS 16
@@ -289,9 +289,9 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Returns the cost of DIRECT. In TILE, each lane has output channels of its own, so lanes are idle if a group has few
- * output channels. If at least half of the lanes would be idle, DIRECT costs as much as TILE on a CPU driver. With
- * equal costs DIRECT is used, because its entry comes first. */
+/* Returns the cost of DIRECT. In TILE, each lane has output channels of its own. So lanes are idle if a group of the
+ * convolution has fewer output channels than a subgroup has lanes. If at least half of the lanes would be idle, DIRECT
+ * costs as much as TILE on a CPU driver. With equal costs DIRECT is used, because its entry comes first. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     const bool idle = 2 * j->rows <= vkt_subgroup(e->lim, VKT_K_CONV2D_DW);

@@ -12,8 +12,8 @@
 #define MOST_SUMS 48u
 #define MOST_ROWS 4u
 #define MOST_COLS 24u
-/* A tile with this many sums, or fewer, is not made smaller, because its lanes already load about one vec4 for each
- * product of two vec4s. */
+/* A tile that has this many sums or fewer is not made smaller. A lane of such a tile loads about one vec4 for each
+ * product of two vec4s, and in a smaller tile it would load more vec4s for each product. */
 #define LEAST_SUMS 8u
 
 static uint32_t depth_of(const vkt_conv_dw_job *j)

@@ -48,11 +48,11 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
  * binding cannot hold the sums of enough slices: see split_slices. */
 #define LONGEST_SLICE 7500u
 
-/* Splits the plane into slices. For each slice, `tiles` work groups compute sums, with `unit` vec4s per iteration. The
- * trait groups_slices is the wanted number of work groups for all slices together. There are fewer work groups if a
- * slice would otherwise have fewer than 16 iterations. There are more if a slice would otherwise have more than
- * LONGEST_SLICE iterations, or more than an eighth of vkt_largest_loop. One binding must hold the sums of all slices,
- * which limits the number of slices. */
+/* Splits the plane into slices. Each slice has `tiles` work groups, which loop over the slice, with `unit` vec4s per
+ * iteration. Usually there are so many slices that all slices together have about as many work groups as the trait
+ * groups_slices. There are fewer slices if a loop would otherwise have fewer than 16 iterations. There are more slices
+ * if a loop would otherwise have more than LONGEST_SLICE iterations, or more than an eighth of vkt_largest_loop. But
+ * there are never more slices than those whose sums fit into one binding. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,

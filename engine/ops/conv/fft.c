@@ -22,8 +22,9 @@
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
 
-/* The layout of one axis. Element i of a tile, with i < count, is element first + i * step of the transform. In the
- * image it is element tile * advance + origin + i, with `advance` from struct tiling. */
+/* The position of the elements of a tile, along H or W. The tile has `count` elements. Element i of the tile is element
+ * first + i * step of the transform. If the tile is a part of an image, element i of tile number k is element
+ * k * advance + origin + i of the image (`advance` is a member of struct tiling). */
 typedef struct axis {
     uint32_t first, step, count;
     int32_t origin;
@@ -102,8 +103,8 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
-/* Returns an upper bound of the sizes of three buffers, in bytes: an operand's spectrum, a product's spectrum, and the
- * transformed rows. */
+/* Returns a number of bytes that is enough for any of three buffers: the spectrum of an operand, the spectrum of a
+ * product, and the transformed rows of an operand. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
     const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
@@ -256,8 +257,8 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 }
 
 /* Emits the inverse transform. `bias` may be {0}. If the destination is an image, `bias` is an input, which is added to
- * the image. If the destination is weights, `bias` is the output db, the sum of dy. The kernel adds up this sum from
- * frequency 0 of the tiles in `summed`, the spectrum of dy. */
+ * the image. If the destination is weights, `bias` is the output db, the sum of dy, and `summed` is the spectrum of dy.
+ * Frequency 0 of a tile is the sum of the tile. So the kernel adds up frequency 0 of all tiles and samples. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {

@@ -64,7 +64,8 @@ typedef struct job {
     uint64_t y_plane, x_plane; /* vec4s of a channel */
 } job;
 
-/* A part of the output: channels row .. row + rows - 1 of each of the groups group .. group + groups - 1. */
+/* A part of the output. It has channels from several groups of the convolution: from group number `group` to number
+ * group + groups - 1. In each of these groups, it has the channels row .. row + rows - 1 of the group. */
 typedef struct part {
     uint32_t group, groups, row, rows;
 } part;
@@ -316,7 +317,7 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
     if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* reshapes between the nodes change the shape */
     if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
-    /* A convolution of its own may choose Winograd or Fourier transforms here, which this op does not have. */
+    /* With these sizes, a separate convolution may use Winograd or Fourier transforms. The fused op has neither. */
     if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false;
     if (x->bytes > MAX_BYTES || y->bytes > MAX_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);

@@ -56,8 +56,8 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor slope;        /* {0}: none. Else it has the shape of `to`, and DIRECT_SHARED stores 0 where the slope is
-                              * at most 0 */
+    vkt_tensor slope;        /* {0}: none. Else a tensor of the shape of `to`. Where an element of `slope` is at most 0,
+                              * DIRECT_SHARED stores 0 in `to` */
     vkt_tensor taps, packed; /* taps: the tile kernel's table of taps. packed: the weights in the order in which the
                               * tile or span kernel reads them. Both are {0} until their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */

@@ -217,7 +217,7 @@ static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
 static vkt_tensor pool2d_by_params(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
 {
     static const vkt_pool2d_params none;
-    if (!p) p = &none; /* its kernel is 0: infer reports the error */
+    if (!p) p = &none; /* a kernel of size 0, which pool_infer reports as an error */
     /* A dilation of 1 is stored as 0, so that equal networks have equal texts in checkpoints (train/identity.h). */
     uint32_t dilation[2];
     for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;

@@ -57,15 +57,15 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* The work of pool2d or pool2d_dx: each channel has `rows` rows of `items` vec4s. Each vec4 needs up to `taps` loop
- * iterations. */
+/* The result of pool2d (y) or of pool2d_dx (dx). Each channel of the result has `rows` rows, and a row has `items`
+ * items. An item is a vec4 of the result, unless `disjoint` is true. Each item needs up to `taps` loop iterations. */
 typedef struct work {
     uint16_t kernel;
     uint32_t big; /* the binding with H x W images. The other bindings have P x Q images */
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint;           /* pool2d_dx only: `rows` counts rows of windows, and an item is a window of 4 samples */
+    bool disjoint;           /* pool2d_dx only: a row is a row of windows, and an item is a window of 4 samples */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */
@@ -103,8 +103,8 @@ typedef struct job {
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;
-    uint32_t part, parts; /* part: the first part of each window. parts: number of parts. Only a block that is one row
-                           * of one channel may have fewer than all parts */
+    uint32_t part, parts; /* the block has the parts part .. part + parts - 1 of each window. A block has all parts,
+                           * unless it is one row of one channel */
 } block;
 
 /* Rows first .. first + n - 1 of an image. */

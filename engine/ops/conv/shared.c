@@ -260,7 +260,7 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
     spec[CONV2D_DW_SHARED_SPEC_INSIDE] = reads_inside(z);
     spec[BLOCKS_SPEC_WHOLE] = vkt_blocks_whole(tiling, job.m, job.n, job.k);
-    if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* so that the kernel checks for the column of ones */
+    if (j->db.id) spec[BLOCKS_SPEC_WHOLE] &= ~BLOCKS_WHOLE_N; /* a kernel with BLOCKS_WHOLE_N has no column of ones */
     static const vkt_kernel_id kernels[4] = { VKT_K_CONV2D_DW_SHARED, VKT_K_CONV2D_DW_COOP, VKT_K_CONV2D_DW_SPLIT,
                                               VKT_K_CONV2D_DW_BFLOAT };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[vkt_blocks_kernel(tiling)],

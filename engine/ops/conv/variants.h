@@ -27,8 +27,8 @@ void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* A convolution by DIRECT_SHARED: `rows` channels of `columns` vec4s in each of `groups` groups. An element is a sum of
- * K products. */
+/* A convolution by DIRECT_SHARED, or a part of it. It has `groups` groups of channels. A group has `rows` destination
+ * channels of `columns` vec4s. Each element of the destination is a sum of K products. */
 typedef struct vkt_direct_job {
     uint32_t columns, rows, groups;
     uint64_t K;
@@ -39,7 +39,7 @@ typedef struct vkt_direct_job {
 typedef struct vkt_direct_tiles {
     uint32_t lanes, across, rows;
     uint32_t chunk, unroll;        /* chunk: taps in shared memory at a time. unroll: taps per iteration */
-    uint32_t row_tiles, col_tiles; /* row_tiles: tiles of a group's channels. col_tiles: tiles of the columns */
+    uint32_t row_tiles, col_tiles; /* numbers of tiles: over the channels of a group, and over the columns */
     uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
 } vkt_direct_tiles;
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j);
@@ -63,7 +63,7 @@ typedef struct vkt_dw_direct_tiles {
     uint32_t lanes, rows, cols, row_tiles, col_tiles;
 } vkt_dw_direct_tiles;
 vkt_dw_direct_tiles vkt_dw_direct_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j);
-/* Emits part p, which has whole groups. */
+/* Emits part p by DIRECT_SHARED. The part has all channels of its groups. */
 void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p);
 
 /* ---- shared.c: SHARED and COOP ---- */

@@ -29,8 +29,9 @@ typedef struct job {
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
     uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
-    uint32_t tiles_w, columns; /* tiles_w: tiles side by side. columns: number of vec4s, z->n4 for each tile */
-    uint32_t lanes, mb;        /* lanes: vec4s of a panel of columns. mb: rows of a tile of the weights */
+    uint32_t tiles_w, columns; /* tiles_w: number of tiles along W. columns: number of vec4s in a row of the products,
+                                * z->n4 for each tile of pixels */
+    uint32_t lanes, mb;        /* lanes: number of vec4s in a row of a panel. mb: rows of a tile of the weights */
     uint32_t panels;           /* the most panels that are transformed and multiplied at a time */
     bool batched;              /* the products are one batch of gemm_shared.comp */
 } job;

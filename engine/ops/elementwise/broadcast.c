@@ -30,7 +30,7 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
     for (uint32_t i = 0; i < x->shape.rank; i++) logical[px.logical[i]] = (uint32_t)px.stride[i];
     for (uint32_t i = 0; i < VKT_MAX_RANK; i++) stride[i] = 0;
     for (uint32_t i = 0; i < y->shape.rank; i++) {
-        const uint32_t from_right = y->shape.rank - py.logical[i]; /* 1: the last logical dimension */
+        const uint32_t from_right = y->shape.rank - py.logical[i]; /* 1 for the last dimension of y */
         if (from_right > x->shape.rank) continue;
         const uint32_t at = x->shape.rank - from_right;
         stride[i] = x->shape.dim[at] == 1 ? 0 : logical[at];

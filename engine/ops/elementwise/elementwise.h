@@ -16,8 +16,8 @@ typedef struct vkt_flat {
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
 /* Emits y = x for tensors of one shape and layout, of f32 or f16. */
 void vkt_emit_convert(vkt_emit *e, vkt_tensor x, vkt_tensor y);
-/* Emits y = dropout(f(x)), with the attributes of the node `dropout`. If f is {VKT_K_DROPOUT}, emits y = dropout(x).
- * The attribute `planes` of the dropout must be false. */
+/* Emits y = dropout(f(x)), with the attributes of the node `dropout`. If f.kernel is VKT_K_DROPOUT, there is no
+ * function: emits y = dropout(x). The attribute `planes` of the dropout must be false. */
 void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f);
 /* Returns the next epilogue of the node being lowered, if this epilogue is a dropout that vkt_emit_dropout can compute
  * together with the node. The caller must then emit the node and the dropout. Else returns NULL. */

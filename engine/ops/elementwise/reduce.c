@@ -21,8 +21,8 @@ uint32_t vkt_lanes_for_passes(vkt_emit *e, uint16_t kernel, uint64_t loads, uint
     return lanes;
 }
 
-/* Neighbouring dimensions of x, merged into one. y has all of them or none. The merged dimension has `size` elements,
- * which are `stride` elements apart. */
+/* A dimension of x, or several neighbouring dimensions of x that are merged into one: all of them are kept, or all are
+ * reduced. The dimension has `size` indices. Elements of neighbouring indices are `stride` elements apart. */
 typedef struct dim {
     uint32_t size, stride;
 } dim;
@@ -47,9 +47,10 @@ typedef struct reduction {
 /* How one dispatch computes a reduction. In a plan, a row is the elements of x along the fastest reduced dimension. If
  * this dimension is long, it is split into several rows. An output combines one or more rows. */
 typedef struct plan {
-    bool along;                /* the fastest reduced dimension is x's fastest, and lanes are neighbours along it */
+    bool along;                /* the fastest reduced dimension has stride 1. Neighbouring lanes load neighbouring
+                                * elements along it */
     uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */
-    uint32_t last;             /* elements of the last row, if the fastest reduced dimension is split into rows */
+    uint32_t last;             /* elements of the last row of the fastest reduced dimension; other rows may be longer */
     uint64_t rows, iterations; /* rows: rows of an output. iterations: an invocation's loads of a row, plus 4 */
     uint32_t splits;           /* number of work groups over which the rows of an output are split */
 } plan;
@@ -278,7 +279,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
     const dim slow = kept ? r->kept[0] : r->reduced[0];
-    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
+    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y for each index along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     /* x_bytes is the size of the part of x that has one index along `slow`. If `kept`, y_bytes is the size of the part

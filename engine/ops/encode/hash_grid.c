@@ -359,9 +359,9 @@ static vkt_result dw_infer(vkt_infer *f)
 
 /* Returns the number of slices of the batch. Each slice has a table of its own. The limits are: there are no more
  * slices than vec4s of samples, and all tables fit into a binding and into SLICES_BYTES. One slice is always allowed.
- * 1. Within the limits, there are enough slices to fill groups_scatter work groups.
- * 2. Then the number of slices is doubled while there are at most groups_scatter_most work groups, and while each entry
- *    of all tables gets at least 16 additions on average.
+ * 1. Within the limits, there are enough slices for as many work groups as the trait groups_scatter.
+ * 2. Then the number of slices is doubled while the trait groups_scatter_most allows that many work groups, and while
+ *    each entry of all tables gets at least 16 additions on average.
  * 3. If a lane's loop would still be too long, there are more slices, even beyond the limits.
  * More slices are not always faster. For instance, two slices took one and a half times as long as one slice on a CPU,
  * because their tables did not stay in the cache. */

@@ -113,10 +113,11 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Sets `groups` for a dispatch of n units. A unit is a pair of floats that is rotated, or a float that is copied. In
- * the kernel for vec4s, a unit is a pair of vec4s or one vec4. A lane computes the sine and cosine of a unit once for
- * all heads of its work group. Several groups along the heads would repeat this work. So there are several groups along
- * the heads only if the units are too few to keep the device busy. */
+/* Sets `groups` to the numbers of work groups for n units of each head. A unit is a pair of floats that is rotated, or
+ * a float that is copied. In the kernel for vec4s, a unit is a pair of vec4s or one vec4. groups[0] work groups share
+ * the units, and groups[1] work groups share the heads. A lane computes the sine and cosine of a unit once for all
+ * heads of its work group, so with a larger groups[1] this work is repeated. Therefore groups[1] is above 1 only if the
+ * units are too few to keep the device busy. */
 static void find_groups(const vkt_emit *e, uint32_t lanes, uint64_t n, uint32_t heads, uint64_t groups[3])
 {
     const uint64_t wanted = vkt_groups_wanted(e->lim, lanes), full = vkt_groups(n, lanes, 1);

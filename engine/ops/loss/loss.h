@@ -26,7 +26,7 @@ typedef struct vkt_sample_blocks {
 } vkt_sample_blocks;
 typedef struct vkt_sample_range {
     uint32_t first, end;            /* rows first .. end - 1 of z */
-    uint32_t vectors, part, blocks; /* number of vectors; the blocks of the range are part .. part + blocks - 1 */
+    uint32_t vectors, part, blocks; /* the range has `vectors` vectors, and the blocks part .. part + blocks - 1 */
     uint64_t offset_bytes, bytes;   /* the part of z to bind */
 } vkt_sample_range;
 

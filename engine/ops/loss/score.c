@@ -31,15 +31,15 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
-    /* For columns, a lane loops over the classes at most twice, with four classes per iteration. The limit for these
-     * iterations is five sixths of vkt_largest_loop, as in vkt_rough_loop. */
+    /* If `columns` is set, a lane loops over the classes at most twice, with four classes per iteration. So 2 * K / 4
+     * iterations must not be more than five sixths of vkt_largest_loop, as in vkt_rough_loop. */
     const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5;
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .range = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
-    /* Two of the 3 passes are loops over the classes. The third pass stands for the loop over partial sums, which has
-     * fewer iterations: see SPAN in softmax_xent.comp. */
+    /* vkt_lanes_for_passes counts 3 passes over the classes. Two of them are loops over the classes. The third one
+     * stands for the loop over partial sums, which has fewer iterations: see SPAN in softmax_xent.comp. */
     s.lanes = s.columns || s.by_lane ? vkt_subgroup(e->lim, VKT_K_SOFTMAX_XENT)
               : K > most_classes     ? vkt_lanes_for_passes(e, VKT_K_SOFTMAX_XENT, K, 3)
                                      : vkt_lanes_for(e->lim, VKT_K_SOFTMAX_XENT, K);

@@ -35,11 +35,11 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d)
     }
 }
 
-/* One side of a box: x or y. */
+/* The elements of a box in one of the two tensors, x or y. */
 typedef struct side {
     vkt_bind bind;
     uint32_t base; /* the index of the box's first element in the binding */
-    bool fits;     /* a binding can hold the range of this side that contains the box */
+    bool fits;     /* a binding can hold the range of the tensor from the box's first element to its last one */
 } side;
 
 static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_y)

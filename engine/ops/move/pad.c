@@ -137,7 +137,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
     for (uint32_t i = 0; i < f->rank; i++) {
         const uint32_t k = first + i, unit = i + 1 == f->rank ? width : 1;
         d[k] = f->d[i].size / unit;
-        b[k] = f->d[i].before / unit - f->d[i].at / unit; /* a negative number wraps around */
+        b[k] = f->d[i].before / unit - f->d[i].at / unit; /* may be negative, modulo 2^32 */
         m[k] = f->d[i].n / unit;
         g[k] = f->d[i].gap;
         gaps |= g[k] != 1;

@@ -128,8 +128,9 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* relayout: the copy between (batch, features) in ROWS and [features][4 * pitch4] in BATCH_LAST. tile: a part of this
- * copy, with `features` features from `feature` on, and `columns` columns from `column` on. A column has 4 samples. */
+/* relayout: the copy between a tensor (batch, features) in ROWS and a tensor [features][4 * pitch4] in BATCH_LAST. A
+ * column is 4 samples. tile: the part of this copy with the columns column .. column + columns - 1 and the features
+ * feature .. feature + features - 1. */
 typedef struct relayout {
     vkt_tensor x, y;
     bool to; /* true: y is BATCH_LAST; false: x is BATCH_LAST */

@@ -57,8 +57,8 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The kernel and the arguments of one part. Bit i of `ranged`: the tensor of binding i is as large as x, and is bound
- * in ranges of channels. */
+/* The kernel and the arguments of one of the three parts (see the top of this file). Bit i of `ranged`: the tensor of
+ * binding i is as large as x, so each dispatch binds only a range of its channels. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
@@ -162,8 +162,9 @@ static void bind_running(vkt_emit *e, plan *p)
     p->push.momentum = a->momentum;
 }
 
-/* Emits the elementwise part. If `part` is bound, the work groups also find the statistics: they combine the results of
- * blocks in `part`, or compute the statistics of a channel that is one block. */
+/* Emits the elementwise part, part 3. If `part` has a tensor, the work groups also find the statistics: they combine
+ * the results of blocks, which are in this tensor. If a channel is one block, they compute its statistics from x
+ * instead. */
 static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor statistics[2], const vkt_tensor affine[2],
                            vkt_tensor step, vkt_bind part)
 {

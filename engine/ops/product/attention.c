@@ -206,7 +206,7 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const form *f = &p->f;
-    const uint32_t before[] = { 0, f->heads, f->heads + f->kv_heads }; /* heads in front of q, k and v */
+    const uint32_t before[] = { 0, f->heads, f->heads + f->kv_heads }; /* heads before q, k and v in a packed row */
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t rows = i ? f->keys : (uint64_t)f->queries * f->heads;
         if (f->packed)

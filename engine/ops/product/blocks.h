@@ -20,7 +20,8 @@ typedef struct vkt_blocks_job {
 } vkt_blocks_job;
 
 typedef struct vkt_blocks {
-    uint32_t spec[BLOCKS_SPECS]; /* indices: blocks.abi.h; the entry BLOCKS_SPEC_WHOLE is 0 or BLOCKS_UNROLLED */
+    uint32_t spec[BLOCKS_SPECS]; /* specialization constants: blocks.abi.h has their indices. The constant
+                                  * BLOCKS_SPEC_WHOLE is 0 or BLOCKS_UNROLLED: see vkt_blocks_whole */
     uint32_t tiles;              /* number of tiles of one product */
     uint32_t slice, slices;      /* `slices` slices along k, of length `slice`: a multiple of a tile's length */
     bool coop, split, flexible, bfloat;

@@ -15,7 +15,8 @@ typedef struct vkt_gemm_split {
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
     uint32_t base, step, k_step, panel, batch, last;
-    bool rows; /* true: the elements of a vec4 differ in k. false: they differ in the row or the column of C */
+    bool rows; /* true: the four elements of a vec4 have neighbouring k. false: they have neighbouring rows of C (in A)
+                * or neighbouring columns of C (in B) */
 } vkt_gemm_panels;
 
 /* Returns how many f32 one binding can always hold. A binding starts at a multiple of VKT_ALIGN_BYTES, so it may
@@ -32,7 +33,8 @@ static inline uint64_t vkt_gemm_span(const vkt_gemm_matrix *m, uint64_t batches,
     return (batches - 1) * m->batch + (outer - 1) * m->ld + inner;
 }
 
-/* A part of a product, or of an operand: batches, rows or columns (x), and k. Each has a first index and a count. */
+/* A part of a product, or of an operand. It has `batches` batches from batch0 on, xn rows or columns of C from x0 on,
+ * and kn values of k from k0 on. */
 typedef struct vkt_gemm_part {
     uint32_t batch0, batches, x0, xn, k0, kn;
 } vkt_gemm_part;

@@ -1,9 +1,10 @@
-/* ops/product/matmul.c - C = op(A) op(B) over the last two dimensions: see vktrain/ops.h. */
+/* ops/product/matmul.c - multiplies matrices: C = op(A) op(B), where op(X) is X or its transpose. See vkt_matmul in
+ * vktrain/ops.h. */
 #include "ops/product/gemm.h"
 
 /* The sizes of a product. */
 typedef struct product {
-    uint32_t m, n, k, ka, kb; /* ka, kb: k of op(a) and of op(b) */
+    uint32_t m, n, k, ka, kb; /* ka: columns of op(a). kb: rows of op(b). infer checks that they are equal */
     uint32_t lead;            /* number of leading dimensions of the result */
     bool a_batched, b_batched;
     uint64_t batches;
@@ -83,7 +84,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_gemm_emit(e, &g);
 }
 
-/* Returns x (..,R,C) as one matrix of all rows of x. Nothing is copied, because x is ROWS. */
+/* Returns x (..,R,C) as one matrix, which has the rows of all matrices of x. Nothing is copied, because x has the
+ * layout ROWS. */
 static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);
@@ -91,9 +93,9 @@ static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
     return vkt_reshape(g, x, vkt_shape2((uint32_t)(vkt_shape_elements(s) / columns), columns));
 }
 
-/* Adds the nodes of the gradients. The gradient of an operand that all batches use is a sum over the batches. For b,
- * the product itself computes this sum if a is not transposed. In this case, a is one matrix with the rows of all
- * batches. */
+/* Adds the nodes of the gradients. If all batches use the same matrix as an operand, the gradient of this operand is a
+ * sum over the batches. vkt_sum_to computes the sum. One case needs no vkt_sum_to: if a is not transposed, the gradient
+ * of b is a single product of two matrices that have the rows of all batches (`tall`). */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_matmul_attr t = *(const vkt_matmul_attr *)n->attr;

@@ -235,7 +235,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1, 0),
 
 const vkt_op vkt_op_mlp = {
     .name = "mlp",
-    .min_in = 1, /* infer reports a missing layer */
+    .min_in = 1, /* x. infer reports an error if a layer has no weight */
     .max_in = 1 + 2 * VKT_MLP_MAX_LAYERS,
     .fuse_kind = VKT_FUSE_NETWORK,
     .diff = 0x1ff,

@@ -56,8 +56,8 @@ typedef struct place {
     vkt_bind step, words, run;
 } place;
 
-/* Returns whether a report node comes before n. The report's dispatch increments the number of the run. A kernel after
- * this dispatch would read the host's words of the next run. */
+/* Returns whether a report node comes before n. If so, the kernels of n must not read the host's words: the report's
+ * dispatch increments the number of the run, so these kernels would read the words of the next run. */
 static bool is_behind_report(const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->index; i++)
@@ -71,7 +71,9 @@ static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;
     const bool early = e->lim->traits->early_batch && g->run.id && g->words.id && !is_behind_report(n);
-    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]); /* early: kernels do not read the binding Step */
+    /* If `early`, the kernels read only the bindings Words and Run. Otherwise they read only the binding Step. The
+     * bindings that they do not read are placeholders. */
+    const vkt_bind step = VKT_WHOLE(early ? g->run : n->in[STEP]);
     return (place){ early, step, early ? VKT_WHOLE(g->words) : step, step };
 }
 

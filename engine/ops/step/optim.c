@@ -63,7 +63,7 @@ static vkt_tensor gradient_of(const vkt_node *n)
     return sum.id ? sum : n->in[1];
 }
 
-/* The op of each kind. */
+/* For each kind of optimizer: the op that updates the parameters. */
 static const struct {
     const vkt_op *op;
     uint32_t moments; /* the number of moments for which the op has inputs */
@@ -125,7 +125,7 @@ static vkt_result infer(vkt_infer *f)
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
-    uint32_t groups; /* number of work groups of the last dispatch */
+    uint32_t groups; /* number of work groups of the dispatch that emit_range added last */
     vkt_bind bind[MAX_BINDINGS];
     uint32_t ranged; /* mask of the bindings that get the dispatch's range */
     uint32_t extra;  /* specialisation constant 4 */

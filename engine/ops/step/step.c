@@ -12,7 +12,7 @@
 /* ---- step_advance: words, clock, step -> step and clock, in place ---- */
 
 typedef struct step_attr {
-    uint32_t micro; /* number of micro-batches of a step; 0: no update */
+    uint32_t micro; /* number of micro-batches of a step; 0: the program does not update the parameters */
     vkt_clock_rates rates;
     uint32_t draws; /* number of runs that make one step, on all ranks together; 0 if this is not a graph of shards */
     uint32_t sums;  /* 1: the gradient is a sum over the runs of a step. Each run adds its weight times its gradient */

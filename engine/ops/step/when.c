@@ -26,8 +26,8 @@ static void move_last(vkt_emit *e, size_t to)
     e->list[to] = last;
 }
 
-/* Adds the dispatch that writes `counts`: the numbers of work groups of each of the n conditional dispatches. Moves the
- * new dispatch in front of the conditional dispatches. */
+/* Adds the dispatch that writes `counts`: for each of the n conditional dispatches, its numbers of work groups in x, y
+ * and z, or three zeros if the dispatch need not run. Moves the new dispatch in front of the conditional dispatches. */
 static void add_counts(vkt_emit *e, const vkt_when *w, vkt_tensor table, vkt_tensor counts, uint32_t n)
 {
     const vkt_dispatch_counts_push pc = { .n = n };

@@ -1,7 +1,7 @@
 /* scene.h - the sizes and bindings that the shaders and the program share. The file is C and GLSL. */
 #define NRC_LEVELS 8   /* levels of the hash grid */
 #define NRC_FEATURES 2 /* features per level */
-#define NRC_INPUTS 19  /* the features, and the normal */
+#define NRC_INPUTS 19  /* inputs of the network: the features of all levels, and the 3 numbers of the normal */
 #define NRC_HIDDEN 32  /* width of the two hidden layers */
 
 /* The room is a box from the origin to this corner. The position image has positions divided by the corner's

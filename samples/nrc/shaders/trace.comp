@@ -1,7 +1,7 @@
-// trace.comp - the path tracer. For each pixel it writes position, normal and albedo of the visible surface, and the
-// mean light of `samples` random paths. If `reference` is 1, it writes only the reference image:
-// keep * old light of the reference + scale * sum of the light of all paths. A pixel that shows the lamp has no paths,
-// and its light is 0.
+// trace.comp - the path tracer. If the push constant `reference` is 0, it writes position, normal and albedo of the
+// surface that each pixel shows, and the mean light of `samples` random paths. If `reference` is 1, it only updates the
+// reference image: new light = keep * old light + scale * sum of the light of the `samples` paths. A pixel that shows
+// the lamp has no paths, and their light is 0.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "scene.h"

@@ -1,8 +1,9 @@
-// latents.glsl - reads grids of latents for one texel, with the same results as vkt_quantize and vkt_latent_grid, and computes
-// layers. If the network computes a block of texels, `texel` counts blocks, and the scale is in blocks. All sizes may be
-// specialization constants. The library's vktrain.glsl does not allow that: in GLSL, two arrays have different types if their
-// sizes are different expressions of such constants. The shader that includes this file defines FLOAT(i), which reads float i
-// of the parameters.
+// latents.glsl - functions that read the latents around one texel, and that compute a layer of the network. The results
+// equal those of vkt_quantize and vkt_latent_grid. If the network computes a whole block of texels at once, "texel"
+// means a block in this file: `texel` is the number of a block, and `scale` is the number of blocks along a side of a
+// cell. The shader that includes this file defines FLOAT(i), which reads float i of the parameters.
+// All sizes may be specialization constants. This is why the library's vktrain.glsl is not used: in GLSL, two arrays
+// have different types if their sizes are different expressions of such constants.
 
 // Along one axis, a grid has `cells` cells of `scale` texels each. Computes the two cells around the centre of a texel. Also
 // computes the distance from the centre of the first of these cells to the centre of the texel, in cells (0 to 1). After that,

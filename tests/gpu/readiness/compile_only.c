@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static vkt_vk real; /* the real functions, as found by the last lookup */
+static vkt_vk real; /* the functions of the installed Vulkan; a lookup of a name sets one */
 static bool has_statistics;
 
 /* ---- objects ---- */
@@ -345,8 +345,8 @@ static json_t *statistics_of(VkDevice device, const VkPipelineExecutableInfoKHR 
     return all;
 }
 
-/* Returns the last representation of an executable, or "" if there is none. In all drivers that we know, it is the
- * assembly. */
+/* Returns the assembly of an executable, or "" if the driver has no representation of the executable. In all drivers
+ * that we know, the last representation is the assembly. */
 static json_t *assembly_of(VkDevice device, const VkPipelineExecutableInfoKHR *which)
 {
     const PFN_vkGetPipelineExecutableInternalRepresentationsKHR get =
@@ -358,7 +358,7 @@ static json_t *assembly_of(VkDevice device, const VkPipelineExecutableInfoKHR *w
     VkPipelineExecutableInternalRepresentationKHR *list = calloc(n + 1, sizeof *list);
     for (uint32_t i = 0; list && i < n; i++)
         list[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
-    if (list && n) get(device, which, &n, list); /* while pData is NULL, `get` returns the sizes */
+    if (list && n) get(device, which, &n, list); /* pData is NULL, so this call only writes dataSize */
     char *bytes = list && n ? calloc(1, list[n - 1].dataSize + 1) : NULL;
     for (uint32_t i = 0; list && i + 1 < n; i++) list[i].dataSize = 0;
     if (bytes) {

@@ -1,9 +1,10 @@
 """estimate.py - estimates how long a step of each network takes on real GPUs, from what readiness.py counts.
 
 The time of a node is the time of its memory traffic or of its arithmetic, whichever is longer. The memory traffic is slower
-if the node's largest dispatch has too few lanes to fill the device. Only the arithmetic of products counts, because other
-kernels are bound by memory. The arithmetic is slower if a dispatch with products has too few lanes. The time of a step is
-the sum of the times of its nodes and its barriers. The constants below are further assumptions. No GPU has confirmed them.
+if the node's largest dispatch has too few lanes to fill the device. Only the arithmetic of kernels with products (matrix
+products, convolutions, attention) counts, because other kernels are bound by memory. This arithmetic is slower if the dispatch
+has too few lanes. The time of a step is the sum of the times of its nodes and its barriers. The constants below are further
+assumptions. No GPU has confirmed them.
 """
 
 # "tera" is the peak of f32 in 10^12 operations per second. "matrix" is the peak of f16 matrix products with f32 sums, in
@@ -15,7 +16,7 @@ DEVICES = {
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},
     "Arc A770": {"f32": "dg2", "tera": 19.7, "matrix": 0, "gb": 560, "cores": 32, "barrier": 5},
 }
-PRODUCT_LANES, LANES = 128, 512  # number of lanes that use a core fully: for the arithmetic of products, and for memory traffic
+PRODUCT_LANES, LANES = 128, 512  # lanes that fill a core: PRODUCT_LANES in the arithmetic of products, LANES in memory traffic
 LATENCY = 0.75  # part of the time in which a product's loop is not waiting for memory
 BANDWIDTH = 0.8  # part of the bandwidth that a kernel reaches
 PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if the table has no number for the kernel

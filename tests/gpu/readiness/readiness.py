@@ -18,15 +18,15 @@ import sys
 import estimate
 
 MIN_WAVES_PRODUCT, MIN_WAVES = 6, 8
-MIN_MATH = 90  # percent of multiply-adds among the vector instructions of a product's busiest inner loop
-# Loads from shared memory, and vector instructions, for each matrix product of a cooperative kernel's busiest inner loop.
+MIN_MATH = 90  # percent of the vector instructions that are multiply-adds, in the busiest inner loop of a product
+# For each matrix product in the busiest inner loop of a cooperative kernel: loads from shared memory, vector instructions.
 MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4
-MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # instructions for each matrix product of this loop, on NVIDIA's GPUs; _CONV: of convolutions
+MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # all instructions of this loop for each matrix product, on NVIDIA; _CONV: in convolutions
 MIN_THREADS = 1024
 
 # The rules of each document. Threads and barriers depend on the engine and not on the compiler, so only one document for
-# f32 and one for f16 check them. The limit of waves does not fit Vega, which has at most 10 waves, where RDNA has 16 or
-# more.
+# f32 and one for f16 check them. Vega has no rule for waves: its maximum is 10 waves, and the limits are for RDNA, which has 16
+# or more.
 RULES = {
     "gfx1100": ("spills", "waves", "math", "threads", "barriers"),
     "navi21": ("spills",),
@@ -179,7 +179,7 @@ def inner_loops(text):
 
 @functools.cache
 def busiest_loop(text):
-    """Returns the counts of the inner loop with the most products; empty: there is no loop."""
+    """Returns the instruction counts of the inner loop with the most matrix products or multiply-adds; empty: no loop."""
     return max(inner_loops(text), key=lambda c: (50 * c["matrix"] + c["multiply"], sum(c.values())), default=collections.Counter())
 
 
