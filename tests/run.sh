@@ -179,8 +179,7 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
 )
 # Switches off the optimization passes of LLVM, with which lavapipe compiles kernels. Compilation takes most of the time of an
 # op's test. Without these passes, compilation takes half as long, and the kernels compute the same. With "full", the passes are
-# on for two cases of each op at a subgroup size of 4, and for the long tests of trainings and samples. Under AddressSanitizer,
-# the passes are on for all tests except those with the label ops or record.
+# on for two cases of each op at a subgroup size of 4, for trainings at a subgroup size of 16, and for a newcomer's first hour.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -204,20 +203,19 @@ build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2
 # A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
 # the device's limits are changed (harness_views in tests/ops/harness.c). Cases 4 to 9 together have all of these changes.
 phase "tests on lavapipe, validation with synchronization"
+compile_quickly
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=4 VKT_TEST_FIRST=6
-    (compile_quickly && check build-tests -L 'ops|record')
+    check build-tests -L 'ops|record'
     # Of the other tests, runs only those that the short check leaves out (full_only), and those of which it may skip cases
-    # (may_skip).
-    check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record'
+    # (may_skip). lavapipe runs kernels in the thread of its queue. The short check has run other trainings with
+    # more threads.
+    (export LP_NUM_THREADS=0; check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record')
 else
-    (
-        compile_quickly
-        export VKT_TEST_SEEDS=2 VKT_TEST_FIRST=4
-        check build-tests -LE 'lint|full_only'
-    )
+    export VKT_TEST_SEEDS=2 VKT_TEST_FIRST=4
+    check build-tests -LE 'lint|full_only'
 fi
-unset VKT_TEST_SEEDS VKT_TEST_FIRST
+unset VKT_TEST_SEEDS VKT_TEST_FIRST GALLIVM_PERF
 
 # Labels of single tests (full_only, one_width, slow_drivers_not, ..) are explained in tests/CMakeLists.txt.
 if [ "$mode" = full ]; then
@@ -287,12 +285,12 @@ if [ "$mode" = full ]; then
     # -O1 compiles in half the time of -O2, with all checks. But with -O1 gcc also warns of impossible cases, so -Werror is off.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
     # The quarantine has 1 MiB instead of 256 MiB, and 16 KiB of each thread, because the page faults of a large quarantine took
-    # up to half of a test's time. lavapipe runs kernels in the calling thread, because no sanitizer looks into kernels. This
+    # up to half of a test's time. lavapipe runs kernels in the thread of its queue. This
     # phase runs case 6, because an earlier phase has already compiled the kernels of case 6.
     export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=16 LP_NUM_THREADS=0 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
-    (compile_quickly && check build-asan -L 'ops|record' -LE 'lint|sanitizers_not')
-    check build-asan -LE 'lint|sanitizers_not|ops|record'
-    unset ASAN_OPTIONS LP_NUM_THREADS VKT_TEST_SEEDS VKT_TEST_FIRST
+    compile_quickly
+    check build-asan -LE 'lint|sanitizers_not'
+    unset ASAN_OPTIONS LP_NUM_THREADS VKT_TEST_SEEDS VKT_TEST_FIRST GALLIVM_PERF
 
     phase "data loader, a queue that two threads share, and ranks that are threads, under ThreadSanitizer"
     threaded="data_test_augment data_test_images data_test_loader embed_test_threads dist_test_threads dist_test_all_reduce"

@@ -18,10 +18,10 @@ bool vkt_case_halve(const vkt_op *op, vkt_case *c);
  * layout rows is a weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
-/* Estimates the cost of the double reference, forward and backward, in operations. For an op with a gradient: three
- * times the operations of the forward pass, plus 32 for each element of the inputs and outputs. For any other op: the
- * operations of the forward pass, plus 16 for each element. If the case is not legal, logs that and returns the
- * status of vkt_op.infer. */
+/* Estimates how many operations the reference needs, which computes the case on the CPU in double precision. For an op
+ * with a gradient: three times the operations of the forward pass, plus 32 for each element of the inputs and outputs.
+ * For any other op: the operations of the forward pass, plus 16 for each element. If the case is not legal, logs that
+ * and returns the status of vkt_op.infer. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
 /* Checks whether the case may be computed with random numbers. vkt_op.infer must accept its inputs and attributes.

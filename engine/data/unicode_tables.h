@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-/* Ranges in a class of a regular expression: letters and numbers of Unicode 16, and numbers of Unicode 17, that
- * are not in Unicode 14, which is the version of PCRE2 10.42. */
+/* Ranges of characters, for a class of a regular expression. VKT_LETTERS_16 and VKT_NUMBERS_16 are the letters and
+ * numbers of Unicode 16 that Unicode 14 lacks. VKT_NUMBERS_17 are the numbers of Unicode 17 that Unicode 14 lacks.
+ * PCRE2 10.42 knows Unicode 14. */
 #define VKT_LETTERS_16 \
     "\\x{1c89}-\\x{1c8a}\\x{a7cb}-\\x{a7cd}\\x{a7da}-\\x{a7dc}\\x{105c0}-\\x{105f3}\\x{10d4a}-\\x{10d65}" \
     "\\x{10d6f}-\\x{10d85}\\x{10ec2}-\\x{10ec4}\\x{1123f}-\\x{11240}\\x{11380}-\\x{11389}\\x{1138b}\\x{1138e}" \

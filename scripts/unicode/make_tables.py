@@ -99,8 +99,9 @@ def main():
             "/* data/unicode_tables.h - the Unicode data of Hugging Face's tokenizers. scripts/unicode/make_tables.py\n"
             " * wrote this file, with tokenizers %s. */\n" % __version__
             + "/* clang-format off */\n#ifndef VKT_UNICODE_TABLES_H\n#define VKT_UNICODE_TABLES_H\n\n#include <stdint.h>\n\n"
-            "/* Ranges in a class of a regular expression: letters and numbers of Unicode 16, and numbers of Unicode 17, that\n"
-            " * are not in Unicode 14, which is the version of PCRE2 10.42. */\n"
+            "/* Ranges of characters, for a class of a regular expression. VKT_LETTERS_16 and VKT_NUMBERS_16 are the letters and\n"
+            " * numbers of Unicode 16 that Unicode 14 lacks. VKT_NUMBERS_17 are the numbers of Unicode 17 that Unicode 14 lacks.\n"
+            " * PCRE2 10.42 knows Unicode 14. */\n"
             + define("VKT_LETTERS_16", letters - category("L"))
             + define("VKT_NUMBERS_16", numbers - category("N"))
             + define("VKT_NUMBERS_17", single - category("N"))

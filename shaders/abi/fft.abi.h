@@ -1,5 +1,5 @@
 /* fft.abi.h - see fft_rows.comp, fft_columns.comp, and their inverses fft_inverse_columns.comp, fft_inverse_rows.comp.
- * One vec4 has four neighbouring samples of an image, or four channels of weights. */
+ * One vec4 of an image has the same pixel of four neighbouring samples. One vec4 of weights has four channels. */
 VKT_PUSH(vkt_fft_push,
          VKT_U32(items)    /* number of transforms. Kernels for rows: channels * columns * pairs of rows.
                             * Kernels for columns: channels * columns * FFT_LINES (lib/fft.glsl) */
