@@ -212,8 +212,11 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     assert_int_equal(tile_rows(s, &view), tile);
     subject_forward(s);
     subject_backward(s);
-    harness_check_in(harness_ctx, s, &view, &report);
-    if (half && !report.faults) {
+    /* The full check has two drivers with VKT_TEST_SMALL, and one of them has matrices. So on a device with matrices, a
+     * case that uses them skips the two views without them. */
+    const bool only_coop = coop && vkt_env_int("VKT_TEST_SMALL", 0) && harness_has_matrices();
+    if (!only_coop) harness_check_in(harness_ctx, s, &view, &report);
+    if (half && !only_coop && !report.faults) {
         harness_view in_half = harness_half_views[s->seed % 2];
         in_half.force = force;
         harness_check_in(harness_ctx, s, &in_half, &report);
