@@ -259,10 +259,14 @@ if [ "$mode" = full ]; then
     phase "cooperative matrices on Mesa 26"
     if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
         mkdir -p "$builds/build-coop" # its tests run the programs of build-tests under Debian 13's C library
-        for test in ops_test_shared ops_test_mlp_shared ops_test_mlp ops_test_attention ops_test_attention_tiles ops_test_ops \
-            ops_test_coop ops_test_flexible ops_test_bfloat ops_test_split ops_test_quantized train_test_trainer_golden; do
+        for test in ops_test_shared ops_test_mlp_shared ops_test_mlp ops_test_attention ops_test_attention_tiles ops_test_coop \
+            ops_test_flexible ops_test_bfloat ops_test_split ops_test_quantized train_test_trainer_golden; do
             echo "add_test($test \"$drivers/newer/run\" \"$builds/build-tests/tests/$test\")"
         done >"$builds/build-coop/CTestTestfile.cmake"
+        for part in 1 2; do
+            echo "add_test(ops_test_ops_$part \"$drivers/newer/run\" \"$builds/build-tests/tests/ops_test_ops\")"
+            echo "set_tests_properties(ops_test_ops_$part PROPERTIES ENVIRONMENT VKT_TEST_SHARE=$part/2 COST 2)" # they begin first
+        done >>"$builds/build-coop/CTestTestfile.cmake"
         export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=attention,conv2d,conv_transpose2d,linear,linear_cross_entropy,linear_quantized,matmul,mlp,mlp_mse \
             VKT_TEST_SEEDS=3 VKT_TEST_FIRST=9
         current_layer on_driver "$drivers/mesa26.json" build-coop
