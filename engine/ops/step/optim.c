@@ -157,7 +157,7 @@ static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, ui
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
-    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a placeholder: without a table, kernels do not read it */
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* any buffer: without a table, no kernel reads it */
     if (table.id) {
         s->bind[UPDATE_GROUPS] = vkt_bind_range(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;

@@ -46,7 +46,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
                        blocks = vkt_round_up(bytes, 4 * UPDATE_BLOCK) / 4 / UPDATE_BLOCK;
         const vkt_bind range = { n->in[IN_PUBLISHED], at, bytes };
         vkt_publish_push pc = { .n4 = (uint32_t)(bytes / 16), .decay = (float)a->decay, .rest = (float)(1 - a->decay) };
-        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* a placeholder: without a table, the kernel does not read it */
+        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* any buffer: without a table, the kernel does not read it */
         if (table.id) groups = vkt_bind_range(e, table, 2 * (at / 4 / UPDATE_BLOCK), 2 * blocks, &pc.block);
         pc.block /= 2;
         const vkt_bind bind[] = { [PUBLISH_PARAM] = { n->in[IN_PARAM], at, bytes },
