@@ -3,9 +3,12 @@
 # copy of this tree without the folder data. The copy is below a folder whose name has a space. The user is not root, and
 # there is no network.
 #
-# At the end, bare.sh runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does
-# not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the
-# commands have network.
+# The commands must add nothing to the checkout but folders of builds. At the end, bare.sh configures a build of a read-only
+# checkout with VKT_BUILD_DIR, and runs a sample in this checkout. Only root can change the user. If bare.sh does not run as root,
+# the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the commands have
+# network.
+#
+# `bare.sh CACHE` copies the kernels that the driver compiled in the tests to the folder CACHE.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh
@@ -47,10 +50,18 @@ step() { # step COMMAND...: runs COMMAND, prints its time, and notes a failure
     "$@" || { status=1; echo "FAILED: $*"; }
     echo "---- $(($(date +%s) - began)) s"
 }
+only_builds_are_new() {
+    new=$(cd "$tree" && { find . -type f -o -type l; } | sed 's,^\./,,' | grep -vE '^build(-tests)?/' | sort | comm -13 "$work/files" -)
+    [ -z "$new" ] || { status=1; echo "FAILED: the commands left in the checkout: $new"; }
+}
+git ls-files | sort >"$work/files"
 step bare sh samples/run.sh
-[ ! -e "$tree/data" ] || { status=1; echo "FAILED: a download that failed left $(ls -R "$tree/data")"; }
 step bare sh tests/run.sh
-rm -rf "$tree/build" "$tree/build-tests"
+only_builds_are_new
+[ -z "${1-}" ] || { mkdir -p "$1" && cp -r "$tree/build-tests/cache/." "$1"; } || status=1
 chmod -R a-w "$tree"
-step bare VKT_BUILD_DIR="$home/builds" sh samples/run.sh linreg
+# The target help compiles nothing. Nothing that is compiled is written to the checkout, as only_builds_are_new has found.
+step bare VKT_BUILD_DIR="$home/builds" sh -c '. scripts/setup.sh && build_sample "$PWD" help'
+[ -f "$home/builds/build/build.ninja" ] || { status=1; echo "FAILED: VKT_BUILD_DIR has no build"; }
+step bare build-tests/samples/vkt-linreg
 exit "$status"

@@ -278,6 +278,7 @@ if [ "$mode" = full ]; then
 
     phase "Windows and 64-bit ARM, tested beside the phases above: packages, tests under wine and qemu, a training"
     end_script ports.sh
+    start_script first_hour.sh env -u VK_INSTANCE_LAYERS -u VK_LAYER_ENABLES sh tests/first_hour.sh "$builds/build-tests"
 
     phase "kernels as the compilers of GPUs see them, and the script of a first run on a GPU"
     install_missing python3 # both scripts make their tables with Python
@@ -307,27 +308,30 @@ if [ "$mode" = full ]; then
     unset TSAN_OPTIONS
     wrapper=
 
-    phase "a newcomer's first hour, and event files as TensorBoard reads them"
-    check_script tests/first_hour.sh "$builds/build-tests"
+    phase "a newcomer's first hour, tested beside the phases above, and event files as TensorBoard reads them"
+    end_script first_hour.sh
     install_missing python3-venv # without this package the script skips its tests and prints that
     check_script tests/tensorboard/run.sh "$builds/build-tests"
 
     phase "lint, a build without warnings by clang and with SPIR-V that is not compressed, and every reader of files under libFuzzer"
     check build-tests -L lint
+    # One build by clang does both. It compiles all files, but links only what is run.
+    clang_targets="unit_test_abi unit_test_module gpu_test_kernel"
+    clang_tests='unit/test_(abi|module)|gpu/test_kernel'
+    fuzz=OFF
     has_libfuzzer || install_missing libclang-rt-dev
     if has_libfuzzer; then
-        build build-fuzz fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DVKT_FUZZ=ON
-        check build-fuzz -R '^fuzz/.*_libfuzzer$'
+        fuzz=ON
+        clang_targets="fuzz $clang_targets"
+        clang_tests="fuzz/.*_libfuzzer|$clang_tests"
     else
         skipped "libFuzzer: this clang has none"
     fi
-    # Compiles all files, but links only what is run.
-    build build-clang "unit_test_abi unit_test_module gpu_test_kernel" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
-        -DVKT_COMPRESS_SPIRV=OFF
+    build build-clang "$clang_targets" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DVKT_COMPRESS_SPIRV=OFF -DVKT_FUZZ=$fuzz
     ninja -C "$builds/build-clang" -t targets all 2>/dev/null | sed -n 's/^\([^:]*\.o\): .*/\1/p' >"$out/objects"
     quietly "$builds/build-clang/build.log" xargs -a "$out/objects" ninja -C "$builds/build-clang" -k 0 || failed "compilation by clang"
     [ -s "$out/objects" ] || failed "clang: no file was compiled"
-    check build-clang -R '^(unit/test_(abi|module)|gpu/test_kernel)$'
+    check build-clang -R "^($clang_tests)\$"
 fi
 
 phase "totals after $(($(date +%s) - start)) s"
