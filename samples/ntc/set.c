@@ -157,6 +157,7 @@ void ntc_free(ntc_set *s)
 static uint16_t half_bits(float x)
 {
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x)) return 0x7e00;
     const double a = fmin(fabs((double)x), 65504);
     if (!(a >= 0x1p-24 / 2)) return sign;
     int e = 0;
@@ -169,6 +170,7 @@ static uint16_t half_bits(float x)
 static float half_value(uint16_t h)
 {
     const int e = h >> 10 & 31, m = h & 1023;
+    if (e == 31) return m ? NAN : h & 0x8000 ? -INFINITY : INFINITY;
     const double a = e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
     return (float)(h & 0x8000 ? -a : a);
 }

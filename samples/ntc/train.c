@@ -267,12 +267,18 @@ static vkt_result encode_blocks(ntc_trainer *t)
     return VKT_OK;
 }
 
+/* Encodes the latents of BC4 blocks before the first step with frozen latents. Writes the origin of the step's tile. */
+static vkt_result prepare_step(ntc_trainer *t)
+{
+    const bool frozen_now = phase_of(t, t->step) == NTC_FROZEN;
+    if (frozen_now && (t->step == 0 || phase_of(t, t->step - 1) != NTC_FROZEN)) TRY(encode_blocks(t));
+    return write_tile(t);
+}
+
 vkt_result ntc_trainer_step(ntc_trainer *t)
 {
     if (t->step >= t->p.steps) return VKT_OK;
-    const bool frozen_now = phase_of(t, t->step) == NTC_FROZEN;
-    if (frozen_now && (t->step == 0 || phase_of(t, t->step - 1) != NTC_FROZEN)) TRY(encode_blocks(t));
-    TRY(write_tile(t));
+    TRY(prepare_step(t));
     TRY(vkt_program_run(t->programs[phase_of(t, t->step)], &(vkt_run){ .lr = rate_of(t, t->step) }, &t->run));
     t->has_run = true;
     t->step++;
@@ -283,7 +289,7 @@ vkt_result ntc_trainer_slices(ntc_trainer *t, uint64_t budget_ns)
 {
     vkt_step_progress progress = { .completed = true };
     while (progress.completed && t->step < t->p.steps) {
-        if (!t->under_way) TRY(write_tile(t));
+        if (!t->under_way) TRY(prepare_step(t));
         const vkt_run run = { .lr = rate_of(t, t->step) };
         TRY(vkt_step_budget(t->programs[phase_of(t, t->step)], &run, NULL, &budget_ns, &progress));
         t->under_way = progress.slice != 0;

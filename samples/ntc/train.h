@@ -4,7 +4,7 @@
  *   NTC_ROUNDED   the latents are rounded, and gradients pass through as if they were not rounded
  *   NTC_FROZEN    (the last 5 % of the steps) the latents do not change any more, and only the network is trained
  * Latents of BC4 blocks (grids with bits = 0) are never rounded: they have noise in the second part, too. At the
- * beginning of the third part, ntc_trainer_step encodes them as blocks, and replaces them by the decoded blocks. */
+ * beginning of the third part, the trainer encodes them as blocks, and replaces them by the decoded blocks. */
 #ifndef NTC_TRAIN_H
 #define NTC_TRAIN_H
 
