@@ -13,10 +13,10 @@ layout(std430, binding = 3) writeonly buffer Result { float y[]; };
 #define VKT_LEVEL(l) grid[l]
 #include "vktrain/vktrain.glsl"
 
-const uint FEATURES4 = VKT_VEC4S(LEVELS * FEATURES), WAVES4 = VKT_VEC4S(2 * DIMS * FREQUENCIES);
+const uint N_FEATURES = LEVELS * FEATURES, N_WAVES = 2 * DIMS * FREQUENCIES, N = N_FEATURES + N_WAVES;
 VKT_HASH_GRID(hash_grid, DIMS, LEVELS, FEATURES)
 VKT_FREQUENCY(frequency, DIMS, FREQUENCIES)
-VKT_MLP3(network, VKT_RELU, VKT_IDENTITY, LEVELS * FEATURES + 2 * DIMS * FREQUENCIES, HIDDEN, HIDDEN, 3)
+VKT_MLP3(network, VKT_RELU, VKT_IDENTITY, N, HIDDEN, HIDDEN, 3)
 #if DIMS == 3
 #define POINT(n) vec3(x[3 * n], x[3 * n + 1], x[3 * n + 2])
 #else
@@ -27,11 +27,12 @@ void main()
 {
     const uint n = gl_GlobalInvocationID.x;
     if (n >= points) return;
-    vec4 features[FEATURES4], waves[WAVES4], e[FEATURES4 + WAVES4], rgb[1];
+    vec4 features[VKT_VEC4S(N_FEATURES)], waves[VKT_VEC4S(N_WAVES)], e[VKT_VEC4S(N)], rgb[1];
     hash_grid(table, POINT(n), features);
     frequency(POINT(n), waves);
-    for (uint i = 0; i < FEATURES4; i++) e[i] = features[i];
-    for (uint i = 0; i < WAVES4; i++) e[FEATURES4 + i] = waves[i];
+    e[VKT_VEC4S(N) - 1] = vec4(0); // N need not be a multiple of 4
+    for (uint i = 0; i < N_FEATURES; i++) e[i / 4][i % 4] = features[i / 4][i % 4];
+    for (uint i = 0; i < N_WAVES; i++) e[(N_FEATURES + i) / 4][(N_FEATURES + i) % 4] = waves[i / 4][i % 4];
     network(uint[](w1, b1, w2, b2, w3, VKT_NO_BIAS), e, rgb);
     for (uint i = 0; i < 3; i++) y[3 * n + i] = rgb[0][i];
 }
