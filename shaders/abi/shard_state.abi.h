@@ -1,6 +1,5 @@
 /* shard_state.abi.h - see shard_state.comp. A dispatch processes one range of states (running statistics). */
-VKT_PUSH(vkt_shard_state_push, VKT_U32(n4) /* vec4s of the range */
-         VKT_U32(first) /* index of the range's first vec4 in SHARD_STATE_COPY and SHARD_STATE_COPY_OUT */)
+VKT_PUSH(vkt_shard_state_push, VKT_U32(n4) /* vec4s of the range */)
 #define SHARD_STATE_SPEC_WAY 1 /* SHARD_STATE_BEGIN, SHARD_STATE_GIVE or SHARD_STATE_TAKE */
 #define SHARD_STATE_BEGIN 0 /* before a run: a rank's first run of a step saves the states, its later runs restore them */
 #define SHARD_STATE_GIVE  1 /* after the forward pass: copies the states to a range of the gradients */

@@ -23,13 +23,13 @@ VKT_F32_OUT4(SHARD_STATE_COPY_OUT, copy_out);
 
 void main()
 {
-    const uint n4 = pc.n4, first = pc.first;
+    const uint n4 = pc.n4;
     const bool saves = step[STEP_SHARD] == 0u && step[STEP_PART] == 0u;
     const float weight = uintBitsToFloat(step[STEP_WEIGHT]);
     const uvec2 share = share_of(n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        if (WAY == SHARD_STATE_TAKE) STORE4(state_out, i, LOAD4(copy, first + i) / weight);
-        else if (WAY == SHARD_STATE_GIVE || saves) STORE4(copy_out, first + i, LOAD4(state, i));
-        else STORE4(state_out, i, LOAD4(copy, first + i));
+        if (WAY == SHARD_STATE_TAKE) STORE4(state_out, i, LOAD4(copy, i) / weight);
+        else if (WAY == SHARD_STATE_GIVE || saves) STORE4(copy_out, i, LOAD4(state, i));
+        else STORE4(state_out, i, LOAD4(copy, i));
     }
 }
