@@ -275,11 +275,13 @@ static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
     const double values[] = { [VKT_MONITOR_VAL_ACC] = r->val_acc,
                               [VKT_MONITOR_VAL_LOSS] = r->val_loss,
                               [VKT_MONITOR_TRAIN_ACC] = r->train_acc,
-                              [VKT_MONITOR_TRAIN_LOSS] = r->train_loss };
-    static const char *const names[] = { [VKT_MONITOR_VAL_ACC] = "validation accuracy",
-                                         [VKT_MONITOR_VAL_LOSS] = "validation loss",
-                                         [VKT_MONITOR_TRAIN_ACC] = "accuracy",
-                                         [VKT_MONITOR_TRAIN_LOSS] = "loss" };
+                              [VKT_MONITOR_TRAIN_LOSS] = r->train_loss,
+                              [VKT_MONITOR_METRIC] = r->metrics[0].value };
+    const char *const names[] = { [VKT_MONITOR_VAL_ACC] = "validation accuracy",
+                                  [VKT_MONITOR_VAL_LOSS] = "validation loss",
+                                  [VKT_MONITOR_TRAIN_ACC] = "accuracy",
+                                  [VKT_MONITOR_TRAIN_LOSS] = "loss",
+                                  [VKT_MONITOR_METRIC] = r->metrics[0].name };
     say(s, "\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
 }
 

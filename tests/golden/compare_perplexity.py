@@ -21,7 +21,7 @@ def main(path, text, context, adapter=None):
         from peft import PeftModel
         model = PeftModel.from_pretrained(model, adapter)
     model.eval()
-    with open(text, encoding="utf-8", errors="replace") as f:
+    with open(text, encoding="utf-8", errors="replace", newline="") as f:  # keeps the ends of lines as they are
         ids = tokenizer(f.read(), add_special_tokens=False)["input_ids"]
     total, counted = 0.0, 0
     with torch.no_grad():
