@@ -3,9 +3,9 @@
 # copy of this tree without the folder data. The copy is below a folder whose name has a space. The user is not root, and
 # there is no network.
 #
-# At the end, bare.sh runs a sample from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If bare.sh does
-# not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints a line, and the
-# commands have network.
+# At the end, bare.sh runs a sample program from a read-only checkout, with VKT_BUILD_DIR. Only root can change the user. If
+# bare.sh does not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh prints
+# a line, and the commands have network.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 . scripts/setup.sh
