@@ -25,7 +25,7 @@ endforeach()
 if(VKT_HOST_TOOLS)
   return()
 endif()
-# Environment variables may name the cross compiler and its options. They must not reach the build for this machine.
+# Environment variables may name the cross compiler and its options. These variables must not reach the build for this machine.
 set(clean ${CMAKE_COMMAND} -E env --unset=CC --unset=CFLAGS --unset=CPPFLAGS --unset=LDFLAGS --unset=CMAKE_TOOLCHAIN_FILE)
 add_custom_command(OUTPUT ${VKT_HOST_FILES}
   COMMAND ${clean} ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/cmake/host -B ${tools} -G ${CMAKE_GENERATOR}

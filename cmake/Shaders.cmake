@@ -25,9 +25,9 @@ if(NOT SPIRV_VAL)
 endif()
 
 # Entries with VKT_KF_COOP need a compiler that supports GL_KHR_cooperative_matrix and GL_NV_cooperative_matrix2. Debian 12's
-# compiler does not support them, so VKT_GLSLANG_COOP may name another compiler. If neither compiler supports them, the
-# build embeds the shipped modules of shaders/coop (see coop.cmake). If spirv-val does not support them, the modules of
-# these entries are not checked.
+# compiler does not support these extensions, so VKT_GLSLANG_COOP may name another compiler. If neither compiler supports
+# them, the build embeds the shipped modules of shaders/coop (see coop.cmake). If spirv-val does not support cooperative
+# matrices, the modules of these entries are not checked.
 set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslangValidator for cooperative matrices, if the one on the path does not support them")
 file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
 #extension GL_KHR_memory_scope_semantics : require

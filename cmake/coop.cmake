@@ -30,8 +30,8 @@ if(COMPILER)
   string(REGEX REPLACE "\n.*$" "" version "${version}")
 endif()
 
-set(faults)  # one text per file that is wrong
-set(wanted)  # all files that there should be
+set(faults)  # one text for each wrong file
+set(wanted)  # all files that should exist
 set(skipped) # ids of the modules that another version of the compiler made
 
 # Sets `out` to the text of a module's .hex file: a head of comments, and then the words of the SPIR-V.

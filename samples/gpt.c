@@ -22,7 +22,7 @@
 /* ---- options ---- */
 
 typedef struct gpt_options {
-    vkt_gpt_params model; /* `vocabulary` comes from the text, sizes and dropout come from options */
+    vkt_gpt_params model; /* `vocabulary` comes from the text, the other numbers come from options */
     uint32_t characters, top_k;
     double temperature;
     const char *prompt;
@@ -91,8 +91,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 }
 
 /* Computes the mean loss of the characters. Each character but the first one of a sample is predicted from the
- * characters before it in the sample. Biases and the weights of norms have no weight decay: they are in group 0, and
- * optimizer.groups[0] is zero. */
+ * characters before it in the sample. Biases and the weights of norms have no weight decay: they are in parameter group
+ * 0, and optimizer.groups[0] is zero. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -238,7 +238,7 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
 
 /* ---- the run ---- */
 
-/* Attaches the characters in the order of their numbers. A checkpoint is valid only for this alphabet, and a program
+/* Attaches the characters in the order of their ids. A checkpoint is valid only for this alphabet, and a program
  * that uses the weights needs the alphabet. */
 static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
 {

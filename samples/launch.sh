@@ -9,7 +9,7 @@
 # script then asks which hosts answer, and goes on from the checkpoint. The number of ranks stays, if these hosts have
 # room for it; otherwise it becomes the largest power of two for which they have room. If a try fails before it writes a
 # checkpoint, the number of ranks is halved, but stays at least 1. With a fixed number of shards (--shards), the result
-# does not depend on the number of ranks, and the run ends with the same bits as one without a failure. After a wrong
+# does not depend on the number of ranks, and the run ends with the same bits as a run without failure. After a wrong
 # option, or after SIGHUP, SIGINT or SIGTERM, there is no further try.
 #
 #   -n RANKS   number of ranks of the first try, a power of two; fewer, if the hosts have fewer slots

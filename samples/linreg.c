@@ -1,8 +1,8 @@
 /* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from noisy points. By
  * default there are a million points, and Adam minimises the mean squared error. Each batch has all points.
  *
- * A trainer gathers each batch by sample number. The gather would take far longer than a step of this program, which
- * reads all points where they are stored. For this reason, the points are inputs of a vkt_program. */
+ * A trainer gathers the samples of each batch by their indices. The gather would take far longer than a step of this
+ * program, which reads all points where they are stored. For this reason, the points are inputs of a vkt_program. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static bool draw_points(points *p, uint64_t *seed)
     return p->x && p->t;
 }
 
-/* ---- the fit: `run` frees all of it, also after an error ---- */
+/* ---- the fit: run() frees all its members, also after an error ---- */
 
 typedef struct fit {
     uint32_t rows;

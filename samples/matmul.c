@@ -1,4 +1,4 @@
-/* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
+/* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second product has 4 GB.
  *
  * C = A B is computed in tiles. The first try is a tile as large as C. Its longer side is halved until the device and
  * the memory cap have room for the tile. One program computes all tiles, and returns only the row sums of each tile.
@@ -24,8 +24,8 @@ static const product reference[] = { { 10000, 200, 10000 }, { 10000, 100, 100000
 
 /* ---- log ---- */
 
-/* If `deferred` is set, an error message is stored in `last` and not printed. It is set during the search for a tile,
- * because a tile that is too large is not an error. */
+/* If `deferred` is true, an error message is stored in `last` and not printed. `deferred` is true during the search for
+ * a tile, because a tile that is too large is not an error. */
 typedef struct errors {
     bool deferred;
     char last[512];
@@ -114,7 +114,7 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 typedef struct operands {
     float *a;       /* A, as (R, k). R is m, rounded up to a multiple of t->rows */
     float *b;       /* B, as panels (k, t->columns): the first panel has the first t->columns columns of B, and so on */
-    double *wanted; /* (m) sums of C's rows, computed by the host in double precision */
+    double *wanted; /* (m) sums of C's rows, computed by the host in float64 */
     double *sums;   /* (m) the device's sums */
     float *part;    /* (t->rows) the sums of one tile */
 } operands;
@@ -125,7 +125,7 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
 }
 
 /* Generates B, then A: numbers uniform in [0,1), row by row. The numbers do not depend on the tile's size. The host's
- * sum of a row of B is exact: its terms are multiples of 2^-24, and a double can hold the sum of 2^29 such terms. If
+ * sum of a row of B is exact: its terms are multiples of 2^-24, and a float64 can hold the sum of 2^29 such terms. If
  * there is no memory, prints a message and returns false. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {

@@ -37,9 +37,9 @@ static bool images_fit(const uint32_t chw[3])
     return false;
 }
 
-/* Attaches the data card (vktrain/card.h) to the trainer. Its "ground" is the brightness of the training images'
- * border. --predict uses it to decide whether to invert an image. If image_ground returns NaN, the card has no
- * "ground". */
+/* Attaches the data card (vktrain/card.h) to the trainer. The card's "ground" is the brightness of the training
+ * images' border. --predict uses this brightness to decide whether to invert an image. If image_ground returns NaN, the
+ * card has no "ground". */
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);

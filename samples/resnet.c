@@ -1,6 +1,6 @@
-/* resnet.c - vkt-resnet: trains a residual network to classify photographs on a Vulkan device. It begins with random
- * weights or with pretrained weights. With pretrained weights, it first trains the last layer alone for --frozen-epochs
- * epochs, then all layers. */
+/* resnet.c - vkt-resnet: trains a residual network to classify photographs on a Vulkan device. The training begins with
+ * random weights or with pretrained weights. With pretrained weights, the program first trains the last layer alone for
+ * --frozen-epochs epochs, then all layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 typedef struct model {
     vkt_resnet_params net;
     bool frozen; /* all layers except the last one are frozen */
-    bool slow;   /* all layers except the last one are in group 0 of the optimizer, which has the factor SLOWER */
+    bool slow;   /* group 0 of the optimizer has all layers except the last one, and the factor SLOWER */
 } model;
 
 static const char *const backbone[] = { "conv1.*", "bn1.*", "layer*" };

@@ -86,7 +86,7 @@ static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
 
 /* ---- the run ---- */
 
-/* Attaches the vocabulary. Predictions with a checkpoint or weights file need the words' numbers. */
+/* Attaches the vocabulary. Predictions with a checkpoint or weights file need the ids of the words. */
 static vkt_result attach_vocabulary(vkt_trainer *t, const vkt_vocab *v)
 {
     char *text;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# first_hour.sh BUILD_DIR - runs the commands of a newcomer's first hour, with the samples of BUILD_DIR.
+# first_hour.sh BUILD_DIR - runs the commands of a newcomer's first hour, with the sample programs of BUILD_DIR.
 #
-# Runs the samples, except vkt-ntc and vkt-scaling, in terminals of 80 and 40 columns and with their output in a file. Runs them
-# without network, if the system allows that. Also makes the usual mistakes of users. Checks for each run that the exit status
-# is right, that no line is wider than the terminal, that no part of a rewritten line stays, that a file gets no escape
+# Runs the programs, except vkt-ntc and vkt-scaling, in terminals of 80 and 40 columns and with their output in a file. Runs
+# them without network, if the system allows that. Also makes the usual mistakes of users. Checks for each run that the exit
+# status is right, that no line is wider than the terminal, that no part of a rewritten line stays, that a file gets no escape
 # sequence, and that an error says what to do. Prints the failures, and ends with "N passed, N failed, N skipped". The status is
 # 0 only if nothing failed. BUILD_DIR/first_hour/transcript.txt has all output, for a reader.
 #

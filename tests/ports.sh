@@ -1,10 +1,10 @@
 #!/bin/sh
 # ports.sh BUILD [DIR] - builds for 64-bit Windows and for 64-bit ARM Linux, and tests both on this machine.
 #
-# Runs the tests of unit, data and io: the Windows build under wine, the ARM build under qemu-user (without data/test_costs).
-# Trains a small network with each build, if a Vulkan driver is there. Leaves the packages in DIR (default: BUILD/ports):
-# vktrain-<version>-windows-x86_64.zip and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of this tree. Its
-# SPIR-V is embedded in both ports.
+# Runs the tests of tests/unit, tests/data and tests/io: the Windows build under wine, the ARM build under qemu-user (without
+# data/test_costs). Trains a small network with each build, if a Vulkan driver is there. Leaves the packages in DIR (default:
+# BUILD/ports): vktrain-<version>-windows-x86_64.zip and vktrain-<version>-linux-aarch64.tar.gz. BUILD is a finished build of
+# this tree. Its SPIR-V is embedded in both ports.
 #
 # Installs the cross compilers, zlib for Windows, wine and qemu-user, if it can (Debian; root or sudo). Builds cmocka and
 # jansson for Windows in DIR. Unpacks libraries and lavapipe for ARM in DIR, without installing them. If something is not
@@ -105,7 +105,8 @@ provide_arm64() {
 
 # ---- building and testing
 
-# build_port NAME CMAKE-OPTION...: builds the library, the tests of unit, data and io, a sample, and ports/step.c in $dir/NAME.
+# build_port NAME CMAKE-OPTION...: builds the library, the tests of tests/unit, tests/data and tests/io, a sample program, and
+# ports/step.c in $dir/NAME.
 build_port() {
     name=$1
     shift

@@ -1,8 +1,8 @@
 #!/bin/sh
 # run.sh [full] - installs missing packages (Debian, Ubuntu), builds the engine and tests it.
 #
-#   without an option   every op, the trainer and most samples on lavapipe, under the validation layer: at most 8 minutes on two
-#                       cores
+#   without an option   every op, the trainer and most sample programs on lavapipe, under the validation layer: at most
+#                       8 minutes on two cores
 #   full                the rest: the tests that the short check leaves out, more cases of each op, other subgroup sizes,
 #                       other drivers, sanitizers, fuzzing, lint, a newcomer's first hour, Windows and 64-bit ARM
 #
@@ -178,8 +178,9 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     check "$@"
 )
 # Switches off the optimization passes of LLVM, with which lavapipe compiles kernels. Compilation takes most of the time of an
-# op's test. Without these passes, compilation takes half as long, and the kernels compute the same. With "full", the passes are
-# on for two cases of each op at a subgroup size of 4, for trainings at a subgroup size of 16, and for a newcomer's first hour.
+# op's test. Without these passes, compilation takes half as long, and the kernels compute the same results. With "full", the
+# passes are on for two cases of each op at a subgroup size of 4, for trainings at a subgroup size of 16, and for a newcomer's
+# first hour.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -200,7 +201,7 @@ build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2
 # From now on, a build of build-tests compiles its own shaders, so that a developer's change of a shader has an effect.
 [ -z "$shaders" ] || quietly "$builds/build-tests/configure.log" cmake -DVKT_SPIRV= "$builds/build-tests" || failed "configuration"
 
-# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The number of a case also chooses how
+# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The index of a case also chooses how
 # the device's limits are changed (harness_views in tests/ops/harness.c). Cases 4 to 9 together have all of these changes.
 phase "tests on lavapipe, validation with synchronization"
 compile_quickly

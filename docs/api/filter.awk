@@ -1,7 +1,7 @@
-# filter.awk HEADER - prints a header with its comments in Doxygen's form. Doxyfile.in makes Doxygen call it. In the headers
-# themselves, comments are plain C. A comment describes:
+# filter.awk HEADER - prints a header with its comments in Doxygen's form. Doxyfile.in makes Doxygen call this script. In
+# the headers themselves, comments are plain C. A comment describes:
 #
-#   /* vktrain/x.h - ... */      the file, and the module that all of it belongs to
+#   /* vktrain/x.h - ... */      the file, and the module that the whole file belongs to
 #   /* ---- title ---- */        a module in the file's module, up to the next title; text below the title is its description
 #   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
 #                                of its own, up to a blank line

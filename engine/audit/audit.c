@@ -11,7 +11,7 @@
 
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
-enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each gradient that difference quotients check */ };
+enum { RANDOM_CASES = 3, ELEMENTS = 4 /* how many elements of each gradient are checked by difference quotients */ };
 enum { ELEMENTS_ON_DEVICE = 16 /* like ELEMENTS, but for an op that the application defines */ };
 #define MAX_COST 3e8 /* default of vkt_audit_params.max_cost: the largest cost of a case (vkt_case_cost) */
 /* The largest cost of a case that difference quotients check. It is smaller than MAX_COST, because for each input

@@ -5,7 +5,7 @@
  * q(h) = (L(x + h) - L(x - h)) / (2 h). dL/dx is compared with (4 q(h / 2) - q(h)) / 3. The error of this value is
  * proportional to h^4 (Richardson extrapolation; Press et al., Numerical Recipes, 3rd ed. 2007, section 5.7). The
  * outputs are rounded to f32. For a small h, the rounding errors would be larger than L(x + h) - L(x - h). So h is not
- * small, and L is summed in double. */
+ * small, and L is summed in double precision. */
 #include "audit/custom.h"
 
 #include <math.h>
@@ -23,11 +23,11 @@
  */
 #define BEND 2e-2
 
-/* A value of the op with its numbers in row-major order. */
+/* A value of the op, and the elements of this value in row-major order. */
 typedef struct side {
     vkt_tensor t;
     size_t n;
-    float *data; /* n numbers of f32, or the bits of n numbers of u32; owned */
+    float *data; /* n elements of f32, or the bits of n elements of u32; owned */
 } side;
 
 typedef struct subject {
@@ -104,7 +104,7 @@ static bool has_gradient(const vkt_custom_op *op, uint32_t i)
     return has;
 }
 
-/* Adds the gradients of all inputs that have one. */
+/* Adds to the graph the gradients of all inputs for which the op computes a gradient. */
 static vkt_result differentiate(subject *s, vkt_rng *r)
 {
     vkt_tensor outs[VKT_CUSTOM_OUTPUTS], seeds[VKT_CUSTOM_OUTPUTS], wrt[VKT_CUSTOM_INPUTS], grads[VKT_CUSTOM_INPUTS];
@@ -202,7 +202,7 @@ static void check_written(subject *s, const side *v, const char *what)
     found(s, fault);
 }
 
-/* Checks the padding behind the batch. It must be finite in an output, and zero in a gradient. */
+/* Checks the padding behind the batch. The padding must be finite in an output, and zero in a gradient. */
 static vkt_result check_padding(subject *s, const side *v, bool gradient, const char *what)
 {
     const vkt_value *value = vkt_value_of(s->g, v->t);

@@ -1,4 +1,5 @@
-/* audit/verify.h - runs a subject on a device, and compares the results with the subject's reference in double. */
+/* audit/verify.h - runs a subject on a device, and compares the results with the subject's reference in double
+ * precision. */
 #ifndef VKT_VERIFY_H
 #define VKT_VERIFY_H
 

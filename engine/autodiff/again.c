@@ -1,6 +1,6 @@
-/* autodiff/again.c - computes the nodes of a block a second time, just before their gradients. So most values inside a
- * block need not stay in memory between the forward and the backward pass (gradient checkpointing; Chen et al.,
- * "Training Deep Nets with Sublinear Memory Cost", 2016).
+/* autodiff/again.c - computes the nodes of a block (vkt_recompute_begin) a second time, just before their gradients.
+ * So most values inside a block need not stay in memory between the forward and the backward pass (gradient
+ * checkpointing; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
  *
  * A second node has the op and the attributes of the first node. The step state, parameters and inputs do not change
  * before the update. So the second node generates the same random numbers and computes the same bits. A second node
@@ -85,8 +85,9 @@ static vkt_result repeat(vkt_again *a, vkt_graph *g, const vkt_node *n, uint32_t
     return VKT_OK;
 }
 
-/* Makes `again` the second value of value `id`, or of its newest second value. From then on, `readers` of `again`
- * counts the readers of all these values (vkt_readers). */
+/* Makes value `again` the second value of value `id`. If value `id` has second values already, makes value `again` the
+ * second value of the newest of them. From then on, `readers` of value `again` counts the readers of all these values
+ * (vkt_readers). */
 static void link_values(vkt_graph *g, uint32_t id, uint32_t again)
 {
     g->values[again].readers = vkt_readers(g, (vkt_tensor){ id });

@@ -2,7 +2,7 @@
  *
  * The method is reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are
  * visited from last to first. Every reader of a value comes after its producer in the list, so a value's gradient is
- * complete when its producer is visited. */
+ * complete when the producer of the value is visited. */
 #include "autodiff/again.h"
 #include "ops/ops.h"
 
@@ -10,7 +10,7 @@
 
 typedef struct traversal {
     vkt_graph *g;
-    size_t n_values, n_nodes; /* sizes of the graph before the traversal */
+    size_t n_values, n_nodes; /* how many values and nodes the graph had before the traversal */
     bool *wanted;             /* [value id]: the value is in wrt, or depends on wrt through inputs that `passes`
                                * accepts */
     vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */

@@ -32,8 +32,8 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n of them are
- * used. If there is no memory, logs this and returns VKT_E_NOMEM. */
+/* Makes room for one more element. The array *items_ptr has room for *cap elements of `size` bytes, and n elements
+ * are used. If there is no memory, logs this and returns VKT_E_NOMEM. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain any file name ---- */
@@ -55,9 +55,9 @@ vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *ar
         if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \
     } while (0)
 
-/* ---- an allocator that counts, then calls another one ---- */
+/* ---- an allocator that counts allocations, then calls another allocator ---- */
 typedef struct vkt_counting {
-    vkt_allocator to; /* the other allocator */
+    vkt_allocator to; /* the allocator that is called */
     uint64_t *n;      /* number of allocations and resizes; any thread may increase it */
 } vkt_counting;
 /* The function `resize` of an allocator whose `user` is a vkt_counting. */
@@ -73,8 +73,8 @@ typedef struct vkt_text {
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
 /* Moves the text of t to *out, and empties t. The caller frees *out with vkt_text_release. If t's allocator is a
- * vkt_counting, the memory of *out comes directly from the other allocator. So the text may outlive the vkt_counting.
- * VKT_E_NOMEM, with *out = NULL: there is no memory, or an append failed before. */
+ * vkt_counting, the memory of *out comes directly from the allocator vkt_counting.to. So the text may outlive the
+ * vkt_counting. VKT_E_NOMEM, with *out = NULL: there is no memory, or an append failed before. */
 vkt_result vkt_text_detach(vkt_text *t, char **out);
 /* Writes a size such as "1.21 MiB" or "312 B": IEC units, about three digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);

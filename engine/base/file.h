@@ -70,9 +70,9 @@ typedef struct vkt_file_writer {
     int fd, dir_fd;
 } vkt_file_writer;
 
-/* Starts a new version of `path`. On POSIX the new version keeps the permissions of an existing file, and its owner if
- * this process may set it. VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed.
- * Opening a FIFO waits for a reader. */
+/* Starts a new version of `path`. On POSIX the new version keeps the permissions of an existing file, and the
+ * file's owner if this process may set the owner. VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on
+ * failure; *w is then closed. Opening a FIFO waits for a reader. */
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
 /* Appends bytes. A failure (VKT_E_IO: disk full, quota, ...) aborts the writer. VKT_E_STATE: the writer is closed. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);

@@ -1,8 +1,9 @@
 /* base/fixed.h - numbers in [0,1) with 64 binary digits, bit-equal to shaders/lib/fixed.glsl.
  *
  * Adam divides by 1 - beta^t. In f32 this difference loses most of its digits for small t and large beta, and two
- * devices would differ. Here beta^t is an integer product on host and device alike. The pattern 2^64 - 1 stands for 1:
- * no product of betas can reach it, because the largest double below 1 is 1 - 2^-53. */
+ * devices would get different results. Here beta^t is an integer product on host and device alike. The pattern
+ * 2^64 - 1 stands for 1: no product of betas can reach it, because the largest number of type double below 1 is
+ * 1 - 2^-53. */
 #ifndef VKT_FIXED_H
 #define VKT_FIXED_H
 

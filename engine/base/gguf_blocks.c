@@ -107,9 +107,9 @@ static void unpack_pair(const uint8_t *p, size_t k, int *s, int *m)
 }
 
 /* Converts a block of Q4_K or Q5_K. Pair k is for the elements 32 k to 32 k + 31. `low` has the low four bits of each
- * q. The elements of pairs 2 j and 2 j + 1 share 32 bytes of `low`: the low halves are for pair 2 j, the high halves
- * for pair 2 j + 1. `fifth` has the fifth bits of Q5_K: bit k of byte i is for element 32 k + i. For Q4_K, `fifth` is
- * NULL. */
+ * q. The elements of pairs 2 j and 2 j + 1 share 32 bytes of `low`: the low four bits of a byte are for pair 2 j,
+ * the high four bits for pair 2 j + 1. `fifth` has the fifth bits of Q5_K: bit k of byte i is for element 32 k + i. For
+ * Q4_K, `fifth` is NULL. */
 static void q45_k(const uint8_t *b, const uint8_t *fifth, const uint8_t *low, float *out)
 {
     const float d = half_at(b), e = half_at(b + 2);

@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "vktrain/gguf.h"
 
-/* The types of GGUF tensors, from ggml's docs/gguf.md and src/ggml-common.h: name, number in the file, elements of a
- * block, bytes of a block, and whether vkt_gguf_dequantize reads them. */
+/* The types of GGUF tensors, from ggml's docs/gguf.md and src/ggml-common.h: name, number that stands for the type in
+ * a file, elements of a block, bytes of a block, and whether vkt_gguf_dequantize reads the type. */
 #define VKT_GGUF_TYPES(X)          \
     X(F32, 0, 1, 4, true)          \
     X(F16, 1, 1, 2, true)          \

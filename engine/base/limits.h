@@ -31,15 +31,15 @@ typedef struct vkt_limits {
      * subgroup_shuffles, 0 stands for subgroup_size. */
     uint32_t subgroup_size, subgroup_short, subgroup_shuffles;
     uint32_t cores;                   /* number of cores, reported or estimated; 0 (in tests): use the trait `cores` */
-    uint32_t max_workgroup_lanes;     /* largest size of a work group that is 1 along y and z; >= 128 */
+    uint32_t max_workgroup_lanes;     /* most lanes of a work group that is 1 along y and z; >= 128 */
     uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
     uint32_t max_push_bytes;          /* largest size of the push constants, >= 128 */
     uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
     uint64_t max_storage_range_bytes; /* largest size of one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* largest size of one texel-buffer view, in elements; 0: no texel loads */
     uint64_t max_allocation_bytes;    /* largest size of one buffer or one allocation */
-    /* For shaders of applications. max_local: largest size of a work group along each axis. max_local_lanes: largest
-     * size of a work group. capabilities: the capabilities that SPIR-V modules may declare, as bits of vkt_capability
+    /* For shaders of applications. max_local: most lanes of a work group along each axis. max_local_lanes: most lanes
+     * of a work group. capabilities: the capabilities that SPIR-V modules may declare, as bits of vkt_capability
      * (base/spirv.h). */
     uint32_t max_local[3], max_local_lanes, capabilities;
     vkt_coop coop;            /* cooperative matrices of f16; all 0: there are none */

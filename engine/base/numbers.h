@@ -15,7 +15,8 @@ vkt_numbers vkt_numbers_begin(void);
 void vkt_numbers_end(vkt_numbers n);
 
 /* Writes the text with the fewest significant digits that reads back as x. With `single` the text reads back as the
- * float (float)x: "0.001" for 0.001f. Returns buf. Call it between begin and end. */
+ * float (float)x: "0.001" for 0.001f. Returns buf. Call this function between vkt_numbers_begin and
+ * vkt_numbers_end. */
 const char *vkt_number_text(double x, bool single, char buf[32]);
 
 #endif

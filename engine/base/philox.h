@@ -19,13 +19,13 @@ vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 /* The streams. Each purpose has its own stream, so that no two purposes share numbers of one seed. The stream is the
  * fourth word of the counter, on host and device. i counts blocks of four random words, from 0. */
 enum {
-    VKT_STREAM_INIT = 1,     /* initialisers: counter = (i, parameter number, 0, stream) */
+    VKT_STREAM_INIT = 1,     /* initialisers: counter = (i, index of the parameter, 0, stream) */
     VKT_STREAM_SHUFFLE = 2,  /* epoch shuffles: counter = (i, epoch, 0, stream) */
     VKT_STREAM_DROPOUT = 3,  /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
     VKT_STREAM_DIGITS = 4,   /* generated digits */
     VKT_STREAM_TEST = 5,     /* random cases and numbers of tests, audits and benchmarks */
     VKT_STREAM_PLAN = 6,     /* the search of plan/pack.c */
-    VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, sample, stream) */
+    VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, index of the sample, stream) */
     VKT_STREAM_QUANTIZE = 8, /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
     VKT_STREAM_GENERATE = 9  /* tokens of a generated text: see vktrain/generate.h */
 };
@@ -35,7 +35,7 @@ typedef struct vkt_rng {
     uint64_t key;
     vkt_philox counter; /* w[0] advances; w[1..3] identify the stream */
     vkt_philox block;
-    uint32_t used; /* words of `block` that are used already; 0 before the first number */
+    uint32_t used; /* how many words of `block` are used already; 0 before the first number */
 } vkt_rng;
 
 vkt_rng vkt_rng_make(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b); /* counter = (0, a, b, stream) */

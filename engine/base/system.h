@@ -14,7 +14,7 @@
 uint32_t vkt_cpu_count(void);
 /* Returns the size of the CPU's third-level cache, in bytes; 0: the system does not report the size. */
 uint64_t vkt_cpu_cache_bytes(void);
-/* Returns the number of this process. A child of fork() has another number than its parent. */
+/* Returns the id of this process. A child of fork() has another id than its parent. */
 int64_t vkt_process_id(void);
 /* Writes the name of this machine, at most 64 bytes; "localhost" if the system has none. */
 void vkt_host_name(char name[65]);

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Returns the columns of the terminal behind `stream`; 0 if `stream` is no terminal. Each call asks the terminal, so
- * the result stays correct when the user resizes the window. If the terminal does not know its size, the result is 80.
- * On POSIX, a number from 1 to 10,000 in the environment variable COLUMNS replaces this 80. */
+/* Returns how many columns the terminal behind `stream` has; 0 if `stream` is no terminal. Each call asks the terminal,
+ * so the result stays correct when the user resizes the window. If the terminal does not know its size, the result is
+ * 80. On POSIX, a number from 1 to 10,000 in the environment variable COLUMNS replaces this 80. */
 uint32_t vkt_terminal_columns(FILE *stream);
 /* Returns whether `stream` is a terminal that can erase and rewrite a line. On POSIX TERM must be neither empty nor
  * "dumb". On Windows the console must process escape sequences. */

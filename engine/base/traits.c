@@ -50,7 +50,7 @@ const char *vkt_class_name(vkt_device_class c)
     return (unsigned)c < VKT_COUNT(names) ? names[c] : "?";
 }
 
-/* ---- by number and name ---- */
+/* ---- traits by index ---- */
 
 typedef enum kind { LANES, COUNT, OPTION, LOOP, ROWS, FLAG, COST } kind;
 

@@ -38,7 +38,7 @@ typedef struct vkt_traits {
 #undef VKT_TRAIT
 } vkt_traits;
 
-/* The ids of the traits, and their number. */
+/* The ids of the traits, and how many traits there are. */
 typedef enum vkt_trait_id {
 #define VKT_TRAIT(kind, name, most, CPU, NVIDIA, AMD, INTEL, MOBILE, OTHER, what) VKT_T_##name,
 #include "base/traits.def"

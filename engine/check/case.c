@@ -71,7 +71,7 @@ static double elements_of(const vkt_node *n)
     return sum;
 }
 
-/* Makes a graph with the case as its only node. The caller destroys it, also after a failure. */
+/* Makes a graph with the case as its only node. The caller destroys the graph, also after a failure. */
 static vkt_result graph_of(const vkt_host *h, const vkt_op *op, const vkt_case *c, vkt_graph **g)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -192,8 +192,8 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
 }
 
 /* Returns the bound of the integers in input i. If all random cases of the op have the same bound, returns this bound.
- * If the bound follows one dimension or one attribute in all random cases (the same number, or up to SLACK more),
- * returns the value of this dimension or attribute in `c`. Otherwise returns the smallest bound of the random cases. */
+ * If in all random cases the bound equals one dimension or one attribute, or is larger by up to SLACK, returns the
+ * value of this dimension or attribute in `c`. Otherwise returns the smallest bound of the random cases. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -13,7 +13,8 @@
 #define BEND 1e-2
 
 /* Adds `by` to element `at` of input i, and computes the subject's outputs. Multiplies each element of each output that
- * has a gradient (dout) by the same element of this gradient. Writes the products to `weighted`. Restores the input. */
+ * has a gradient (dout) by the element of dout with the same index. Writes the products to `weighted`. Restores the
+ * input. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];

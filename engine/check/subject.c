@@ -255,7 +255,7 @@ vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out)
     return vkt_graph_status(s->g);
 }
 
-/* Calls the op's amend (vkt_op) for the random words of input i. */
+/* Calls the op's amend (vkt_op) for the random u32 numbers of input i. */
 static void amend(vkt_subject *s, const vkt_op *op, uint32_t i)
 {
     vkt_side *v = &s->in[i];

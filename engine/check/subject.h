@@ -1,5 +1,5 @@
-/* check/subject.h - one op with one case: the graph, the input data, and the results of the double reference. Op tests,
- * audits, vkt-bench and vkt-info use it. check/ needs no device.
+/* check/subject.h - a subject is one op with one case: the graph, the input data, and the results of the float64
+ * reference. Op tests, audits, vkt-bench and vkt-info use subjects. check/ needs no device.
  *
  * Threads: any; one thread at a time per subject. */
 #ifndef VKT_SUBJECT_H
@@ -55,7 +55,8 @@ vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const floa
 /* Completes the subject. `out` is the result of the op under test. If the op has a gradient, adds seeds for the
  * op's outputs, and the gradients of its inputs, to the graph. */
 vkt_result vkt_subject_set_output(vkt_subject *s, vkt_tensor out);
-/* Replaces the numbers of an input or seed by the n numbers of `data`. n must be the number of elements of v. */
+/* Replaces the numbers of an input, or of a seed (`dout`), by the n numbers of `data`. n must be the number of elements
+ * of v. */
 void vkt_side_set(vkt_side *v, const float *data, size_t n);
 
 /* Recomputes the references of `out` from `in`. */

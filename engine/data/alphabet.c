@@ -7,7 +7,7 @@ enum { MOST = 0x110000 };
 struct vkt_alphabet {
     vkt_host host;
     uint32_t n;
-    uint32_t *numbers; /* (n): Unicode numbers of the characters, rising */
+    uint32_t *numbers; /* (n): Unicode code points of the characters, rising */
     char (*texts)[5];  /* (n): the same characters as UTF-8, each with a NUL */
 };
 

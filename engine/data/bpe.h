@@ -24,7 +24,7 @@ vkt_result vkt_merges_begin(const vkt_host *h, size_t n, vkt_merges *m);
 void vkt_merges_add(vkt_merges *m, const vkt_merge *merge);
 void vkt_merges_free(const vkt_host *h, vkt_merges *m);
 
-/* A token of a piece, with the bytes of the text from which it comes. */
+/* A token of a piece, and the bytes of the text that became this token. */
 typedef struct vkt_symbol {
     uint32_t id;             /* VKT_NO_TOKEN: the symbol was joined to the one in front of it */
     uint32_t begin, end;     /* the bytes begin .. end - 1 of the text */

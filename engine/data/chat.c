@@ -158,7 +158,7 @@ static void divide(part answer, part *thoughts, part *content)
 }
 
 /* Writes an answer of Qwen3. An answer behind the last question keeps its thoughts. If such an answer is the last
- * message, it gets a block of thoughts even if it has no thoughts. */
+ * message, it gets <think> and </think> even if it has no thoughts. */
 static vkt_result write_qwen3_answer(writer *w, const char *text, bool behind_question, bool last)
 {
     const uint8_t mark = VKT_MARK_ANSWER | w->content;

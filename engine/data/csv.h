@@ -1,12 +1,12 @@
 /* data/csv.h - reads CSV (RFC 4180), and similar formats with another separator.
  *
  * Records end with CRLF or LF; the last record may also end where the text ends. The separator is between fields. A
- * field in double quotes may contain separators, line ends, and quotes, which are doubled. A blank in front of the
- * opening quote or behind the closing quote is an error. All other blanks are part of a field. Bytes above 127 stay as
- * they are. Beyond RFC 4180, the reader skips a byte order mark of UTF-8, and lines without any character. These are
- * errors, reported with their line: a quote that is never closed, text behind a closing quote, a quote in a field that
- * does not begin with a quote, a CR without LF outside quotes, a byte 0, a record with more or fewer fields than the
- * first record.
+ * field in double quotes may contain separators, line ends, and quotes; such a quote is written twice. A blank in front
+ * of the opening quote or behind the closing quote is an error. All other blanks are part of a field. Bytes above 127
+ * stay as they are. Beyond RFC 4180, the reader skips a byte order mark of UTF-8, and lines without any character.
+ * These are errors, reported with their line: a quote that is never closed, text behind a closing quote, a quote in a
+ * field that does not begin with a quote, a CR without LF outside quotes, a byte 0, a record with more or fewer fields
+ * than the first record.
  *
  *     vkt_csv c;
  *     VKT_TRY(vkt_csv_open(h, path, NULL, &c));

@@ -19,7 +19,7 @@ typedef struct table {
     const float *targets; /* (rows, target_width) */
     uint32_t target_width;
     uint32_t *terms; /* see vkt_dataset_params.terms; NULL: 1 for each sample. Owned */
-    double *norm;    /* C means, then C standard deviations */
+    double *norm;    /* the means of the C channels, then their C standard deviations */
     char **names;    /* (classes): the names of the classes, or NULL */
     bool own_features, own_labels, own_targets;
     pthread_mutex_t lock; /* guards `busy` */
@@ -161,8 +161,8 @@ static vkt_result set_norm(table *t, const double *mean, const double *std)
     return VKT_OK;
 }
 
-/* Creates a data set with shape, classes and normalisation. It borrows p->labels and p->targets, and has no samples
- * yet. */
+/* Creates a data set with shape, classes and normalisation. The data set borrows p->labels and p->targets, and has no
+ * samples yet. */
 static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_dataset **out)
 {
     if (!p) return vkt_fail(h, VKT_E_ARG, "data set: params is NULL");

@@ -25,7 +25,7 @@ typedef struct stroke {
     uint8_t n;                /* number of points; 0 ends the strokes of a glyph */
     bool smooth;              /* a spline; else straight lines */
     bool closed;              /* the last point is connected to the first */
-    int8_t xy[MAX_POINTS][2]; /* coordinates in a box of 40 x 40 half pixels; y points down */
+    int8_t xy[MAX_POINTS][2]; /* coordinates in a box of 40 x 40, in units of 1/2 pixel; the y axis goes down */
 } stroke;
 
 typedef struct glyph {
@@ -75,7 +75,7 @@ typedef struct brush {
     affine warp;
     float radius; /* radius of the disc, pixels */
     float edge;   /* width of the disc's edge, pixels; across the edge the ink falls from 1 to 0 */
-    float wobble; /* largest shift of a point along each axis, half pixels */
+    float wobble; /* largest shift of a point along each axis, in units of 1/2 pixel */
     float ink;    /* brightness of a fully covered pixel, 0 to 255 */
     float noise;  /* a random number from -noise to noise is added to each pixel; the sum is limited to 0 .. 255 */
 } brush;
@@ -106,8 +106,8 @@ static brush random_pen(vkt_rng *r)
     return pen;
 }
 
-/* Draws the disc along the segment from p to q. The distance from a pixel to the segment gives a number from 0 (no
- * ink) to 1. `cover` (SIDE x SIDE) keeps the largest number of each pixel. */
+/* Draws the disc along the segment from p to q. The distance from a pixel to the segment gives a coverage from 0 (no
+ * ink) to 1. `cover` (SIDE x SIDE) keeps the largest coverage of each pixel. */
 static void draw_segment(float *cover, const brush *pen, point p, point q)
 {
     const float reach = pen->radius + pen->edge / 2, dx = q.x - p.x, dy = q.y - p.y, len2 = dx * dx + dy * dy;

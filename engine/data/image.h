@@ -1,4 +1,4 @@
-/* data/image.h - images: decodes JPEG and PNG from memory to upright 8-bit pixels, and resizes them.
+/* data/image.h - decodes JPEG and PNG from memory to upright 8-bit images, and resizes images.
  *
  * The functions reuse the memory for pixels, and enlarge it if necessary. So a worker that decodes many images soon
  * needs no new memory for pixels. For each image, libpng allocates by the host's allocator, and libjpeg by malloc.
@@ -54,7 +54,7 @@ vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 
 /* Decode a JPEG, or a PNG. The result is gray if the file is gray, else RGB. The image is not rotated. *orientation is
- * the EXIF number, 1 to 8. Errors are those of vkt_image_decode. */
+ * the EXIF orientation, 1 to 8. Errors are those of vkt_image_decode. */
 vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,

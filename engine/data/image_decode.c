@@ -16,9 +16,9 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
     }
 }
 
-/* Writes `in` to *out, upright and with `channels` channels. `orientation` is the EXIF number. With 5 to 8, the rows of
- * *out are columns of `in`. With 3, 4, 6 and 7, the first pixel of *out is in the last row of `in`. With 2, 3, 7 and 8,
- * the first pixel of *out is in the last column of `in`. */
+/* Writes `in` to *out, upright and with `channels` channels. `orientation` is the EXIF orientation, 1 to 8. With 5 to
+ * 8, the rows of *out are columns of `in`. With 3, 4, 6 and 7, the first pixel of *out is in the last row of `in`. With
+ * 2, 3, 7 and 8, the first pixel of *out is in the last column of `in`. */
 static vkt_result orient(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels,
                          vkt_image *out)
 {

@@ -34,7 +34,7 @@ typedef struct decoder {
     vkt_result result;
 } decoder;
 
-/* libjpeg's error_exit: logs the error, and jumps to `guarded`, because it must not return. */
+/* libjpeg's error_exit: logs the error, and jumps to `guarded`, because error_exit must not return. */
 static void stop(j_common_ptr c)
 {
     decoder *d = c->client_data;

@@ -38,7 +38,7 @@ typedef struct vkt_loader_params {
     const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory must outlive the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
     uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if vkt_dataset_features is not NULL,
-                       * else one per core, 2 to 16 */
+                       * else one thread per core, at least 2 and at most 16 */
     size_t row_pitch; /* bytes from the start of a sample to the start of the next sample in a slot. 0 means
                        * vkt_dataset_row_bytes. Bytes between the end of a sample and the next one become 0 */
 } vkt_loader_params;

@@ -1,8 +1,8 @@
 /* data/measure.c - computes mean and standard deviation per channel (vktrain/data.h).
  *
  * Uses Welford's update by groups (Chan, Golub & LeVeque 1979). A group is the elements of one channel of one sample,
- * or a piece of them. `merge` adds the elements of one group to the elements that were read before: it combines their
- * counts, means and sums of squared deviations. So there is no cancellation, even for many samples. */
+ * or a piece of them. `merge` adds the elements of one group to the elements that were read before: it combines the
+ * counts, means and sums of squared deviations of both. So there is no cancellation, even for many samples. */
 #include "data/dataset.h"
 
 #include <math.h>

@@ -27,7 +27,7 @@ static vkt_result fail(const decoder *d, const char *why)
     return vkt_fail(d->h, d->no_memory ? VKT_E_NOMEM : VKT_E_FORMAT, "\"%s\": %s", d->name, why);
 }
 
-/* libpng's error function: logs the error, and jumps to `guarded`, because it must not return. */
+/* libpng's error function: logs the error, and jumps to `guarded`, because an error function must not return. */
 static void stop(png_structp png, png_const_charp why)
 {
     decoder *d = png_get_error_ptr(png);

@@ -145,7 +145,7 @@ void vkt_split_run_destroy(vkt_split_run **prun)
 
 vkt_result vkt_split_next(vkt_split_run *run, const char *text, size_t n, size_t at, size_t *end)
 {
-    const uint32_t options = PCRE2_NO_UTF_CHECK; /* no PCRE2_ANCHORED: s->code has it; here it would switch off JIT */
+    const uint32_t options = PCRE2_NO_UTF_CHECK; /* s->code is anchored; PCRE2_ANCHORED here would switch off JIT */
     const int found = pcre2_match(run->s->code, (PCRE2_SPTR)text, n, at, options, run->match, run->s->limits);
     /* For any character, one of the alternatives matches. So `found` is below 1 only after an error. For these
      * expressions, the only possible error is missing memory. */

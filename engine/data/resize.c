@@ -10,7 +10,7 @@
  *
  * The weights are divided by their sum. The filter interpolates if the image grows, and averages if the image shrinks.
  *
- * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 fractional
+ * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in float64 and rounds them to 22 fractional
  * bits. It applies them as integers, to rows first and then to columns, and rounds to 8 bits both times. Many
  * published networks were trained on images that Pillow resized. So this file produces the same bits as Pillow. */
 #include <math.h>
@@ -36,7 +36,7 @@ static double filter_width(const axis *a)
     return VKT_MAX(scale, 1.0);
 }
 
-/* Sets a->most. Returns the bytes of scratch memory for an axis, a multiple of 8; 0: there would be too many bytes. */
+/* Sets a->most. Returns how many bytes of scratch memory an axis needs, a multiple of 8; 0: too many bytes. */
 static size_t axis_bytes(axis *a)
 {
     const double most = ceil(filter_width(a)) * 2 + 1;

@@ -80,7 +80,7 @@ vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint3
 
 typedef struct chosen {
     vkt_host host;
-    vkt_dataset *base; /* the data set of which samples are chosen; owned */
+    vkt_dataset *base; /* the data set from which samples are chosen; owned */
     uint32_t *rows;
     vkt_result last[VKT_DATA_MAX_WORKERS]; /* result of each worker's last fetch */
 } chosen;

@@ -21,7 +21,7 @@ typedef struct reader {
     const vkt_host *h;
     const vkt_csv_params *p;
     vkt_csv csv;
-    char **header;   /* names of all columns, which point into the CSV's memory; NULL: no header */
+    char **header;   /* names of all columns: pointers into the CSV's memory; NULL: no header */
     size_t n_header; /* number of columns */
     part features, targets;
     size_t label; /* column of the labels; SIZE_MAX: none */

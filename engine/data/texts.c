@@ -9,7 +9,7 @@
 struct vkt_texts {
     vkt_host host;
     vkt_csv file;   /* owns the texts */
-    vkt_words seen; /* class names; the label of a class is the number of its name */
+    vkt_words seen; /* class names; the label of a class is the index of its name in this list */
     char **texts;
     uint32_t *labels;
     const char **names; /* (seen.n), pointers into `seen` */

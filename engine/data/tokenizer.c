@@ -66,8 +66,8 @@ static vkt_result add_tokens(vkt_tokenizer *t, const vkt_tokenizer_params *p, ch
 
 /* ---- merges ---- */
 
-/* Returns the id of a token of a merge by its text: of the left token, the right token, or the result. Returns a
- * control token only if no other token has this text. VKT_NO_TOKEN: no token has it. */
+/* Returns the id of the token with this text, which is the left token, the right token or the result of a merge.
+ * Returns a control token only if no other token has this text. VKT_NO_TOKEN: no token has this text. */
 static uint32_t merged_id(const vkt_tokenizer *t, const char *text, size_t bytes)
 {
     const uint32_t id = vkt_tokenizer_plain_id(t, text, bytes);

@@ -11,8 +11,9 @@
 struct vkt_tokenizer {
     vkt_host host;
     uint32_t n;                /* number of ids */
-    vkt_words words;           /* the bytes of each token; ids whose tokens have the same bytes share one word */
-    uint32_t *word_of, *id_of; /* word_of (n): the word of each id. id_of (words.n): the largest id of each word */
+    vkt_words words;           /* the different texts of the tokens, as bytes; one such text is called word here.
+                                * Ids whose tokens have the same bytes share one word */
+    uint32_t *word_of, *id_of; /* word_of (n): index of each id's word. id_of (words.n): the largest id of each word */
     uint32_t *plain_of;        /* (words.n): largest id of each word, control tokens excluded; VKT_NO_TOKEN: none */
     uint8_t *kinds;            /* (n): vkt_token_kind */
     size_t longest;            /* bytes of the longest token */

@@ -236,7 +236,7 @@ vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes)
     if (bytes > SIZE_MAX / t->ranks)
         return vkt_fail(&h, VKT_E_ARG, "vkt_all_gather: no memory has %u records of %zu bytes", t->ranks, bytes);
     VKT_WANT(NULL, records);
-    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has `have` records, from number `first` on */
+    for (uint32_t have = 1; have < t->ranks; have *= 2) { /* this rank has the records first .. first + have - 1 */
         const uint32_t first = t->rank & ~(have - 1), theirs = first ^ have;
         uint8_t *all = records;
         VKT_TRY(exchange(t, t->rank ^ have, all + first * bytes, all + theirs * bytes, have * bytes, NULL));

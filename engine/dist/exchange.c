@@ -80,8 +80,8 @@ void vkt_exchange_destroy(vkt_exchange *x)
 
 /* ---- sections ---- */
 
-/* Writes the bucket numbers 0 .. n-1 to `order`, by rising `key`. Of two buckets with equal keys, the higher number
- * comes first. An insertion sort is fast enough, because n is small. */
+/* Writes the indices 0 .. n-1 of the buckets to `order`, sorted by rising key[index]. Of two buckets with equal keys,
+ * the bucket with the higher index comes first. An insertion sort is fast enough, because n is small. */
 static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
 {
     for (uint32_t i = 0; i < n; i++) {

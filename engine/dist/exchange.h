@@ -37,7 +37,7 @@ typedef struct vkt_exchange {
 
 /* Splits an arena into buckets at the borders of parameters. Buckets are formed from the arena's end backwards, and
  * each has at least bucket_bytes; only the bucket at the arena's beginning may be smaller. *ends gets the offsets of
- * the buckets' ends in bytes, in rising order; the caller frees it. Returns VKT_E_NOMEM if it gets no memory. */
+ * the buckets' ends in bytes, in rising order; the caller frees *ends. VKT_E_NOMEM. */
 vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_t **ends, uint32_t *n);
 /* Makes x->sum and the memory of the exchange. `ends` has the ends of the arena's n buckets (vkt_exchange_split). The
  * caller destroys *x also after a failure. */

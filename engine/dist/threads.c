@@ -2,11 +2,11 @@
  * sender's buffer without the mutex, so both directions of an exchange are copied at the same time, and each byte is
  * copied once.
  *
- * When a rank has waited for the timeout, it looks for the cause. It follows a chain: the rank for which it waits, the
- * rank for which that rank waits, and so on. The chain ends at the first rank that is in no call: this rank does not
- * answer. If the chain is a cycle, the search stops after as many steps as there are ranks, and the rank that it has
- * reached counts as the end. The last rank before the end waits for the end. If this last rank has also waited for the
- * timeout, the group fails. If not, the search is repeated when this last rank has waited for the timeout. */
+ * When a rank has waited as long as the timeout, it looks for the cause. It follows a chain: the rank for which it
+ * waits, the rank for which that rank waits, and so on. The chain ends at the first rank that is in no call: this rank
+ * does not answer. If the chain is a cycle, the search stops after as many steps as there are ranks, and the rank that
+ * it has reached counts as the end. The last rank before the end waits for the end. If this last rank has also waited
+ * as long as the timeout, the group fails. If not, the search is repeated when this last rank has waited as long. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"
@@ -83,9 +83,9 @@ static bool copies(const vkt_thread_group *g)
     return false;
 }
 
-/* Called after r has waited for the timeout. Either fails the group, or returns a new time until which r must wait.
- * While any rank copies, no rank is at fault: a copy always ends, but may take longer than the timeout. The caller
- * holds the lock. */
+/* Called after r has waited as long as the timeout. Either fails the group, or returns a new time until which r must
+ * wait. While any rank copies, no rank is at fault: a copy always ends, but may take longer than the timeout. The
+ * caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {
     if (copies(g)) return now_ns + g->timeout_ns;

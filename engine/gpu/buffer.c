@@ -1,5 +1,5 @@
-/* gpu/buffer.c - creates and destroys buffers. The memory of a buffer is a range of a block (memory.c), or imported
- * host memory (shared.c). An application can also lend a buffer. */
+/* gpu/buffer.c - creates and destroys buffers. The memory of a buffer is a range of a memory block (memory.c), or
+ * imported host memory (shared.c). An application can also lend a buffer. */
 #include "gpu/internal.h"
 
 /* Creates the handle and the memory of *buf. After a failure, the caller frees what exists with vkt_buffer_destroy. */

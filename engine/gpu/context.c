@@ -236,8 +236,8 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 
 static const vkt_ctx_params defaults = { 0 };
 
-/* `r` is the result of opening the device. If it is VKT_OK, finishes the context and stores it in *out. If `r` is an
- * error, or finishing fails, frees the context and returns the error. */
+/* `r` is the result of opening the device. If `r` is VKT_OK, finishes the context and stores the context in *out. If
+ * `r` is an error, or finishing fails, frees the context and returns the error. */
 static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *params, vkt_ctx **out)
 {
     if (r == VKT_OK) r = finish(ctx, params);
@@ -323,7 +323,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
         vkt_vk_close(ctx->loader);
     }
     vkt_free(&ctx->host, ctx->tuned);
-    const vkt_allocator alloc = ctx->counting.to; /* not ctx->host.alloc, which counts in *ctx: *ctx is freed here */
+    const vkt_allocator alloc = ctx->counting.to; /* not ctx->host.alloc: its counters are in *ctx, which is freed */
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;
 }

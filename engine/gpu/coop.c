@@ -38,9 +38,10 @@ bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
 /* Returns whether our shaders can use the cooperative matrices of the device. Three conditions must hold.
  * 1. The device allows the matrices in compute shaders.
  * 2. Shaders may ask for rounding to nearest even in conversions to f16, as ours do (shaders/lib/rounding.glsl).
- * 3. The matrices work with each subgroup size of the device. This is so if the device has only one size, or if all
- *    sizes are 32 or more. Other devices are excluded: their matrices need a size that the driver does not report. On
- *    Intel, for instance, subgroups have 8 to 32 lanes, and matrices need 8 or 16. */
+ * 3. The matrices work with each subgroup size of the device. This is so if the device has only one subgroup
+ *    size, or if all its subgroup sizes are 32 or more. Other devices are excluded: their matrices need a subgroup
+ *    size that the driver does not report. On Intel, for instance, subgroups have 8 to 32 lanes, and matrices need 8
+ *    or 16 lanes. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {

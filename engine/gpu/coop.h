@@ -6,7 +6,7 @@
 
 #include "gpu/gpu.h"
 
-#ifndef VK_KHR_cooperative_matrix /* for headers before 1.3.255: numbers from the Vulkan registry, vk.xml */
+#ifndef VK_KHR_cooperative_matrix /* for headers before 1.3.255: values of the Vulkan registry, vk.xml */
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 #define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR ((VkStructureType)1000506000)
 #define VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR ((VkStructureType)1000506001)
@@ -39,7 +39,7 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
                                                                                    VkCooperativeMatrixPropertiesKHR *);
 #endif
 
-#ifndef VK_NV_cooperative_matrix2 /* for headers before 1.3.297: numbers from the Vulkan registry, vk.xml */
+#ifndef VK_NV_cooperative_matrix2 /* for headers before 1.3.297: values of the Vulkan registry, vk.xml */
 #define VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME "VK_NV_cooperative_matrix2"
 #define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV ((VkStructureType)1000593000)
 #define VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV ((VkStructureType)1000593001)
@@ -86,12 +86,13 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);   /* for cooperative matrices */
 bool vkt_coop2_offered(vkt_ctx *ctx, VkPhysicalDevice phys);  /* the further features for flexible matrices */
 bool vkt_bfloat_offered(vkt_ctx *ctx, VkPhysicalDevice phys); /* the further features for bfloat16 */
-/* *out gets the largest size of matrices that our shaders can use on ctx->phys, with elements of this type and f32
- * sums. All 0: there is none. The extensions for the matrices and for the type, and their features, must be enabled. */
+/* *out gets the largest sizes m, n and k of matrices that our shaders can use on ctx->phys, with elements of this type
+ * and f32 sums. All 0: no sizes are usable. The extensions for the matrices and for the type, and their features, must
+ * be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out);
 /* The sizes m, n and k of a flexible matrix must be multiples of three numbers, the granularity. A device may have
- * several granularities. *out gets the smallest one that our shaders can use. All 0: there is none, or ctx->limits.coop
- * is all 0. The extension and its features must be enabled. */
+ * several granularities. *out gets the smallest granularity that our shaders can use. All 0: there is none, or
+ * ctx->limits.coop is all 0. The extension and its features must be enabled. */
 vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

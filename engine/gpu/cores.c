@@ -1,5 +1,5 @@
 /* gpu/cores.c - finds the number of a device's cores. Vulkan does not report this number, but three extensions of
- * vendors do. Reading their properties does not need the extension to be enabled. */
+ * vendors do. The properties of such an extension can be read even if it is not enabled. */
 #include "gpu/internal.h"
 
 #include <string.h>

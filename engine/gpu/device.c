@@ -144,8 +144,8 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* For each VkPhysicalDeviceType: its vkt_device_kind, and whether it is chosen before or after the others, as a number
- * (`rank`) and in words (`reason`). */
+/* For each VkPhysicalDeviceType: its vkt_device_kind, and whether devices of this type are chosen before or after those
+ * of other types, as a number (`rank`) and in words (`reason`). */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0: chosen first */

@@ -10,7 +10,7 @@
 #include "gpu/vk_table.h"
 #include "vktrain/vulkan.h"
 
-typedef struct vkt_memory vkt_memory;     /* blocks, cap, statistics (memory.c) */
+typedef struct vkt_memory vkt_memory;     /* blocks of device memory, their cap, statistics (memory.c) */
 typedef struct vkt_transfer vkt_transfer; /* staging rings (transfer.c) */
 
 /* A command pool with one primary command buffer. */
@@ -46,7 +46,7 @@ typedef struct vkt_gpu_counters {
  * kernels_destroy, `tuned`, has_read_tuning, logged_no_split, logged_tuning and limits.choices. */
 struct vkt_ctx {
     vkt_host host;         /* its allocator is vkt_counting_resize */
-    vkt_counting counting; /* counts, then calls the application's allocator */
+    vkt_counting counting; /* counts the allocations, and calls the application's allocator */
     int64_t process;       /* id of the process that created the context */
     vkt_device_info info;
     VkDriverId driver;
@@ -80,7 +80,7 @@ struct vkt_ctx {
     bool has_int64;             /* shaderInt64 is enabled */
     uint32_t capabilities; /* what shaders may use with the enabled features: bits of vkt_capability (base/spirv.h) */
     bool has_debug_utils;
-    bool subgroup_size_varies;           /* there are several sizes: a pipeline must require the size that it needs */
+    bool subgroup_size_varies;           /* several subgroup sizes: a pipeline must require the one that it needs */
     uint64_t uploads_awaited;            /* compute submissions wait for this value of the transfer queue's timeline */
     uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: each run is one submission */
     uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
@@ -127,8 +127,8 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Returns whether this process is a fork of the process that created the context. A fork lacks the driver's threads, so
  * a wait for them would never end. */
 bool vkt_is_forked(const vkt_ctx *ctx);
-/* Waits until all submitted compute work is done. Call it before destroying what this work uses. Does not wait in a
- * fork, or after a loss. */
+/* Waits until all submitted compute work is done. Call this function before destroying what this work uses. Does not
+ * wait in a fork, or after a loss. */
 void vkt_settle(vkt_ctx *ctx);
 /* Calls the driver's Destroy##kind. Does nothing if there is no handle, or in a fork, because the parent owns the
  * handle. */
@@ -140,7 +140,7 @@ void vkt_settle(vkt_ctx *ctx);
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
- * A buffer is a VkBuffer in a memory block, or in memory that is imported for this buffer alone. It is usable as
+ * A buffer is a VkBuffer in a memory block, or in memory that is imported for this buffer alone. A buffer is usable as
  * storage buffer, texel buffer, indirect buffer, and source and destination of copies. Its size is rounded up to a
  * multiple of VKT_ALIGN_BYTES; its content is undefined at first. A buffer can also be a range of an application's
  * VkBuffer. The application then determines size, content and usage. */
@@ -167,7 +167,7 @@ typedef struct vkt_buffer {
     void *mapped; /* host address; NULL for DEVICE and for an application's buffer */
     vkt_mem_class cls;
     uint64_t upload; /* newest upload or fill of this buffer, as a timeline value of vkt_transfer_queue; 0: none */
-    uint32_t block;  /* index of its block in the list of memory.c */
+    uint32_t block;  /* index of its memory block in the list of memory.c */
     uint64_t block_offset, block_bytes;
     vkt_imported imported; /* all 0: no memory is imported for the buffer; private to shared.c */
 } vkt_buffer;
@@ -204,9 +204,9 @@ vkt_result vkt_check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *
  * may be NULL. VKT_E_ARG as in vkt_check_sync. `cmd` may be VK_NULL_HANDLE: the submission then has no work. */
 vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
                              uint64_t *value);
-/* Blocks until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */
+/* Waits until the compute timeline reaches `value`. VKT_E_ARG if no submission so far signals it. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
-/* Returns whether the compute timeline has reached `value`; never blocks. Also returns true after a loss of the device
+/* Returns whether the compute timeline has reached `value`; never waits. Also returns true after a loss of the device
  * (ctx->lost has the error), and in a fork. Returns false if the driver reports another error. */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
@@ -218,7 +218,7 @@ vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
 
 /* A list of command buffers. Each of them is one submission. A call of vkt_series_submit submits neighbouring elements
- * of the list, in order. */
+ * of the list, in the order of the list. */
 typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
@@ -229,8 +229,8 @@ typedef struct vkt_series {
 } vkt_series;
 vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_series *out);
 void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* s may be zeroed; it must not be pending */
-/* Starts recording command buffer i. Call it once for each i. The buffer may be submitted again while it is still
- * pending. */
+/* Starts recording command buffer i. Call this function once for each i. The command buffer may be submitted again
+ * while it is still pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 /* Submits the command buffers with indices `first` to `end` - 1 like vkt_submit_synced. After an error none of them is
@@ -243,8 +243,8 @@ vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32
  * A submission can wait for a value that the host signals later, when it opens the gate. All later submissions to the
  * compute queue wait too. So does every call that waits for these submissions, for instance vkt_wait, vkt_readback,
  * vkt_settle, the destruction of arrays and of the context, and vkt_upload if the staging ring is full. On lavapipe of
- * Mesa 22.3, vkt_timer_read also waits for all submitted work. The third run of a vkt_program may call it at the start.
- * So the host must open the gate before any of these calls, also after an error. */
+ * Mesa 22.3, vkt_timer_read also waits for all submitted work. The third run of a vkt_program may call
+ * vkt_timer_read at the start. So the host must open the gate before any of these calls, also after an error. */
 typedef struct vkt_gate {
     VkSemaphore semaphore; /* a timeline semaphore */
     uint64_t value;        /* the newest value that the host has signalled; 0 at first */
@@ -263,7 +263,7 @@ void vkt_host_barrier(vkt_ctx *ctx, VkCommandBuffer cmd);
 /* ---- transfers: through the staging ring, on the transfer queue if there is one ---- */
 /* Copies `bytes` bytes of host memory to `dst`, from byte `offset` on. `bytes` and `offset` are multiples of 4. `src`
  * is read before the call returns. The copy is ordered after earlier compute submissions and before later ones. The
- * call blocks only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range.
+ * call waits only if the staging ring is full, or all its command buffers are in use. VKT_E_ARG: a wrong range.
  * VKT_E_STATE: an adopted buffer without TRANSFER_DST. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
 /* Uploads like vkt_upload, but the copy is ordered only after the compute submission `after` (0: none). Submissions
@@ -272,14 +272,15 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after);
 /* The smallest size of the ring for uploads, in bytes. For larger uploads, this size is doubled as often as needed, up
- * to vkt_ctx_params.staging_bytes. The smallest ring for reading back has half of VKT_RING_FIRST. */
+ * to vkt_ctx_params.staging_bytes. The smallest buffer for reading back has VKT_RING_FIRST / 2 bytes. */
 #define VKT_RING_FIRST (64u << 10)
 /* Waits for all submitted work, then copies `bytes` bytes of `src`, from byte `offset` on, to `dst` on the host.
  * `bytes` and `offset` are multiples of 4. VKT_E_ARG: a wrong range. VKT_E_STATE: an adopted buffer without
  * TRANSFER_SRC. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
-/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. `bytes` and `offset` are multiples of 4. The order
- * and the errors are those of vkt_upload. */
+/* Fills `bytes` bytes of `dst`, from byte `offset` on, with `word`. `bytes` and `offset` are multiples of 4. Like
+ * the copy of vkt_upload, the fill is ordered after earlier compute submissions and before later ones. The errors are
+ * those of vkt_upload. */
 vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word);
 
 /* ---- names and labels (do nothing without VK_EXT_debug_utils) ---- */

@@ -15,7 +15,7 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
 vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
 void vkt_instance_close(vkt_ctx *ctx);
 
-/* ---- features.c: required features, by number ---- */
+/* ---- features.c: required features, by index ---- */
 uint32_t vkt_feature_count(void);
 const char *vkt_feature_name(uint32_t i); /* for instance "feature timelineSemaphore" */
 bool vkt_feature_is_on(const void *chain, uint32_t i);
@@ -77,9 +77,9 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- cores.c ---- */
-/* Sets ctx->limits.cores to the number that an extension of the vendor reports. If no extension reports a number, or if
- * $VKT_TRAITS sets the trait `cores`, sets it to this trait. ctx->traits must be filled. VKT_E_NOMEM, or an error of
- * the driver; logged. */
+/* Sets ctx->limits.cores to the number of cores that an extension of the vendor reports. If no extension reports it, or
+ * if $VKT_TRAITS sets the trait `cores`, sets ctx->limits.cores to this trait. ctx->traits must be filled. VKT_E_NOMEM,
+ * or an error of the driver; logged. */
 vkt_result vkt_cores_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
@@ -123,7 +123,7 @@ VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuf
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
 /* Gives a buffer a range of a block, and returns the block's memory in *memory. Sets buf->block, block_offset and
- * block_bytes, and buf->mapped unless `kind` is VKT_MEMORY_DEVICE. vkt_memory_free returns the range to its block; it
+ * block_bytes, and buf->mapped unless `kind` is VKT_MEMORY_DEVICE. vkt_memory_free returns the range to its block, and
  * does nothing for a buffer without a range. */
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);

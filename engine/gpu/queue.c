@@ -98,7 +98,7 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
     *q = (vkt_queue){ 0 };
 }
 
-/* Submits the infos. Each of them adds one to the queue's timeline. */
+/* Submits the infos. Each of them adds 1 to the queue's timeline. */
 static vkt_result submit_all(vkt_ctx *ctx, vkt_queue *q, const VkSubmitInfo2 *infos, uint32_t n, const char *label,
                              uint64_t *value)
 {

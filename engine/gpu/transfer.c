@@ -24,7 +24,7 @@
 
 typedef struct slot {
     vkt_commands commands;
-    uint64_t value; /* value of its submission; 0: never used */
+    uint64_t value; /* timeline value that its newest submission signals; 0: never used */
     uint64_t end;   /* end of its region, which becomes the ring's tail when the submission is done */
 } slot;
 
@@ -86,8 +86,8 @@ static vkt_result create_largest(vkt_ctx *ctx, vkt_memory_kind kind, uint64_t by
     return r;
 }
 
-/* Returns whether a buffer of `bytes` is to replace `now`. If there was no memory for a larger buffer before, a larger
- * buffer is tried again only if the memory in use has shrunk since. */
+/* Returns whether a buffer of `bytes` bytes is to replace `now`. If there was no memory for a larger buffer before, a
+ * larger buffer is tried again only if the memory in use has shrunk since. */
 static bool is_too_small(const vkt_ctx *ctx, const vkt_buffer *now, uint64_t bytes)
 {
     const uint64_t full_bytes = ctx->transfers->full_bytes;
@@ -116,7 +116,7 @@ void vkt_transfers_destroy(vkt_ctx *ctx)
     ctx->transfers = NULL;
 }
 
-/* Checks offset and size of a transfer, and that the buffer has the usage for it. */
+/* Checks offset and size of a transfer, and that the buffer has the usage for this transfer. */
 static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uint64_t offset, uint64_t bytes,
                         VkBufferUsageFlags usage)
 {
@@ -132,7 +132,7 @@ static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uin
 
 /* ---- upload and fill ---- */
 
-/* Stores the oldest slot, ready for recording, in *out. Blocks while its submission runs. */
+/* Stores the oldest slot, ready for recording, in *out. Waits while the slot's submission runs. */
 static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 {
     vkt_transfer *t = ctx->transfers;
@@ -218,7 +218,7 @@ static vkt_result ring_open(vkt_ctx *ctx, uint64_t bytes)
     return create_largest(ctx, VKT_MEMORY_UPLOAD, least, least, true, "upload ring", &t->ring);
 }
 
-/* Reserves `bytes` bytes of the ring, at most a quarter of it. *position gets their position. Blocks while earlier
+/* Reserves `bytes` bytes of the ring, at most a quarter of it. *position gets their position. Waits while earlier
  * pieces use these bytes. */
 static vkt_result ring_reserve(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {

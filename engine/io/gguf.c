@@ -82,7 +82,7 @@ static vkt_result take_name(cursor *c, const char *what, span *s)
 
 /* ---- metadata ---- */
 
-/* Allocates the block of an entry: `bytes` bytes of values, then the key. */
+/* Allocates the memory block of an entry: `bytes` bytes of values, then the key. */
 static vkt_result make_meta(const vkt_gguf *g, span key, uint64_t bytes, vkt_gguf_meta *m)
 {
     const uint64_t all = bytes + key.bytes + 1;
@@ -121,7 +121,7 @@ static vkt_result take_texts(cursor *c, span key, vkt_gguf_meta *m)
         if (s.bytes >= (uint64_t)(end - copy)) return malformed(c->g, "it changes while it is read");
         if (s.bytes > 0) memcpy(copy, s.text, (size_t)s.bytes);
         strings[i] = (vkt_gguf_string){ .text = copy, .bytes = (size_t)s.bytes };
-        copy += s.bytes + 1; /* the block is zeroed, so a NUL is behind the text */
+        copy += s.bytes + 1; /* the memory block is zeroed, so a NUL is behind the text */
     }
     return VKT_OK;
 }

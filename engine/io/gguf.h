@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "vktrain/gguf.h"
 
-/* The kinds of metadata values: X(name, number in the file, type in memory). */
+/* The kinds of metadata values: X(name, number that means the kind in the file, type in memory). */
 #define VKT_GGUF_KINDS(X)       \
     X(U8, 0, uint8_t)           \
     X(I8, 1, int8_t)            \
@@ -20,7 +20,7 @@
     X(I64, 11, int64_t)         \
     X(F64, 12, double)
 
-/* The numbers of the format. */
+/* Constants of the format. */
 enum {
     VKT_GGUF_MAGIC = 0x46554747, /* "GGUF" */
     VKT_GGUF_VERSION = 3,
@@ -37,7 +37,7 @@ struct vkt_gguf {
     uint64_t size;
     const void *map; /* from vkt_file_map; NULL: the caller owns `bytes` */
     uint32_t version, alignment;
-    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. An element owns one block with values and key */
+    vkt_gguf_meta *meta; /* (n_meta), in the order of the file. An element owns one memory block with values and key */
     size_t n_meta;
     vkt_gguf_tensor *tensors; /* (n_tensors), in the order of the file. Each element owns its name */
     size_t n_tensors;

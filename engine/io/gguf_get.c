@@ -119,8 +119,8 @@ static value value_at(const vkt_gguf_meta *m, size_t i)
     return v;
 }
 
-/* Stores the value of a key in *v. If the value is an array, `at` is an index; else `at` is VKT_GGUF_ONE. `out` is the
- * pointer to which the caller will store its result: VKT_E_ARG if `out` is NULL. */
+/* Stores the value of a key in *v. If the value is an array, `at` is an index; else `at` is VKT_GGUF_ONE. The caller
+ * will store its own result in *out: VKT_E_ARG if `out` is NULL. */
 static vkt_result get(const vkt_gguf *g, const char *key, size_t at, const void *out, value *v)
 {
     VKT_WANT(NULL, g);

@@ -100,8 +100,8 @@ static vkt_result refuse_others(const reader *r)
     return VKT_OK;
 }
 
-/* Reads a number of heads. The value is one number, or an array with one number for each block. All numbers of the
- * array must be equal. */
+/* Reads a number of heads. The value is one number, or an array with one number for each block of the network. All
+ * numbers of the array must be equal. */
 static vkt_result get_heads(const reader *r, const char *name, uint32_t fallback, uint32_t *out)
 {
     char key[KEY_ROOM];
@@ -207,7 +207,7 @@ static vkt_result check_tensor(const reader *r, const char *name, uint32_t rows,
                     vkt_gguf_type_name(t->type));
 }
 
-/* A tensor of a block, "blk.<number>.<name>". */
+/* A tensor of a block of the network, "blk.<index of the block>.<name>". */
 typedef struct part {
     const char *name;
     uint32_t rows, columns; /* rows 0: a vector */
@@ -215,7 +215,7 @@ typedef struct part {
 
 enum { MAX_PARTS = 12 };
 
-/* Lists the tensors that each block of this architecture has. Returns their number. */
+/* Lists the tensors that each block of this architecture has. Returns how many they are. */
 static size_t list_parts(const vkt_gguf_model *m, part list[MAX_PARTS])
 {
     const uint32_t q = m->heads * m->head_width, kv = m->kv_heads * m->head_width, ff = m->feed_forward;

@@ -38,7 +38,7 @@ typedef enum vkt_st_dtype {
 
 /* Returns the name, for instance "F32", as a static string; "?" for UNKNOWN. */
 const char *vkt_st_dtype_name(vkt_st_dtype dtype);
-/* Returns the bytes of one element; 0 for UNKNOWN. */
+/* Returns how many bytes one element has; 0 for UNKNOWN. */
 uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
 
 /* ---- reading ---- */
@@ -63,7 +63,7 @@ vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safeten
 void vkt_safetensors_close(vkt_safetensors **st);
 
 size_t vkt_safetensors_count(const vkt_safetensors *st);
-/* Returns entry i < count, in the order of the data. Valid until close. */
+/* Returns entry i < vkt_safetensors_count(st), in the order of the data. Valid until close. */
 const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
 /* Finds a tensor by name. NULL if there is none; nothing is logged. */
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
@@ -105,8 +105,8 @@ vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* The two halves of vkt_safetensors_write, for a caller that changes the header before it writes the file. The header
- * is everything before the data, including the length word. The caller owns *header (vkt_free). After an error, *header
+/* The two steps of vkt_safetensors_write, for a caller that changes the header before it writes the file. The header
+ * is everything before the data, including the u64 n. The caller owns *header (vkt_free). After an error, *header
  * is NULL. */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);

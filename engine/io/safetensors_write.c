@@ -31,8 +31,8 @@ static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *byt
     return VKT_OK;
 }
 
-/* Reports a text that jansson refused. The text is not UTF-8, or jansson has no memory: jansson does not return which.
- */
+/* Reports a text that jansson refused. The text is not UTF-8, or jansson has no memory: jansson does not return the
+ * cause. */
 static vkt_result refused(const vkt_host *h, const char *what, const char *name)
 {
     return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);
@@ -89,7 +89,8 @@ static vkt_result add_blobs(const vkt_host *h, json_t *root, const vkt_blob *blo
     return VKT_OK;
 }
 
-/* Makes the header: the length word, then the JSON. Spaces behind the JSON make the header a multiple of 8 bytes. */
+/* Makes the header: 8 bytes with the length of the JSON, then the JSON. Spaces at the end of the JSON make the header a
+ * multiple of 8 bytes. */
 static vkt_result dump(const vkt_host *h, const json_t *root, char **header, size_t *header_bytes)
 {
     const size_t text_bytes = json_dumpb(root, NULL, 0, JSON_COMPACT);

@@ -29,7 +29,7 @@ vkt_result vkt_shards_open(const vkt_host *h, const char *path, vkt_shards **out
 void vkt_shards_close(vkt_shards **s);
 
 size_t vkt_shards_count(const vkt_shards *s);
-/* Returns entry i < count. The entries are sorted by name. Valid until close. */
+/* Returns entry i < vkt_shards_count(s). The entries are sorted by name. Valid until close. */
 vkt_shard_entry vkt_shards_entry(const vkt_shards *s, size_t i);
 /* Finds a tensor by name. If the set has no such tensor, `tensor` is NULL, and nothing is logged. */
 vkt_shard_entry vkt_shards_find(const vkt_shards *s, const char *name);

@@ -10,11 +10,11 @@ typedef struct vkt_matmul_attr {
 } vkt_matmul_attr;
 
 typedef struct vkt_conv2d_attr {
-    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups`: of channels. stride, dilation, groups >= 1 */
 } vkt_conv2d_attr;
 
 typedef struct vkt_conv_transpose2d_attr {
-    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups`: of channels. stride, dilation, groups >= 1 */
     uint32_t output_pad[2];                          /* less than max(stride, dilation), along each axis */
 } vkt_conv_transpose2d_attr;
 
@@ -75,8 +75,8 @@ typedef struct vkt_batch_norm_attr {
                      * other node */
 } vkt_batch_norm_attr;
 
-/* x, in VKT_ROWS, is read as a tensor of shape (samples, groups, channels, inner). Each group of each sample is
- * normalised alone. */
+/* x, in VKT_ROWS, is read as a tensor of shape (samples, groups, channels, inner). Each group of channels of
+ * each sample is normalised alone. */
 typedef struct vkt_row_norm_attr {
     uint32_t groups, channels, inner;
     uint32_t rms; /* 1: the mean is not subtracted */
@@ -120,7 +120,7 @@ typedef struct vkt_mlp_attr {
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;    /* smooth_l1, huber: largest |y - t| of the quadratic part; relative_l2: epsilon; other losses: 1 */
+    float beta;    /* smooth_l1, huber: largest |y - t| with a quadratic loss; relative_l2: epsilon; other losses: 1 */
     uint32_t kind; /* pair_loss_dx: the loss that the op differentiates (LOSS_MSE .. of abi/loss.abi.h); other ops: 0 */
 } vkt_pair_loss_attr;
 
@@ -198,7 +198,7 @@ typedef struct vkt_attention_cached_attr {
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the row of this id gets no gradient. VKT_NO_PADDING: there is no such row */
     uint32_t channels; /* 1: y is (B,D,..) in VKT_BATCH_LAST. 0: y is in VKT_ROWS, and has a row of the table for each
-                        * id. In embedding_dw, dy has the same form */
+                        * id. In embedding_dw, this is the form of dy */
     vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 

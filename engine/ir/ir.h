@@ -1,7 +1,7 @@
 /* ir/ir.h - the graph as data: values, nodes, and op descriptors. This file uses no Vulkan, and names no op.
  *
- * Lowering converts nodes to dispatches (still data: kernel numbers, bindings, push bytes, group counts). The plan
- * assigns memory to values. record/ makes Vulkan calls from dispatches and plan. */
+ * Lowering converts nodes to dispatches (still data: kernel ids, bindings, push constants, how many work groups). The
+ * plan assigns memory to values. record/ makes Vulkan calls from dispatches and plan. */
 #ifndef VKT_IR_H
 #define VKT_IR_H
 
@@ -62,7 +62,7 @@ typedef struct vkt_value {
                         * `readers` of the second value counts the readers of both values. 0: no second value */
     uint32_t alias;    /* id of the value whose memory this value uses; 0: this value is no alias. See vkt_root */
     uint64_t arena_offset_bytes; /* offset in the arena (PARAM and GRAD) or in the step state; else 0 */
-    uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: no group */
+    uint8_t group;               /* PARAM: index + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
     vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: see vkt_program_params.arrays */
     const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
@@ -78,16 +78,16 @@ struct vkt_node {
     vkt_tensor in[VKT_MAX_IN]; /* an absent optional input is {0} */
     vkt_tensor out[VKT_MAX_OUT];
     const void *attr;    /* the op's attributes, owned by the graph; NULL: none */
-    uint32_t epilogue;   /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
+    uint32_t epilogue;   /* index + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
                           * passes/epilogue.c */
-    uint32_t companion;  /* number + 1 of a later node whose work this node's dispatches may do (passes/companion.c); 0:
+    uint32_t companion;  /* index + 1 of a later node whose work this node's dispatches may do (passes/companion.c); 0:
                           * none */
-    uint32_t slope;      /* number + 1 of a fused node, which is a relu's gradient. This node computes that gradient as
+    uint32_t slope;      /* index + 1 of a fused node, which is a relu's gradient. This node computes that gradient as
                           * it loads the input that vkt_op.slope_in names. 0: none */
-    uint32_t fused_into; /* for an epilogue or `slope` of another node: number + 1 of the node whose dispatches do this
+    uint32_t fused_into; /* for an epilogue or `slope` of another node: index + 1 of the node whose dispatches do this
                           * node's work. 0: none. The output of an epilogue is an alias. No dispatch writes the output
                           * of a `slope` */
-    uint32_t after;      /* for a node that computes a value of a block again: number + 1 of an earlier node. This node
+    uint32_t after;      /* for a node that computes a value of a block again: index + 1 of an earlier node. This node
                           * runs behind that node, but reads none of its outputs (autodiff/again.c). 0: any order */
 };
 
@@ -116,7 +116,7 @@ struct vkt_graph {
     uint32_t batch;  /* the largest batch size of the nodes that gather samples. A run with vkt_run.rows = 0 has this
                       * many rows. 0: no node gathers samples */
     vkt_optimizer optimizer; /* set by vkt_update or vkt_update_by_sum */
-    vkt_tensor groups;       /* the optimizer's table of groups, abi/update.abi.h; {0}: no groups */
+    vkt_tensor groups;       /* the optimizer's table of parameter groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
     uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
     bool sums;      /* the update reads the weighted sum of the gradients of all runs of a step (see vkt_run, and
@@ -192,12 +192,12 @@ struct vkt_op {
     uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0 (vkt_fuse_epilogue) */
     uint32_t late_epilogues; /* a set of kinds like `epilogues`, for a second pass. This pass fuses nodes of these
                               * kinds that the first pass has not fused */
-    uint32_t head_in;        /* number + 1 of an input: a node of this op may be the companion of the node that makes
+    uint32_t head_in;        /* index + 1 of an input: a node of this op may be the companion of the node that makes
                               * this input; 0: none */
-    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: it can do
-     * the work of no other node. */
+    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: emit
+     * can do the work of no other node. */
     bool (*is_companion)(const vkt_node *head, const vkt_node *n);
-    uint32_t slope_in; /* number + 1 of an input. If the node that makes this input is a relu's gradient, emit can
+    uint32_t slope_in; /* index + 1 of an input. If the node that makes this input is a relu's gradient, emit can
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
                         * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
@@ -225,12 +225,12 @@ struct vkt_op {
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
     /* Called by vkt_backward before the reverse traversal, when the needed gradients are known. May fuse n and the
      * chain of nodes before it into one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient from
-     * which the traversal will start; else it is {0}. */
+     * which the traversal will start; else `dloss` is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Generates a legal random case. NULL: the op has no cases of its own, for instance because it is a gradient. If
      * `tested_by` is not NULL, the tests of that op test this op, too. */
     void (*sample)(vkt_rng *r, vkt_case *c);
-    /* Changes the n random words of input number `amended`, a u32 input, to words that the op accepts. NULL: the op
+    /* Changes the n random words of input `amended` (an index), a u32 input, to words that the op accepts. NULL: the op
      * accepts all words below the bound of the input. */
     uint32_t amended;
     void (*amend)(const void *attr, uint32_t *words, size_t n);
@@ -246,7 +246,7 @@ struct vkt_op {
     double (*flops)(const vkt_node *n);
     double (*bytes)(const vkt_node *n);
     const vkt_field
-        *fields; /* attributes by name, as text; an entry without a name ends the list; NULL: they have no text */
+        *fields; /* attributes by name, as text; an entry without a name ends the list; NULL: attributes have no text */
 };
 
 #define VKT_HALF_IN(i) (1u << (i))
@@ -281,7 +281,7 @@ const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "b
 
 /* A value as shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim {C,H,W,N}
  * and stride {H * W * N', W * N', N', 1}, where N' is the pitch. logical[i] is the logical dimension of physical
- * dimension i. For a value of rank 0, rank is 1 and dim is {1}. */
+ * dimension i. For a value of rank 0, the member `rank` is 1 and `dim` is {1}. */
 typedef struct vkt_phys {
     uint32_t rank;
     uint32_t dim[VKT_MAX_RANK];
@@ -291,10 +291,10 @@ typedef struct vkt_phys {
     uint64_t elements; /* with padding */
 } vkt_phys;
 vkt_phys vkt_phys_of(const vkt_value *v);
-/* Computes the bytes of a shape, layout and dtype. Returns false if they are 2^63 or more. */
+/* Computes how many bytes a value of this shape, layout and dtype has. Returns false for 2^63 bytes or more. */
 bool vkt_physical_bytes(vkt_shape s, vkt_layout l, vkt_dtype d, uint64_t *bytes);
-/* Returns the id of the value that owns t's memory: the end of t's chain of aliases. The role of this value says which
- * memory it is. */
+/* Returns the id of the value that owns t's memory: the end of t's chain of aliases. The role of this value is the
+ * kind of this memory. */
 static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
 {
     uint32_t id = t.id;
@@ -398,9 +398,9 @@ typedef struct vkt_dispatch {
     uint32_t storage;                /* two bits for each binding's vkt_precision; other bits: see abi/storage.abi.h */
     uint32_t groups[3];
     bool conditional; /* a conditional dispatch (vkt_when_begin): it may be skipped if a counter on the device is at
-                       * most `above`. The last entry of `bind` of such a dispatch is no binding of the shader. It is
-                       * the buffer with the numbers of groups of all conditional dispatches. The three numbers
-                       * of this dispatch begin at word `counts`: `groups`, or zeros if the dispatch does not run */
+                       * most `above`. The last entry of `bind` of such a dispatch is no binding of the shader. This
+                       * entry is the buffer that says how many work groups each conditional dispatch has. The three
+                       * numbers of this dispatch begin at word `counts`: `groups`, or zeros if it does not run */
     uint32_t above, counts;
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
@@ -448,7 +448,7 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
     vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
-    bool conditional; /* vkt_dispatch_add adds conditional dispatches, with the number `above` */
+    bool conditional; /* vkt_dispatch_add adds conditional dispatches, with this value of `above` */
     uint32_t above;
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
     uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
@@ -471,7 +471,7 @@ void vkt_pick_tile(vkt_emit *e, vkt_tile tile);
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);
 
-/* One dispatch for vkt_dispatch_add, which copies bind, push and spec. It does not copy shader: the graph owns it. */
+/* One dispatch for vkt_dispatch_add, which copies bind, push and spec. The graph owns `shader`: no copy is made. */
 typedef struct vkt_launch {
     uint16_t kernel;          /* vkt_kernel_id */
     const vkt_shader *shader; /* instead of a kernel: a shader of the application. NULL: none */
@@ -479,7 +479,7 @@ typedef struct vkt_launch {
     uint32_t n_bind;
     const void *push; /* push constants; may be NULL */
     size_t push_bytes;
-    const uint32_t *spec; /* entry i is specialization constant i; entry 0 is the number of lanes */
+    const uint32_t *spec; /* entry i is specialization constant i; entry 0 is the number of lanes of a work group */
     uint32_t n_spec;
     uint64_t groups[3]; /* x, y, z: 1 or more */
 } vkt_launch;
@@ -489,15 +489,15 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch. If x is above limits.max_groups, the dispatch has only max_groups groups along x, so the kernel
- * must loop over x. Kernels need not loop over y and z, so a y or z above max_groups is VKT_E_UNSUPPORTED. A shader of
- * an application need not loop over x either. Its op checks x before this call. */
+/* Appends one dispatch of x * y * z work groups. If x is above limits.max_groups, only max_groups work groups are along
+ * x, so the kernel must loop over x. Kernels need not loop over y and z, so a y or z above max_groups is
+ * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Reports that the node needs a kernel that this build does not have. The node is then lowered again with another
  * variant, or refused if there is no other variant. vkt_dispatch_add calls this function. */
 void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
-/* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both are in this
- * node, unless a later node recalls the value. */
+/* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both dispatches are
+ * of this node, unless a later node recalls the value. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
 /* Makes a scratch value of `elements` floats that are stored in this precision. */
 vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, vkt_precision stored);
@@ -507,15 +507,15 @@ vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
 /* vkt_remember records that the dispatches so far have filled the scratch value t from values of the graph. vkt_recall
  * returns the scratch value of a key, so that later nodes need not compute it; {0}: the key is unknown. The key holds
- * everything on which the content of the scratch value depends: ids of values, sizes, and the number of a kernel,
+ * everything on which the content of the scratch value depends: ids of values, sizes, and the id of a kernel,
  * because different kernels use different contents. The key has at most VKT_KEY_MAX bytes and no padding bytes. A node
  * with side effects may change values in place, so the lowering forgets all scratch values after such a node. */
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
-/* Returns the next epilogue of the node that is being lowered, if it is of this kind. The caller must apply it. NULL:
- * there is none, or it is of another kind. An epilogue that emit does not ask for gets dispatches of its own, which
- * compute it in place. */
+/* Returns the next epilogue of the node that is being lowered, if this epilogue is of the kind `kind`. The caller must
+ * apply the epilogue. NULL: there is no epilogue, or the next one is of another kind. An epilogue that emit does not
+ * ask for gets dispatches of its own, which compute it in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 /* Returns the companion of the node that is being lowered. The caller must then do the companion's work in the node's
  * dispatches. NULL: there is none. If emit does not call this function, the companion gets dispatches of its own, at
@@ -590,7 +590,7 @@ void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 void vkt_attr_defaults(const vkt_op *op, void *attr); /* sets the members in op->fields; attr must be zeroed */
 /* Appends the members that differ from their default values. */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
-/* Appends all members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */
+/* Appends all members, with all digits. Call this function between vkt_numbers_begin and vkt_numbers_end. */
 void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t);
 /* Parses one member, "stride=2,2", into attr. VKT_E_FORMAT: the op has no such member (the message lists its members),
  * or the numbers are wrong. */

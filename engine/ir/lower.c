@@ -164,7 +164,7 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
 
 static uint64_t hash_value(uint64_t h, const vkt_graph *g, vkt_tensor t)
 {
-    const vkt_value *v = vkt_value_of(g, t); /* an absent input has id 0, which is a value of rank 0 */
+    const vkt_value *v = vkt_value_of(g, t); /* an absent input has id 0, and value 0 has rank 0 */
     const uint32_t kind[] = { t.id != 0, (uint32_t)v->dtype, (uint32_t)v->layout, v->shape.rank };
     return vkt_hash(vkt_hash(h, kind, sizeof kind), v->shape.dim, v->shape.rank * sizeof v->shape.dim[0]);
 }
@@ -322,7 +322,7 @@ static void emit_node(vkt_emit *e, const vkt_node *n)
 }
 
 /* Finds the last choice in e->picked, from entry `first` on, that still has another usable variant. Returns the variant
- * that was chosen there; VKT_V_COUNT: there is no such choice. */
+ * of this choice; VKT_V_COUNT: no choice has another usable variant. */
 static vkt_variant last_choice(const vkt_emit *e, size_t first)
 {
     for (size_t i = e->n_picked; i-- > first;) {

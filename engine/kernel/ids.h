@@ -1,4 +1,4 @@
-/* kernel/ids.h - one number per entry of shaders/kernels.def. This file uses no Vulkan, so ops can include it. */
+/* kernel/ids.h - one id for each entry of shaders/kernels.def. Ops can include this file: it does not use Vulkan. */
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
@@ -38,8 +38,8 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SHORT 64u
 #define VKT_KF_SHUFFLES 128u
 
-/* Returns the number of lanes of a subgroup of a kernel with these flags. If the limits have 0 for this size, as in
- * some tests, the result is subgroup_size. */
+/* Returns the number of lanes of a subgroup of a kernel with these flags. If the flags select a member of vkt_limits
+ * that is 0, as in some tests, the result is subgroup_size. */
 static inline uint32_t vkt_subgroup_of_flags(const vkt_limits *lim, uint32_t flags)
 {
     const uint32_t wish = flags & VKT_KF_SHORT      ? lim->subgroup_short

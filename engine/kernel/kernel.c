@@ -1,4 +1,4 @@
-/* kernel/kernel.c - the entries of shaders/kernels.def as a table, and the pipelines made from them. */
+/* kernel/kernel.c - the entries of shaders/kernels.def as a table, and the pipelines made from these entries. */
 #include "kernel/kernel.h"
 
 #include <pthread.h>
@@ -150,7 +150,8 @@ static VkDescriptorType type_of(const vkt_kernel_entry *kernel, bool texel, uint
                                                   : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-/* Makes a set layout. A failed Vulkan call leaves the handle undefined, so it is set to null for cache_destroy. */
+/* Makes a descriptor set layout. A failed Vulkan call leaves the handle undefined, so the handle becomes null, for
+ * cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_entry *kernel, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
@@ -261,7 +262,8 @@ static void run_job(vkt_ctx *ctx, job *j)
     if (j->result != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
 }
 
-/* Gives the pipeline a name for debuggers. If the Vulkan call failed, logs the failure and returns it. */
+/* Gives the pipeline a name for debuggers. If the Vulkan call of run_job failed, logs the failure and returns an
+ * error. */
 static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 {
     const key *k = &j->e->key;

@@ -18,7 +18,7 @@ typedef struct vkt_kernel_entry {
     uint32_t flags;            /* VKT_KF_* */
     vkt_module spv, spv_texel; /* SPIR-V; spv_texel has 0 bytes if texels is 0 */
 } vkt_kernel_entry;
-/* Returns the entry of an id. For an id without a kernel, and for a kernel that this build does not have, it returns
+/* Returns the entry of an id. For an id without a kernel, and for a kernel that this build does not have, returns
  * the entry of VKT_K_NONE. */
 const vkt_kernel_entry *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most

@@ -1,5 +1,5 @@
 /* kernel/module.c - see module.h. VKT_INFLATE is defined if the CMake option VKT_COMPRESS_SPIRV is on. Otherwise all
- * modules are stored as they are, and this file does not use zlib. */
+ * modules are stored uncompressed, and this file does not use zlib. */
 #include "kernel/module.h"
 
 #if VKT_INFLATE

@@ -21,10 +21,10 @@ enum { DEFAULT_LANES = 8, WIDE_LANES = 16 };
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
 /* Returns whether the CPU is from AMD and has AVX-512. Some CPUs from Intel have AVX-512, but llvmpipe is slower on
- * them with 512 bits. llvmpipe stores a vector to its stack once for each word that it extracts. Intel's CPUs do not
- * forward the upper half of a 512-bit store to a load; the load waits 16 cycles for the cache instead. On Emerald
- * Rapids, a word took 5.6 ns with 512 bits and 0.6 ns with 256 bits. A step of the MNIST network took 64 ms with 512
- * bits and 55 ms with 256 bits. */
+ * them with 512 bits. llvmpipe stores a vector to its stack once for each 32-bit word that it extracts. Intel's CPUs do
+ * not forward the upper half of a 512-bit store to a load; the load waits 16 cycles for the cache instead. On Emerald
+ * Rapids, a word of the upper half took 5.6 ns, and a word of a 256-bit vector 0.6 ns. A step of the MNIST network took
+ * 64 ms with 512 bits and 55 ms with 256 bits. */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;
@@ -38,8 +38,8 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* Opens a context like vkt_ctx_open_unless. Runs the self-test if the context's vectors have 512 bits, also if the user
- * has set the width. VKT_E_WRONG: the self-test has found a wrong number. After a failure, `why` is a text with the
+/* Opens a context like vkt_ctx_open_unless. Runs the self-test if the context's vectors have 512 bits, even if the user
+ * has set the width. VKT_E_WRONG: the self-test has found a wrong result. After a failure, `why` is a text with the
  * reason. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])

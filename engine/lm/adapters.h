@@ -20,8 +20,8 @@ vkt_result vkt_adapters_of(const vkt_host *h, const vkt_store *s, vkt_adapter **
  * default.) Sets *out to `lora` with all defaults filled in. VKT_E_ARG. */
 vkt_result vkt_adapters_check(const vkt_host *h, const vkt_adapter *list, uint32_t n, const vkt_lora_params *lora,
                               vkt_lora_params *out);
-/* Reads A and B: rank * in numbers, then out * rank numbers. VKT_E_DIVERGED: a number is not finite. VKT_E_STATE: the
- * store does not have this part. */
+/* Reads A and B: `values` gets a->rank * a->in numbers, then a->out * a->rank numbers. VKT_E_DIVERGED: a number is not
+ * finite. VKT_E_STATE: the store does not have `part`. */
 vkt_result vkt_adapter_read(const vkt_host *h, vkt_store *s, vkt_store_part part, const vkt_adapter *a, float *values);
 /* Writes the values of all adapters to a store. `values` has A and B of the first adapter, then A and B of the next
  * adapter, and so on. */

@@ -30,9 +30,9 @@ struct vkt_generator {
     const vkt_lm *m;
     vkt_store *store;
     uint32_t context, vocabulary, blocks;
-    vkt_array **keys, **values; /* one for each block */
+    vkt_array **keys, **values; /* one array for each transformer block */
     uint64_t bytes;
-    step steps[PROGRAMS]; /* the last one is for one token */
+    step steps[PROGRAMS]; /* the last step is for a single token */
     uint32_t *ids;        /* the input of one run */
     float *logits;        /* logits of the token that follows the last token in the cache */
     vkt_sampler sampler;

@@ -29,7 +29,7 @@ struct vkt_lm {
     vkt_gguf_model model;                  /* does not refer to the file: `name` is a copy, rope_divisors is NULL */
     char *name;                            /* model.name */
     vkt_lm_tensor embedding, norm, output; /* output.array is NULL if the model is tied */
-    vkt_lm_block *blocks;                  /* model.blocks of them */
+    vkt_lm_block *blocks;                  /* model.blocks elements */
     float *rope_factors;                   /* divisors of the frequencies: model.rope_width / 2 numbers; NULL: none */
     float attention_scale;                 /* factor of the scores */
     uint64_t bytes;                        /* of all arrays in one context */

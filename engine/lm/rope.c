@@ -4,10 +4,10 @@
 #include "io/gguf.h"
 #include "lm/lm.h"
 
-/* The rotary embedding rotates pairs of numbers, each by an angle that grows with the token's position. YaRN counts the
- * full turns that a pair makes over rope_context tokens. A pair with more than YARN_FAST turns keeps its frequency. The
- * frequency of a pair with fewer than YARN_SLOW turns is divided by rope_factor. arXiv 2309.00071, section 3.2, calls
- * YARN_FAST beta and YARN_SLOW alpha. */
+/* The rotary embedding rotates pairs of numbers, each pair by an angle that grows with the token's position. YaRN
+ * counts the full turns that a pair makes over rope_context tokens. A pair with more than YARN_FAST turns keeps its
+ * frequency. The frequency of a pair with fewer than YARN_SLOW turns is divided by rope_factor. arXiv 2309.00071,
+ * section 3.2, calls YARN_FAST beta and YARN_SLOW alpha. */
 static const double YARN_FAST = 32, YARN_SLOW = 1;
 
 /* Returns the index of the pair that makes `turns` full turns, as a real number: it may be between two pairs. */

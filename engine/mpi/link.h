@@ -86,8 +86,8 @@ void vkt_mpi_begin(vkt_mpi *m, vkt_mpi_phase phase, uint32_t peer);
 /* Receives control messages and answers inquiries. Begins an inquiry after the timeout. Ends the inquiry when all
  * answers have arrived or grace_ns is over. Returns VKT_E_PEER once any rank has failed. Never waits. */
 vkt_result vkt_mpi_poll(vkt_mpi *m);
-/* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure it only returns
- * VKT_E_PEER. */
+/* Logs the message, sends it to all other ranks and returns VKT_E_PEER. After an earlier failure, the function only
+ * returns VKT_E_PEER. */
 vkt_result vkt_mpi_fail(vkt_mpi *m, const char *fmt, ...) VKT_PRINTF(2, 3);
 /* For an MPI function that returned the error `code`. Calls vkt_mpi_fail with the message that rank `peer` has failed.
  * The message has MPI's text for `code`. */

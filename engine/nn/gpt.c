@@ -26,7 +26,7 @@ static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 }
 
 /* Returns the initial distribution of the projections (c_proj). Their outputs are summed over all layers. So the
- * deviation is smaller for more layers, and the size of the sum does not depend on the number of layers. */
+ * deviation is smaller for more layers, and the magnitude of the sum does not depend on the number of layers. */
 static vkt_init projection(const vkt_gpt_params *p)
 {
     return (vkt_init){ VKT_INIT_NORMAL, 0, (float)(0.02 / sqrt(2.0 * p->layers)) };

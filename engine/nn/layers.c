@@ -30,7 +30,7 @@ static vkt_tensor layer_bias(vkt_builder *b, const char *layer, bool none, uint3
                        vkt_builder_init(b, init, (vkt_init){ VKT_INIT_CONSTANT, 0, 0 }), fan_in, n);
 }
 
-/* Checks x's rank. Call it before making parameters, because the parameters' shapes depend on x. */
+/* Checks x's rank. Call this function before making parameters, because the parameters' shapes depend on x. */
 static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
 {
     if (!vkt_builder_is_named(b, layer) || !vkt_is_usable(b->g, layer, x)) return false;
@@ -42,8 +42,8 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     return s.rank == rank;
 }
 
-/* Checks channels, kernel and groups. Call it before making parameters, because the parameters' shapes depend on
- * them. */
+/* Checks channels, kernel and groups of a convolution. Call this function before making parameters, because the
+ * parameters' shapes depend on these numbers. */
 static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint32_t out, uint32_t kernel,
                       uint32_t groups)
 {

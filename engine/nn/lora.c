@@ -1,8 +1,8 @@
-/* nn/lora.c - low-rank adapters of linear layers: which layers have one, and what it computes.
+/* nn/lora.c - low-rank adapters of linear layers: which layers have an adapter, and what an adapter computes.
  *
  * Each row of x is an input of the layer, and r is the rank of the adapter. The adapter adds (alpha / r) * x A^T B^T to
- * the output. It computes two products: first z = A x^T, and then z^T B^T. The factor alpha / r is applied to z,
- * because z has few numbers: r for each row of x.
+ * the output. The adapter computes two products: first z = A x^T, and then z^T B^T. The factor alpha / r is applied to
+ * z, because z has few numbers: r for each row of x.
  *
  * A tile of a product may have few rows, but never few columns (ops/product/gemm.c). So the order of the operands is
  * such that the results with a dimension r have r rows: z, the gradient of z, and the gradients of A and B^T. This

@@ -58,7 +58,7 @@ static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t 
     if (channels == out && stride == 1) return x;
     if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
     const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
-    /* A pooling with windows of 1 x 1 pixels copies one pixel of each `stride` x `stride` block. */
+    /* A pooling with windows of 1 x 1 pixels copies one pixel of each square of `stride` x `stride` pixels. */
     const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } };
     return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
 }
@@ -75,7 +75,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
-/* Adds stage number i, from 0. Stage 0 keeps height and width. Block 0 of each other stage halves both, rounded up. */
+/* Adds stage i; the first is 0. Stage 0 keeps height and width. Block 0 of each other stage halves both, rounded up. */
 static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
 {
     char name[16];

@@ -1,4 +1,4 @@
-/* ops/custom_check.c - compares the module of a custom op with its declaration, and with a device. */
+/* ops/custom_check.c - compares the module of a custom op with the op's declaration, and with a device's limits. */
 #include "ops/custom.h"
 
 #include <stdio.h>

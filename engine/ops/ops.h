@@ -83,9 +83,9 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
 /* Between vkt_when_begin and vkt_when_end, dispatches may be conditional: dispatches added after vkt_when_above(e, n)
  * need to run only if the u32 at the start of `counter` is larger than n. In each run, a dispatch before
  * vkt_when_begin must write the counter. The commands of a step are recorded before the counter is known. So a kernel
- * writes the numbers of groups of all conditional dispatches, and the device reads these numbers
- * (vkCmdDispatchIndirect). A conditional dispatch must not depend on numbers that a dispatch with a larger n has
- * written to scratch.
+ * writes the numbers of work groups of all conditional dispatches, and the device reads these numbers
+ * (vkCmdDispatchIndirect). A conditional dispatch must not depend on data that a dispatch with a larger n has written
+ * to scratch.
  *
  * The condition only saves time: the results must be the same if all dispatches run. If a submission has a time limit,
  * and the device has timestamps, the first two runs of a program run all dispatches, to measure how long they take
@@ -112,7 +112,7 @@ static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 }
 /* Returns the number of lanes of a subgroup of `kernel` (with the flag SUBGROUP or SUBGROUPS in kernels.def). */
 uint32_t vkt_subgroup(const vkt_limits *lim, uint16_t kernel);
-/* Returns the number of lanes of a work group of `kernel`. The lanes of the group share `loads` loads, and combine
+/* Returns the number of lanes of a work group of `kernel`. The lanes of the work group share `loads` loads, and combine
  * their results (lib/lanes.glsl). The number starts with one subgroup, and is doubled while each lane still gets four
  * loads or more. The device and the trait `lanes_together` (0: one subgroup) limit the number. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint16_t kernel, uint64_t loads)

@@ -31,7 +31,7 @@ typedef struct packer {
     size_t n;
     const vkt_plan_options *o;
     uint64_t bound;
-    vkt_packed **order;  /* the order in which values are placed */
+    vkt_packed **order;  /* the values, in the order in which they are placed */
     vkt_packed **placed; /* the placed values, sorted by block and offset */
     size_t n_placed;
     vkt_packed **longs; /* the placed values that are long (is_long), sorted by block and offset */
@@ -44,8 +44,8 @@ typedef struct packer {
                         * and are not long, sorted by block and offset. If v itself is long: empty */
     size_t n_near;
     uint64_t work;   /* iterations of loops over values so far, for vkt_plan.work */
-    uint64_t *ends;  /* end of each block in this round */
-    size_t n_blocks; /* number of blocks in this round */
+    uint64_t *ends;  /* end of each activation block in this round */
+    size_t n_blocks; /* number of activation blocks in this round */
     vkt_packed *best;
     uint64_t best_bytes;
 } packer;
@@ -159,8 +159,8 @@ static void place_one(packer *s, vkt_packed *v)
     insert_placed(s, v);
 }
 
-/* Places all values in order. Returns the sum of the block sizes. If this sum is the smallest so far, stores the
- * offsets in s->best. */
+/* Places all values in the order of s->order. Returns the sum of the block sizes. If this sum is the smallest so far,
+ * stores the offsets in s->best. */
 static uint64_t place_all(packer *s)
 {
     s->n_placed = s->n_blocks = s->n_longs = s->n_marks = 0;
@@ -214,9 +214,9 @@ static void search(packer *s)
 /* Computes the largest number of bytes that are live in one stage. */
 static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
-    uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
+    uint32_t stages = 0; /* index of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
-    /* starting[s]: bytes that are live from stage s on. ending[s], in the second half of the memory: bytes that are no
+    /* starting[s]: bytes that are live from stage s on. ending[s], in the second half of the array: bytes that are no
      * longer live from stage s on. */
     uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting);
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);

@@ -8,21 +8,21 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
     return vkt_lowered_value(e, (vkt_tensor){ (uint32_t)id });
 }
 
-/* ---- owners: the owner of a value is the value whose memory it uses ---- */
+/* ---- owners: the owner of value v is the value whose memory v uses ---- */
 
 /* The executions of nodes that touch the memory of a root value (vkt_root). A node that is recomputed is executed more
  * than once. */
 typedef struct touch {
     uint32_t nodes; /* number of these executions */
     uint32_t last;  /* index + 1 of the node of the last execution */
-    size_t run;     /* number of the last execution */
+    size_t run;     /* index of the last execution */
     bool kept;
 } touch;
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->owner[i]].kept |= e->g->values[i].keep;
-    size_t run = 0; /* number of the current execution */
+    size_t run = 0; /* index of the current execution */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
@@ -209,8 +209,8 @@ static vkt_result try_order(vkt_emit *e, const vkt_plan_options *o, uint64_t mor
     return r;
 }
 
-/* Looks for a better order. If o->most_bytes allows it, first tries an order that may use more_bytes more memory. If
- * that order is not better, tries an order without more memory. */
+/* Looks for a better order. First tries an order that may use o->more_bytes more memory, if o->most_bytes allows
+ * this. If that order is not better, tries an order without more memory. */
 static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
 {
     const uint64_t all_bytes = p->packed_bytes + p->const_bytes + p->input_bytes + o->more_bytes;

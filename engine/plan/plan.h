@@ -47,7 +47,7 @@ typedef struct vkt_plan {
                          * (vkt_root). But if the producer of the root overwrites an input, the owner of this input is
                          * also the owner of v */
     vkt_live_range *live_range; /* live_range[v]: the live range of all values whose owner is v */
-    uint32_t *stage;            /* stage[d]: the stage of dispatch d; stage[0] is 0, and the numbers never fall */
+    uint32_t *stage;            /* stage[d]: the stage of dispatch d; stage[0] is 0, and stage[d] >= stage[d - 1] */
     uint64_t *block_bytes;      /* sizes of the activation blocks */
     size_t n_blocks;
     uint64_t const_bytes;       /* size of the buffer of constants */

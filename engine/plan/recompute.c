@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 typedef struct span {
-    uint32_t first, last; /* dispatch numbers; first > last: none */
+    uint32_t first, last; /* indices of dispatches; first > last: none */
 } span;
 
 /* The dispatches of the present list that use a root value, which is a value that owns memory (vkt_root). */

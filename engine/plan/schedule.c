@@ -53,7 +53,7 @@ static bool is_arena(vkt_role role)
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* Returns the number of the memory to which t belongs, an index for newest[0] and newest[1]. A packed value, an input,
+/* Returns the index, for newest[0] and newest[1], of the memory to which t belongs. A packed value, an input,
  * or a range of an arena (such as a parameter) is a memory of its own. Whole arenas and all other values belong to the
  * memory of their role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
@@ -124,7 +124,7 @@ static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool w
     return VKT_OK;
 }
 
-/* Follows fused_into from node `number` as far as possible, and returns the number of the last node. If node `number`
+/* Follows fused_into from node `number` as far as possible, and returns the index of the last node. If node `number`
  * is not fused, returns `number`. */
 static uint32_t doer_of(const vkt_graph *g, uint32_t number)
 {

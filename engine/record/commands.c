@@ -75,7 +75,7 @@ static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants, uin
 }
 
 /* Makes the pipelines of the application's shaders. The first n entries of p->pipelines are the pipelines of kernels.
- * This function moves these to the indices of their dispatches. */
+ * This function moves the pipelines of kernels to the indices of their dispatches. */
 static vkt_result make_shaders(vkt_program *p, size_t n)
 {
     const size_t shaders = p->lowered.n - n;
@@ -175,7 +175,7 @@ static vkt_result write_set(vkt_program *p, uint32_t side, size_t i)
 
 /* Records a barrier between dispatches: later dispatches wait for earlier dispatches and see their writes.
  * `conditional`: the barrier also orders the indirect reads, by which conditional dispatches get their numbers of
- * groups. */
+ * work groups. */
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, bool conditional)
 {
     const VkPipelineStageFlags2 counts = conditional ? VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT : 0;

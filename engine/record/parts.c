@@ -3,9 +3,9 @@
  * The watchdog of an operating system ends a submission that takes too long. The time of a kernel is unknown before the
  * kernel has run. So the first two runs submit each dispatch alone, as a piece with timestamps. The second run is
  * measured. The first run is not, because a driver may compile kernels in it. After the second run, the step is
- * recorded for all later runs, in parts of at most max_submission_ns. A part may take longer only if it is one kernel.
- * The first two runs do all conditional dispatches (vkt_when_begin). So each dispatch has a measured time, and no later
- * run does more dispatches than the measured run.
+ * recorded for all later runs, in parts of at most max_submission_ns. A part may take longer only if it is one
+ * dispatch. The first two runs do all conditional dispatches (vkt_when_begin). So each dispatch has a measured time,
+ * and no later run does more dispatches than the measured run.
  *
  * If submissions have no limit, or the device has no timestamps, there are no pieces. In this case all runs submit the
  * same parts, which end only at marks (marks.h). */

@@ -22,7 +22,7 @@ static vkt_result match_store(vkt_program *p)
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
         if (i < p->store->n && strcmp(p->store->entries[i].name, v->name) == 0)
-            e = &p->store->entries[i]; /* in most cases the store has the graph's order */
+            e = &p->store->entries[i]; /* in most cases, the store has its parameters in the graph's order */
         for (uint32_t k = 0; k < p->store->n && !e; k++)
             if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
         char want[80], have[80];
@@ -63,7 +63,7 @@ static vkt_result finish_graph(vkt_program *p)
     return VKT_OK;
 }
 
-/* Returns the bytes that are left for a program. max_bytes: the program's own limit; 0: none. */
+/* Returns how many bytes of memory a program may still allocate. max_bytes: the program's own limit; 0: none. */
 static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
 {
     vkt_memory_stats m;
@@ -72,7 +72,7 @@ static uint64_t bytes_left(const vkt_ctx *ctx, uint64_t max_bytes)
     return max_bytes ? VKT_MIN(left, max_bytes) : left;
 }
 
-/* Lowers the graph and plans its memory. more_bytes: additional memory that the plan may use if it then has fewer
+/* Lowers the graph and plans its memory. more_bytes: how many additional bytes the plan may use if this saves
  * barriers. */
 static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *params, uint64_t more_bytes)
 {
@@ -94,7 +94,7 @@ static vkt_result lower_and_plan(vkt_program *p, const vkt_program_params *param
         VKT_TRY(vkt_recompute(&p->lowered, vkt_access_of, &p->again));
     else
         p->options.more_bytes = more_bytes; /* stays 0 with `recompute`, because the caller wants to save memory */
-    /* more_bytes is used only if half of the memory that is left stays free, for later programs and arrays. */
+    /* more_bytes is used only if half of the free memory (bytes_left) remains for later programs and arrays. */
     p->options.most_bytes = bytes_left(p->ctx, params->max_bytes) / 2;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
@@ -126,7 +126,7 @@ static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
 }
 
 /* Returns whether a choice with the key uses the entry of the tuning file. A node with several products has several
- * choices with one key, and the entry may fit only some of them. */
+ * choices with the same key, and the entry may fit only some of them. */
 static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
 {
     for (size_t i = 0; i < p->lowered.n_picked; i++) {
@@ -180,8 +180,8 @@ static uint64_t planned_bytes(const vkt_program *p)
     return p->plan.packed_bytes + p->plan.const_bytes + p->plan.input_bytes;
 }
 
-/* Checks before the first allocation that the plan fits into the memory that is left. If it does not, the message has
- * the sizes of the plan. */
+/* Checks before the first allocation that the plan fits into the memory that is left. If the plan does not fit, the
+ * message has the sizes of the plan. */
 static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
 {
     const uint64_t left = bytes_left(p->ctx, max_bytes);

@@ -1,4 +1,4 @@
-/* record/range.c - returns the buffer, offset and size of each binding and of each value of a program. */
+/* record/range.c - returns the buffer, offset and size in bytes of each binding and of each value of a program. */
 #include "record/record.h"
 
 static const vkt_buffer *buffer_at(const vkt_program *p, vkt_region at, uint32_t side)

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 #include "record/marks.h"
 
-/* One half of a transfer of ownership between queue families. */
+/* The release or the acquire of a transfer of ownership between queue families. */
 typedef struct vkt_handover {
     vkt_commands commands;
     uint32_t family; /* the other queue family in the recorded commands */
@@ -34,8 +34,8 @@ vkt_array *vkt_array_in(vkt_array *a, const vkt_ctx *ctx);
  * adopted buffer without TRANSFER_SRC. VKT_E_NOMEM, and errors of the device. */
 vkt_result vkt_array_hash(const vkt_array *a, uint64_t *hash);
 /* array.c: makes an array of zeros that the device and the host both read and write (vkt_buffer_create_shared). Its
- * memory has the class VKT_MEM_STAGING, and vkt_array_map returns it. If `name` is NULL, the name is "shared". Errors
- * are those of vkt_array_create. */
+ * memory has the class VKT_MEM_STAGING, and vkt_array_map returns its address. If `name` is NULL, the name is "shared".
+ * Errors are those of vkt_array_create. */
 vkt_result vkt_array_create_shared(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, const char *name, vkt_array **out);
 
 typedef struct vkt_store_entry {
@@ -58,7 +58,7 @@ struct vkt_store {
 
 /* store.c: returns the memory class of a part of a store. */
 vkt_mem_class vkt_store_class(vkt_store_part part);
-/* store.c: returns whether vkt_store_set_loss_scale accepts these numbers. */
+/* store.c: returns whether vkt_store_set_loss_scale accepts `l`. */
 bool vkt_loss_scale_fits(const vkt_loss_scale *l);
 
 /* The range of a buffer that one binding or one value uses. */
@@ -80,10 +80,10 @@ typedef struct vkt_slice_set {
     vkt_timer timer;
     vkt_buffer *times;    /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
     uint64_t *values;     /* by slice: timeline value of its last submission; 0 after its times were read */
-    uint32_t *count;      /* by slice: number of its submissions in the set's frame. A call without limit belongs to no
-                           * frame, so its submissions do not count */
+    uint32_t *count;      /* by slice: number of its submissions in the set's frame. Submissions by calls without
+                           * limit belong to no frame, and are not included */
     uint64_t value;       /* the largest of `values` */
-    uint64_t frame_value; /* timeline value of the frame's last submission; calls without limit do not count */
+    uint64_t frame_value; /* timeline value of the frame's last submission; calls without limit are ignored */
     uint64_t budget_ns;   /* budget of the set's frame */
     uint32_t last;        /* slice that was submitted last */
 } vkt_slice_set;
@@ -92,7 +92,7 @@ typedef struct vkt_slice_set {
  * the host can read the times of one frame while the set of the next frame is pending. */
 typedef struct vkt_slices {
     uint32_t n;          /* number of slices; 0: there are none yet */
-    uint32_t *ends;      /* by slice: the number of its last dispatch + 1 */
+    uint32_t *ends;      /* by slice: the index of its last dispatch + 1 */
     uint64_t *ns;        /* by slice: its expected time, including the gap to the next slice of the frame */
     double *unloaded_ns; /* by slice: its mean time, divided by `load` */
     uint64_t *least_ns;  /* by slice: lower limit of `ns`. It is the time of the slice's conditional dispatches in the
@@ -107,7 +107,7 @@ typedef struct vkt_slices {
     vkt_slice_set old[2];     /* sets of replaced slices; they may be pending */
     uint32_t turn;            /* index of this frame's set in `set` */
     uint32_t frames;          /* number of frames since these slices were made */
-    uint32_t retry;           /* if there was no memory for other slices: number of the first frame that tries again */
+    uint32_t retry;           /* if there was no memory for new slices: no attempt before `frames` has this value */
     uint64_t measured_frames; /* number of frames whose times the host has read */
     uint64_t measured_ns, measured_budget_ns; /* time and budget of the newest frame whose times were read */
 } vkt_slices;
@@ -144,11 +144,11 @@ struct vkt_program {
     vkt_series pieces[2];   /* by side: one command buffer per dispatch, with timestamps; none once parts exist */
     vkt_series parts[2];    /* by side: the command buffers of a step; none while there are pieces */
     vkt_series profiled[2]; /* by side: the parts with timestamps; none if `profile` is false */
-    uint32_t *ends;         /* by part or piece: the number of its last dispatch + 1 */
+    uint32_t *ends;         /* by part or piece: the index of its last dispatch + 1 */
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
-    const vkt_shard_run *shard; /* the numbers of a run of shards (marks.h) while it is prepared; else NULL */
+    const vkt_shard_run *shard; /* the numbers of a run of shards (marks.h) while the run is prepared; else NULL */
     struct {
         const vkt_pipeline *pipeline;
         VkDescriptorPool pool;
@@ -181,10 +181,10 @@ struct vkt_program {
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
-/* range.c: returns the range of binding `b` of a lowered dispatch on one side. Its size is rounded up to a multiple of
- * 16 bytes, and the descriptor has this size. */
+/* range.c: returns the range of binding `b` of a lowered dispatch on one side. The size of the range is rounded up to
+ * a multiple of 16 bytes, and the descriptor has this size. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b, uint32_t side);
-/* Returns the range of all bytes of a value of the graph, on side 0. Its size is rounded up to a multiple of 4. */
+/* Returns the range of all bytes of a value of the graph, on side 0. `bytes` is rounded up to a multiple of 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* commands.c: returns the bindings that a dispatch reads and writes. */
 vkt_access vkt_access_of(const vkt_dispatch *d);
@@ -235,12 +235,12 @@ void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
 vkt_result vkt_given_submit(vkt_program *p, const vkt_sync *sync, vkt_sync *rest);
 /* slices.c: frees the slices of vkt_step_budget. */
 void vkt_slices_free(vkt_program *p);
-/* Makes slices for this budget. *next is the number of the old slice that comes next, and becomes the number of the new
+/* Makes slices for this budget. *next is the index of the old slice that comes next, and becomes the index of the new
  * slice that begins at the same dispatch. Old slices may be pending. They stay in `old` until vkt_slices_turn finds
  * that they are done. */
 vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next);
 /* Begins a frame: updates the expected times from the times of the frames that are done, and changes to the other set.
- * May make other slices if the budget or the times have changed much. If there is no memory for other slices, the step
+ * May make new slices if the budget or the times have changed much. If there is no memory for new slices, the step
  * keeps its slices. Never waits. If the device has not done the frame before the last one, *ready is false, and no
  * frame begins. */
 vkt_result vkt_slices_turn(vkt_program *p, uint64_t budget_ns, uint32_t *next, bool *ready);

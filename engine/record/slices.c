@@ -8,7 +8,7 @@
  *
  * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
  * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
- * the measured time at once. If it takes less time, the expected time falls by a quarter of the difference. The
+ * the measured time at once. If the slice takes less time, the expected time falls by a quarter of the difference. The
  * expected time is never below the time of the slice's conditional dispatches in the program's second run, in which all
  * of them ran (parts.c). In later runs, conditional dispatches may be skipped, or may run again. */
 #include "record/record.h"
@@ -158,7 +158,7 @@ static void spread(vkt_program *p)
             const uint64_t least = least_of(p, d), keep = falls ? least : 0;
             const double ns = sum ? (double)(s->kernel_ns[d] - keep) * (double)(s->ns[i] - kept) / (double)(sum - kept)
                                   : (double)s->ns[i] / (s->ends[i] - first);
-            s->kernel_ns[d] = VKT_MAX(keep + (uint64_t)ns, least); /* a product of doubles may be rounded down */
+            s->kernel_ns[d] = VKT_MAX(keep + (uint64_t)ns, least); /* a product of float64 values may be rounded down */
         }
     }
 }
@@ -323,7 +323,7 @@ static bool is_too_fine(vkt_program *p, uint64_t grain_ns, uint32_t next)
     return divide(p, grain_ns, &next) < s->n;
 }
 
-/* Returns whether other slices would fit this budget and the expected times better. */
+/* Returns whether new slices would fit this budget and the expected times better. */
 static bool is_outdated(vkt_program *p, uint64_t budget_ns, uint32_t next)
 {
     const vkt_slices *s = &p->budget.slices;

@@ -33,7 +33,7 @@ typedef struct vkt_texture_slices {
     uint64_t copies;   /* number of copies whose slices are all submitted */
     uint64_t ns;       /* expected time of a slice; 0: not known */
     vkt_pending pending;
-    uint64_t measured_ns, measured_budget_ns; /* when the host last read times: their sum, and `budget_ns` */
+    uint64_t measured_ns, measured_budget_ns; /* sum of the times that the host read last, and `budget_ns` then */
     uint64_t budget_ns;                       /* budget of the last call that submitted slices */
 } vkt_texture_slices;
 void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s); /* in texture.c */

@@ -10,12 +10,12 @@
         VKT_K_TEXTURE_READ_##f, VKT_K_TEXTURE_WRITE_##f \
     }
 /* The two kernels whose modules declare no format. A device reports for each format whether these kernels may read and
- * write it. */
+ * write images of the format. */
 #define ANY                                             \
     {                                                   \
         VKT_K_TEXTURE_READ_ANY, VKT_K_TEXTURE_WRITE_ANY \
     }
-/* No kernels for storage images: the library only samples images of this format. */
+/* No kernels for storage images: the library only reads images of this format, as sampled images. */
 #define SAMPLED                \
     {                          \
         VKT_K_NONE, VKT_K_NONE \

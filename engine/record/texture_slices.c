@@ -8,7 +8,7 @@
  * cost of their submissions. */
 enum { MOST_SLICES = 64, LEAST_PIXELS = 4096 };
 
-/* Larger budgets are reduced to this budget. The sum of a few times of this size does not overflow. */
+/* Larger budgets are reduced to this budget. The sum of a few durations of this length does not overflow. */
 #define MAX_BUDGET_NS (UINT64_MAX / 8)
 
 /* The lower limit of a slice's expected time. So each slice uses some of the budget, and a caller that submits slices

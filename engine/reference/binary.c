@@ -93,8 +93,8 @@ static void where_backward(const vkt_ref_call *c)
 
 /* ---- swiglu: its operands a and b are two tensors, or the two halves of each row of one tensor ---- */
 
-/* Finds element i of operand k (0: operand a; 1: operand b). Sets *input to the number of the operand's tensor, and
- * returns the index of the element in this tensor. */
+/* Finds element i of operand k (0: operand a; 1: operand b). Sets *input to the index of the operand's tensor in c->in,
+ * and returns the index of the element in this tensor. */
 static size_t half_index(const vkt_ref_call *c, size_t i, uint32_t k, uint32_t *input)
 {
     const bool two = c->n_in > 1 && c->in[1].f;

@@ -158,9 +158,9 @@ static size_t rope_index(const rope_form *f, bool split, const size_t at[3], siz
 }
 
 /* Returns the angle of pair j at a position. Input 1 has a fraction of 64 bits for each pair. The pair rotates by this
- * fraction of a full rotation from one position to the next. Input 1 stores the high words of all pairs, then the low
- * words of all pairs. Whole rotations are removed from the product of position and high word, because otherwise the sum
- * would lose digits. */
+ * fraction of a full rotation from one position to the next. Input 1 stores the high 32 bits of all fractions, then the
+ * low 32 bits. Whole rotations are removed from the product of the position and the high 32 bits, because otherwise
+ * the sum would lose digits. */
 static double rope_angle(const vkt_ref_call *c, uint32_t position, size_t j, size_t pairs)
 {
     const double high = (double)(uint32_t)(position * c->in[1].u[j]) * 0x1p-32; /* the product modulo 2^32 is exact */

@@ -1,7 +1,8 @@
 /* reference/linear_xent.c - the cross-entropy of labels whose logits are a linear layer of x:
  *   z[r,k] = sum_i x[r,i] w[k,i]
  *   loss = 1/norm sum over r of (log(sum_k exp(z[r,k])) - z[r,t[r]])
- * t[r] is the label of row r. A row is real if its sample, r / group, is one of the first vkt_ref_call.rows samples.
+ * t[r] is the label of row r. Each sample has `group` rows, so row r is in sample r / group. A row is real if its
+ * sample is one of the first vkt_ref_call.rows samples.
  * r runs over the real rows whose label is a class and not `ignore`. norm is the number of these rows, or 1 if the loss
  * is a sum. The second output is the number of these rows. The loss is NaN if a real row has a label that is neither a
  * class nor `ignore`.

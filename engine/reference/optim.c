@@ -124,7 +124,7 @@ void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, d
     }
 }
 
-/* ---- the ops of optimizers: param, grad, moments, groups -> param, the moments that exist ---- */
+/* ---- the ops of optimizers: param, grad, moments, parameter groups -> param, the moments that exist ---- */
 
 static void forward(const vkt_ref_call *c, uint32_t n_moments)
 {
@@ -155,7 +155,7 @@ const vkt_ref_op vkt_ref_op_adam = { "adam", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_rmsprop = { "rmsprop", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_adagrad = { "adagrad", 2, forward1, NULL };
 
-/* ---- the op publish: published, param, groups -> published ---- */
+/* ---- the op publish: published, param, parameter groups -> published ---- */
 
 static void publish_forward(const vkt_ref_call *c)
 {

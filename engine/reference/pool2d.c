@@ -8,7 +8,7 @@
 typedef struct span {
     uint32_t begin, end; /* the window has rows (or columns) from begin to end - 1; it is empty if begin >= end */
     uint32_t step;       /* distance between neighbouring rows of the window */
-    uint32_t padded;     /* average: number of rows (or columns) of the window that are in the padded image */
+    uint32_t padded;     /* for an average: number of rows (or columns) of the window that are in the padded image */
 } span;
 
 static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size)

@@ -31,11 +31,11 @@ static int as_signed(unsigned char byte)
     return byte < 128 ? byte : byte - 256;
 }
 
-/* Returns the number at index i of a block of Q4_K or Q5_K. A block has 8 sub-blocks of 32 numbers. Each sub-block has
- * a scale and an offset of six bits. The scales and offsets are stored in the 12 bytes from s on:
+/* Returns the number at index i of a block of Q4_K, or of Q5_K if `five`. A block has 8 sub-blocks of 32 numbers. Each
+ * sub-block has a scale and an offset of six bits. The scales and offsets are stored in the 12 bytes from s on:
  *   bytes 0 to 3: the low six bits are the scales 0 to 3; the high two bits are the high bits of the scales 4 to 7
  *   bytes 4 to 7: the low six bits are the offsets 0 to 3; the high two bits are the high bits of the offsets 4 to 7
- *   bytes 8 to 11: the low four bits of the scales 4 to 7 (low half) and of the offsets 4 to 7 (high half) */
+ *   bytes 8 to 11: the low four bits of the scales 4 to 7 (low half of a byte) and of the offsets 4 to 7 (high half) */
 static double k_number(const unsigned char *p, uint32_t i, bool five)
 {
     const unsigned char *s = p + 4;

@@ -116,8 +116,8 @@ static void pad_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_pad = { "pad", 1, pad_forward, pad_backward };
 
-/* Returns the number of the input that has element `at` of the result. Changes `at` to the index in this input. *from
- * gets the row-major position of the element in this input. */
+/* Returns the index of the input that has element `at` of the result. Changes `at` to the element's index in this
+ * input. *from gets the row-major position of the element in this input. */
 static uint32_t part_of(const vkt_ref_call *c, uint32_t *at, size_t *from)
 {
     const uint32_t axis = ((const vkt_concat_attr *)c->attr)->axis;

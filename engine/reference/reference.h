@@ -57,9 +57,9 @@ typedef struct vkt_ref_op {
 const vkt_ref_op *vkt_ref_find(const char *name);
 
 /* Computes one step of n parameters in place, as described at vkt_update. g has complete gradients, so o->micro_batches
- * is ignored. t counts from 1. moments[i] may be NULL if the optimizer does not have moment i. groups may be NULL.
- * Otherwise groups has a pair for each 64 parameters: the factor of the learning rate (negative for frozen parameters),
- * and the weight decay. All defaults of o must be filled in. */
+ * is ignored. t is 1 in the first step. moments[i] may be NULL if the optimizer does not have moment i. groups may be
+ * NULL. Otherwise groups has a pair for each 64 parameters: the factor of the learning rate (negative for frozen
+ * parameters), and the weight decay. All defaults of o must be filled in. */
 void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g,
                     double *const moments[3], const double *groups);
 /* Computes the Euclidean norm of g without the parameters that `groups` (may be NULL) freezes. */

@@ -18,8 +18,8 @@ enum {
 #include "tools.def"
 #undef VKT_KERNEL
 
-/* Adds the kernels to those that vkt_kernel_get finds. Call it before other threads use engine/kernel. A second call
- * changes nothing. */
+/* Adds the kernels to those that vkt_kernel_get finds. Call this function before other threads use engine/kernel. A
+ * second call changes nothing. */
 void vkt_tools_begin(void);
 
 #endif

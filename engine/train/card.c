@@ -82,8 +82,9 @@ static bool read_numbers(const vkt_card *c, const char *key, double least, doubl
     return true;
 }
 
-/* Reads sample, classes, mean and deviation. Returns false if one of them is missing or beyond its limits. Also returns
- * false if "names" is a list whose length is not the number of classes. */
+/* Reads the fields "sample" (the shape of a sample), "classes", "mean" and "deviation". Returns false if one of these
+ * fields is missing or beyond its limits. Also returns false if "names" is a list whose length is not the number of
+ * classes. */
 static bool parse(owned *o)
 {
     vkt_card *c = &o->c;

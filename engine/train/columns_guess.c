@@ -15,7 +15,7 @@ typedef struct look {
                          * different texts, sorted */
     uint32_t n, distinct, missing;
     bool numbers, whole; /* numbers: all texts are numbers; whole: no number has a fraction */
-    bool counts;         /* n > 2, no field is missing, and each value is the number of its row plus a constant */
+    bool counts;         /* n > 2, no field is missing, and each value is the index of its row plus a constant */
     double mean, std;
 } look;
 

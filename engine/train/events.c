@@ -1,5 +1,5 @@
 /* train/events.c - event files for TensorBoard; see vktrain/events.h. An event file has protocol buffer messages, which
- * are encoded here without a library. A field of a message is a key (number << 3 | wire type) and a value.
+ * are encoded here without a library. A field of a message is a key (field number << 3 | wire type) and a value.
  * Wire types: 0 = varint; 1 = 8 bytes; 2 = a length n, then n bytes; 5 = 4 bytes. */
 #include "vktrain/events.h"
 

@@ -45,7 +45,7 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
 }
 
 /* Runs one epoch of the loader, and copies its batches to the device. The epoch has n_samples samples. `order` has
- * their numbers in the data set (NULL: 0, 1, 2, ..). */
+ * their indices in the data set (NULL: 0, 1, 2, ..). */
 static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots, const uint32_t *order,
                                  uint32_t n_samples)
 {
@@ -64,7 +64,7 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Uploads n samples, some at a time. `order` has their numbers in the data set (NULL: 0, 1, 2, ..). This is needed in
+/* Uploads n samples, some at a time. `order` has their indices in the data set (NULL: 0, 1, 2, ..). This is needed in
  * three cases: the size of a sample in bytes is no multiple of 4; worker threads make the samples; the tables have the
  * samples of one epoch only. If `all` is set, uploads labels and targets as well. */
 static vkt_result upload_samples(vkt_feed *f, const uint32_t *order, uint32_t n, bool all)

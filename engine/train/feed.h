@@ -25,12 +25,12 @@ typedef struct vkt_feed {
     uint32_t length;   /* number of samples of the current epoch: the first `length` samples of host_order */
     uint32_t room;     /* see vkt_feed_params.room. In a resident feed with `room`, vkt_feed_start fills the tables on
                         * the device with the samples of the epoch, in the epoch's order */
-    uint64_t in_room;  /* with `room`: the tables have the samples of the order with this hash; 0: of no order yet */
+    uint64_t in_room;  /* with `room`: hash of the order whose samples the tables have; 0: the tables are not filled */
     uint32_t workers;  /* see vkt_loader_params.workers */
     bool streams;
     vkt_array *features, *labels, *order;
     vkt_array *targets;   /* NULL: the data set has none */
-    uint32_t *host_order; /* order of the current epoch, n numbers */
+    uint32_t *host_order; /* order of the current epoch: n indices of samples */
     uint32_t at; /* number of samples of this epoch that vkt_feed_next has returned or vkt_feed_start has skipped */
     vkt_loader *loader;           /* loader, busy, run and slot are used in streamed feeds only */
     bool busy[VKT_FEED_SLOTS];    /* vkt_feed_next has returned the slot, and it is not free yet */
@@ -54,7 +54,8 @@ typedef struct vkt_feed_params {
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, const vkt_feed_params *p,
                            vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
-/* Returns the bytes of device memory of the feed's tables. Reads only data, batch, n, room and streams of the feed. */
+/* Returns how many bytes of device memory the feed's tables use. Reads only data, batch, n, room and streams of the
+ * feed. */
 uint64_t vkt_feed_bytes(const vkt_feed *f);
 
 /* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. A feed without arrays is enough to
@@ -82,7 +83,7 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* Returns the next batch. Streamed feed: waits until workers have made the batch. If all slots are in use, first waits
  * for the oldest run of `p` that uses a slot. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
-/* Stores the number of the run that uses the batch of the last vkt_feed_next. */
+/* Stores the index of the run that uses the batch of the last vkt_feed_next. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
 /* Ends the epoch, and stops its workers. After this call, a feed of another data set with the same source may start.
  * Feeds of several ranks may run at the same time on one data set: see vkt_dataset_take_worker. */

@@ -25,8 +25,8 @@ extern const vkt_rgb vkt_series_color[VKT_SERIES_COLORS];
 void vkt_figure_color(cairo_t *cr, vkt_rgb color);
 void vkt_figure_font(cairo_t *cr, double size, bool bold);
 double vkt_figure_text_width(cairo_t *cr, const char *text);
-/* Draws a text. `anchor` is the part of the text that is at x: 0 = its start; 0.5 = its middle; 1 = its end. y is the
- * base line. In an SVG the text is a <text> element in a generic sans-serif font, and is drawn after all lines and
+/* Draws a text. `anchor` is the position in the text that is at x: 0 = the start; 0.5 = the middle; 1 = the end. y is
+ * the base line. In an SVG the text is a <text> element in a generic sans-serif font, and is drawn after all lines and
  * areas. In both formats, the transformation of `cr` applies to the text. */
 void vkt_figure_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text);
 void vkt_figure_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color);

@@ -90,7 +90,7 @@ static void report_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* Returns the learning rate of step `batch` of an epoch. Epochs count from 1, steps from 0. */
+/* Returns the learning rate of step `batch` of an epoch. Epochs are counted from 1, steps from 0. */
 static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -382,7 +382,7 @@ static vkt_result fail_without_best(const fit *f)
         unmeasured = unmeasured && isnan(monitored(f->monitor, e));
     }
     const vkt_result r = finite && unmeasured ? VKT_E_STATE : VKT_E_DIVERGED;
-    if (f->t->shards.rank > 0) return r; /* rank 0 logs it */
+    if (f->t->shards.rank > 0) return r; /* rank 0 logs the error */
     if (r == VKT_E_STATE)
         return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
                         t->metrics[0].name);
@@ -404,7 +404,7 @@ static vkt_result go_on(fit *f)
         if (!names[part] || !vkt_store_has(t->store, (vkt_store_part)part)) continue;
         VKT_TRY(vkt_trainer_get(t, (vkt_store_part)part, t->weights));
         if (vkt_trainer_is_finite(t, t->weights)) continue;
-        if (t->shards.rank > 0) return VKT_E_STATE; /* rank 0 logs it */
+        if (t->shards.rank > 0) return VKT_E_STATE; /* rank 0 logs the error */
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the run has diverged, and its %s are not finite: resume a checkpoint or load weights "
                         "first (vkt_trainer_resume, vkt_trainer_load), or set allow_nonfinite",

@@ -27,7 +27,7 @@ bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated)
 }
 
 /* Returns the index of the finite epoch for which sign * x is largest. If there are several, returns the first one. x
- * is the double at offset `field` of a record. Returns n if x is NaN in all finite epochs. */
+ * is the float64 at byte offset `field` of a record. Returns n if x is NaN in all finite epochs. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;

@@ -26,8 +26,8 @@ bool vkt_epoch_is_finite(const vkt_epoch_record *r, bool validated);
  * val_loss is NaN does not count as finite. Returns n if no epoch is finite. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
-/* Writes CSV. The first line is "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds", with the names of the metrics
- * behind it. Each record is one line. Numbers are %.9g with a decimal point in every locale. NaN is an empty field. The
+/* Writes CSV. The first line is "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" plus ",NAME" for each metric.
+ * Each record is one line. Numbers are %.9g with a decimal point in every locale. NaN is an empty field. The
  * file is replaced atomically. VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path);
 

@@ -281,8 +281,8 @@ static void add_word(vkt_text *x, const char *name, size_t n)
 }
 
 /* Adds the label of a node. A node that reads the parameter conv1.weight has the label "conv1". If a node reads no
- * parameter with a dot in its name, the label is the name of its first output, for instance "attention.7", or the op's
- * name if there is no output. */
+ * parameter with a dot in its name, the label is the name of the node's first output, for instance "attention.7", or
+ * the op's name if there is no output. */
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -371,7 +371,7 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
      * almost every node. */
     if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
     const char *network = other.n > settings ? "the network is another: " : "";
-    /* If nothing differs so far, only the groups and the frozen parameters of the same graph can differ. */
+    /* If nothing differs so far, only the parameter groups and the frozen parameters can differ: the graph is equal. */
     if (!other.n) vkt_compare_settings(run, t->run_lines, &other);
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;

@@ -1,5 +1,5 @@
 /* train/init.c - copies initial values from a builder (nn/init.c generates them) to a store. The file is not in nn/,
- * because the store is on a higher layer. */
+ * because the store is on a higher layer of the engine. */
 #include "nn/builder.h"
 
 vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed)

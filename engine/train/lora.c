@@ -1,5 +1,5 @@
-/* train/lora.c - vkt_lora_merge adds the adapters of a store to its weights, and vkt_lora_unmerge subtracts them. The
- * file is not in nn/, because the store is on a higher layer. */
+/* train/lora.c - vkt_lora_merge adds the adapters of a store to the store's weights, and vkt_lora_unmerge subtracts the
+ * adapters. The file is not in nn/, because the store is on a higher layer of the engine. */
 #include <stdio.h>
 
 #include "nn/builder.h"
@@ -24,8 +24,8 @@ bool vkt_lora_find(const vkt_store *s, const char *layer, size_t n, const char *
     return vkt_store_find(s, name, out);
 }
 
-/* Finds the layer whose A is parameter i. Returns false if parameter i is no A, or if the store lacks the weight or B
- * of this layer. */
+/* Finds the layer whose matrix A is parameter i. Returns false if parameter i is no matrix A, or if the store lacks the
+ * weight or the matrix B of this layer. */
 static bool find_layer(const vkt_store *s, uint32_t i, adapted *out)
 {
     const char *name = vkt_store_name(s, i);

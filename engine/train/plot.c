@@ -145,7 +145,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
         if (!isnan(v)) {
             const double px = to_pixels(x, c->records[i].epoch), py = to_pixels(y, v);
             if (!inside) cairo_move_to(cr, px, py);
-            cairo_line_to(cr, px, py); /* the line of a single point is a dot, because its caps are round */
+            cairo_line_to(cr, px, py); /* the line of a single point is a dot, because line caps are round */
         }
         inside = !isnan(v);
     }
@@ -159,8 +159,8 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     }
 }
 
-/* Draws a dashed line at the best epoch, and a ring around its validation value. If the validation was not measured,
- * the ring is around the training value. */
+/* Draws a dashed line at the best epoch, and a ring around the validation value of this epoch. If the validation was
+ * not measured, the ring is around the training value. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;

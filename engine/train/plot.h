@@ -4,7 +4,7 @@
 
 #include "train/history.h"
 
-/* Draws records[0..n) to `path`; n >= 1, and the numbers of the epochs rise. The ending of `path` gives the format:
+/* Draws records[0..n) to `path`; n >= 1, and records[i].epoch rises with i. The ending of `path` gives the format:
  * .svg or .png, in small letters or capitals. `title` is UTF-8; if it is NULL, the title is "Training". NaN, infinite
  * and huge values are gaps. A panel without values has the text "not measured". The best epoch (vkt_history_best) is
  * marked. The file is replaced atomically. VKT_E_ARG: n is 0, the path has another ending, or the title is not UTF-8.

@@ -43,8 +43,8 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order in which they are written. The bar is between HEAD and BATCHES, but it is none of
- * these parts. THE_BAR represents the bar in the list given_up. */
+/* The parts of the line, in the order in which they are written. The bar is between HEAD and BATCHES, but does not
+ * count as a part. THE_BAR represents the bar in the list given_up. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
 /* The parts that are left out on a narrow terminal, in the order in which they are left out. Before the first part is

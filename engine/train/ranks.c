@@ -53,7 +53,7 @@ static vkt_result hash_arrays(const vkt_trainer *t, uint64_t *hash)
         const vkt_array *a = compared_array(t, i);
         uint32_t k = 1;
         while (a && k < i && compared_array(t, k) != a) k++;
-        if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* hashes an array only for its first value */
+        if (a && k == i) VKT_TRY(vkt_array_hash(a, hash)); /* once, even if several graph values share the array */
     }
     return VKT_OK;
 }

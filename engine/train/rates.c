@@ -68,7 +68,7 @@ static void draw_grid(cairo_t *cr, const chart *c)
 {
     char text[32];
     vkt_figure_font(cr, TEXT_SIZE, false);
-    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* number of decades between two labels */
+    const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* number of decades between two grid lines */
     for (double k = ceil(c->x_lo - 1e-9); k <= c->x_hi + 1e-9; k += decades) {
         const double at = x_of(c, pow(10, k));
         vkt_figure_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);

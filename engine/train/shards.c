@@ -17,7 +17,7 @@ vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks)
                     VKT_MAX_SHARDS, ranks, VKT_MIN(1u << vkt_log2(ranks ? ranks : 1), (uint32_t)VKT_MAX_SHARDS));
 }
 
-/* Checks the numbers of shards and ranks, and the batch that the caller wants. */
+/* Checks the numbers of shards and ranks, and the batch size that the caller wants. */
 static vkt_result check(const vkt_trainer *t, uint32_t ranks, uint32_t shards, uint32_t batch)
 {
     const vkt_host *h = &t->host;
@@ -126,7 +126,7 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
 vkt_result vkt_shards_restore_states(vkt_trainer *t)
 {
     vkt_shards *s = &t->shards;
-    uint64_t at = 0; /* offset in s->saved, which has the states one after the other, in the order of the parameters */
+    uint64_t at = 0; /* offset in s->saved, which has the states (running statistics) in the order of the parameters */
     for (uint32_t i = 0; s->saved && i < t->g->n_params; i++) {
         const vkt_value *v = &t->g->values[t->g->params[i]];
         if (!v->state) continue;

@@ -3,7 +3,8 @@
  * A checkpoint has all state that the rest of the run depends on. It has nothing that differs between equal runs: no
  * times, no names of devices. So two equal runs write the same bytes. The tensors of a checkpoint are:
  *
- *   <name>                       parameters and states             F32
+ *   <name>                       parameters, and states (running   F32
+ *                                statistics)
  *   vktrain.best.<name>          the weights of the best epoch     F32, once there is a best epoch
  *   vktrain.moment1.<name>       the first moment                  F32, if the optimizer has it (also moment2, moment3)
  *   vktrain.gradient_sum.<name>  sum of the gradients of the       F32, if a step has several micro-batches and no
@@ -19,8 +20,8 @@
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; floats are hexadecimal (C99), because this form is exact
  *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
- *   vktrain.accumulation         number of micro-batches in gradient_sum, number of their samples or terms;
- *                                only if a step has several micro-batches
+ *   vktrain.accumulation         number of micro-batches in gradient_sum, number of samples or terms in
+ *                                these micro-batches; only if a step has several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
 #include <math.h>
@@ -35,10 +36,10 @@
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
-/* A training state in memory: copies of its parts, and the list of tensors to write. */
+/* A training state in memory: copies of the store's parts (vkt_store_part), and the list of tensors to write. */
 typedef struct state {
     vkt_trainer *t;
-    uint32_t n; /* number of parameters and states of the store */
+    uint32_t n; /* number of parameters and states (running statistics) of the store */
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[VKT_WEIGHT_NAME_ROOM];

@@ -287,7 +287,7 @@ void vkt_steps_fail(vkt_trainer *t, vkt_result r)
     if (t->steps.submitted) s->broken = s->ranks > 1 || s->x.done < s->x.begun;
     vkt_exchange_abandon(&s->x);
     /* If `broken` is false, the weights are those of the last complete step: this fit has submitted no step, or there
-     * is one rank and no submitted update waits for its exchange. If shards of a further step have changed the states
+     * is one rank and no submitted update waits for an exchange. If shards of a further step have changed the states
      * (running statistics), restores the states of the last complete step. Then the next fit continues after the last
      * complete step. */
     if (!s->broken && s->torn) s->broken = vkt_shards_restore_states(t) != VKT_OK;

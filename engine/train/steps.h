@@ -34,14 +34,14 @@ typedef struct vkt_shard_result {
 
 /* A step that is submitted. */
 typedef struct vkt_pending_step {
-    uint64_t run, update; /* run: number of the step's first run of the program of shards. update: number of the step's
+    uint64_t run, update; /* run: index of the step's first run of the program of shards. update: index of the step's
                            * run of the update program */
     uint32_t collected;   /* number of this rank's runs whose results were read */
 } vkt_pending_step;
 enum { VKT_STEPS_PENDING = 4 }; /* largest number of pending steps */
 
 typedef struct vkt_shards {
-    uint32_t count;       /* shards of a batch; 0: a step is one run, and this rank is the only one */
+    uint32_t count;       /* number of shards of a batch; 0: a step is one run, and there is only this rank */
     uint32_t own, parts;  /* own: number of shards of this rank; parts: number of runs that compute one shard */
     uint32_t rows, first; /* rows: number of samples of a run; first: index of this rank's first shard */
     uint32_t rank, ranks;
@@ -51,7 +51,7 @@ typedef struct vkt_shards {
     vkt_exchange x;
     vkt_pending_step pending[VKT_STEPS_PENDING]; /* a ring: step i is at index i % VKT_STEPS_PENDING */
     uint32_t *terms;           /* terms of each step of the epoch, of all ranks together; NULL: the data set has none */
-    vkt_shard_result *results; /* for each pending step, a block of each rank: see block_of in steps.c */
+    vkt_shard_result *results; /* for each pending step, a block of results of each rank: see block_of in steps.c */
     bool wants_stop, all_stop; /* wants_stop: this rank's caller wants to stop. all_stop: the caller of some rank wants
                                 * to stop, and all ranks have received this wish */
     bool torn;   /* some shards of a step are submitted, but the update of this step is not. So the states (running
@@ -60,7 +60,7 @@ typedef struct vkt_shards {
 } vkt_shards;
 
 typedef struct vkt_steps {
-    uint64_t run;                /* without shards: number of the newest run of the program */
+    uint64_t run;                /* without shards: index of the newest run of the program */
     uint64_t submitted, arrived; /* submitted: steps that this fit has submitted; arrived: steps whose results were
                                   * taken */
     uint32_t batch;              /* index of the next step in the epoch */
@@ -85,8 +85,8 @@ vkt_result vkt_steps_take(vkt_trainer *t, vkt_step_result *out);
 vkt_result vkt_steps_exchange(vkt_trainer *t);
 /* Returns the number of steps that are submitted and not taken. */
 uint32_t vkt_steps_open(const vkt_trainer *t);
-/* Returns whether the fit shall stop. `wish`: this rank's caller wants it to stop. Several ranks stop at the same step,
- * some steps after the first wish. */
+/* Returns whether the fit shall stop. `wish`: this rank's caller wants the fit to stop. Several ranks stop at the same
+ * step, some steps after the first wish. */
 bool vkt_steps_stop(vkt_trainer *t, bool wish);
 /* Ends the steps of a fit that failed with `r`. Lets the device finish. If the weights may be wrong, sets
  * t->shards.broken. If the weights are right but shards have changed the states (running statistics), restores the
@@ -99,8 +99,9 @@ vkt_result vkt_shards_check_ranks(const vkt_host *h, uint32_t ranks);
 /* Sets the states (running statistics) back to their values before the newest step, which may be incomplete. The first
  * run of each step saves these values in t->shards.saved. */
 vkt_result vkt_shards_restore_states(vkt_trainer *t);
-/* Checks vkt_trainer_params.dist, and sets the numbers of t->shards. If the training set has fewer samples than the
- * batch, params.batch becomes the number of these samples, rounded down to a multiple of the shards. VKT_E_ARG. */
+/* Checks vkt_trainer_params.dist, and sets count, own, parts, rows, first, rank and ranks of t->shards. If the
+ * training set has fewer samples than the batch, params.batch becomes the number of these samples, rounded down to a
+ * multiple of the number of shards. VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
 /* Appends the sums of the gradients to the graph of shards `g`, and builds the graph of the update. The caller destroys
  * *update, also after a failure. */

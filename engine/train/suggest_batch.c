@@ -1,21 +1,22 @@
 /* train/suggest_batch.c - gives advice after a trainer did not fit into memory or exceeded another limit of the device:
- * a smaller batch that fits, or a larger cap.
+ * a smaller batch that fits, or a larger memory cap.
  *
- * The sizes are computed from memory plans (vkt_program_needs), without work on the device. Each batch size needs a
- * plan for training, and one for validation if there is a validation set. The search plans only the batch that did not
- * fit and some powers of two. */
+ * The bytes that a batch needs are computed from memory plans (vkt_program_needs), without work on the device. Each
+ * batch size needs a plan for training, and a plan for validation if there is a validation set. The search plans only
+ * the batch that did not fit and some powers of two. */
 #include "record/record.h"
 #include "train/trainer.h"
 
-/* An estimate of the memory that is needed in addition to the plans: blocks that are not full (gpu/memory.c), staging,
- * and small buffers. */
+/* An estimate of the memory that is needed in addition to the plans: memory blocks that are not full (gpu/memory.c),
+ * staging, and small buffers. */
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
     uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
     uint64_t data;          /* bytes of the data sets, if only those that must be streamed are streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
-    uint64_t data_most;     /* bytes of the data sets; for each, the larger one of its sizes in these two members */
+    uint64_t data_most;     /* sum over the data sets: the bytes that a set adds to `data` or to `data_streamed`,
+                             * whichever are more */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)

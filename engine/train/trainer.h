@@ -175,8 +175,8 @@ void vkt_trainer_suggest_batch(vkt_trainer *t);
 /* Returns whether each rank validates only a part of the validation set. With metrics of the caller, each rank
  * validates the whole set. */
 bool vkt_splits_validation(const vkt_trainer *t);
-/* Creates an evaluator of `data` in *out. If `split` is true, all ranks call vkt_evaluator_run, and each evaluates its
- * part. VKT_E_SHAPE or VKT_E_ARG if `data` does not fit the training set. */
+/* Creates an evaluator of `data` in *out. If `split` is true, all ranks call vkt_evaluator_run, and each rank
+ * evaluates a part of `data`. VKT_E_SHAPE or VKT_E_ARG if `data` does not fit the training set. */
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, bool split, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* Frees the contents of *e, not *e itself. */

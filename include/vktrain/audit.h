@@ -50,7 +50,7 @@ typedef struct vkt_audit_entry {
     double difference;    /* largest error of the elements that `differences` counts, divided by the tolerance; wrong if
                            * above 1 or NaN. The tolerance is 1e-6 times the largest magnitude of the gradient, or 1e-6
                            * if the gradient is all zeros. Custom ops have another tolerance: see above */
-    bool right;           /* the case could be run, and no element of it is wrong */
+    bool right;           /* the case could be run, and no element of its results is wrong */
     const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
 

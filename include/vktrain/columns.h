@@ -44,8 +44,8 @@ typedef struct vkt_column {
     const char *name;           /* without blanks before it */
     vkt_column_use use;         /* how the column is used */
     double mean, std;           /* mean and standard deviation of a column of numbers; std > 0 */
-    const char *const *values;  /* the n_values different texts of a column, sorted (by number if all are numbers). For
-                                 * a target with classes, these texts are the names of the classes */
+    const char *const *values;  /* the n_values different texts of a column, sorted (numerically if all are numbers).
+                                 * For a target with classes, these texts are the names of the classes */
     uint32_t n_values, missing; /* missing: number of missing fields of an input in the rows that vkt_columns_guess has
                                  * read */
     char why[48];               /* why the column is left out; "as in training" after vkt_columns_from_text */
@@ -56,7 +56,8 @@ typedef struct vkt_column {
 /* The kind of a target. */
 typedef enum vkt_target_kind {
     VKT_TARGET_GUESSED = 0, /* a column with texts has classes. A column of at most 20 different whole numbers, with at
-                             * least 5 rows each on average, has classes, too. Any other column has numbers */
+                             * least 5 rows for each number on average, has classes, too. Any other column has
+                             * numbers */
     VKT_TARGET_CLASSES,     /* classes */
     VKT_TARGET_NUMBER       /* a number, predicted as (y - mean) / std */
 } vkt_target_kind;
@@ -77,9 +78,9 @@ typedef struct vkt_columns_params {
 typedef struct vkt_columns vkt_columns;
 
 /* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
- * many different texts (most_values), or counts the rows (each value is the number of its row plus a constant).
+ * many different texts (most_values), or counts the rows (each value is the index of its row plus a constant).
  * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target has fewer than two different
- * values, its classes have fewer than two rows each on average, or no inputs are left. VKT_E_ARG: VKT_TARGET_NUMBER for
+ * values, its classes have fewer than two rows each on average, or no inputs remain. VKT_E_ARG: VKT_TARGET_NUMBER for
  * a target with texts, or a row that does not exist. `params` may be NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);

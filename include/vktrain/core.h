@@ -121,8 +121,8 @@ typedef enum vkt_log_level {
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
 /* The allocator of host memory. `resize` works as realloc does. If p is NULL, `resize` allocates. If bytes is 0,
- * `resize` frees p and returns NULL. All blocks must be aligned for any object. Any thread of the library may call
- * `resize`. */
+ * `resize` frees p and returns NULL. All memory from `resize` must be aligned for any object. Any thread of the library
+ * may call `resize`. */
 typedef struct vkt_allocator {
     void *(*resize)(void *user, void *p, size_t bytes); /* returns NULL if there is no memory */
     void *user;                                         /* passed to `resize` */
@@ -150,15 +150,15 @@ VKT_API void vkt_text_release(char **text);
  * device, a FIFO and /dev/stdout are written to and never replaced. VKT_E_IO (the message has the path and the reason),
  * VKT_E_NOMEM; VKT_E_ARG: `path` is NULL, or `bytes` is NULL and n_bytes is not 0. host may be NULL. Any thread. */
 VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
-/* Checks whether vkt_write_file could begin to write to `path` now. Call this function before a long computation. It
- * returns VKT_OK or the error that vkt_write_file would return. It does not detect a full disk. It changes nothing at
- * `path`. */
+/* Checks whether vkt_write_file could begin to write to `path` now. Call this function before a long computation.
+ * vkt_try_output returns VKT_OK or the error that vkt_write_file would return. It does not detect a full disk, and
+ * changes nothing at `path`. */
 VKT_API vkt_result vkt_try_output(const vkt_host *host, const char *path);
 
-/* Copies `text` to `out` (`room` bytes with the NUL), and makes it safe to print on a terminal. These bytes become
- * \xNN: control characters, line separators, marks that change the direction of writing, and bytes that are not UTF-8.
- * A text that is too long is cut after a whole character. Returns `out`. Use it for names that come from files; the
- * library does so in its own messages. */
+/* Copies `text` to `out` (`room` bytes with the NUL), and makes the copy safe to print on a terminal. These bytes
+ * become \xNN: control characters, line separators, marks that change the direction of writing, and bytes that are not
+ * UTF-8. A text that is too long is cut after a whole character. Returns `out`. Use this function for names that come
+ * from files; the library does so in its own messages. */
 VKT_API char *vkt_printable(const char *text, char *out, size_t room);
 
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ typedef struct vkt_device_limits {
                                     * split larger tensors into several ranges */
     uint64_t max_texel_elements;   /* largest size of a texel buffer, in elements; 0: kernels use no texel buffers,
                                     * as on GPUs */
-    uint64_t max_allocation_bytes; /* size of the largest buffer, for instance an array or a block of activations */
+    uint64_t max_allocation_bytes; /* size of the largest buffer, for instance an array or a buffer of activations */
     double timestamp_ns;           /* duration of one tick of a timestamp; 0: the device has no timestamps, so programs
                                     * are not measured, and not split into submissions by their measured time */
     bool transfer_queue;           /* uploads and readbacks use another queue than the kernels */
@@ -342,7 +342,7 @@ VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
 /* The time that calls on a context have waited for the device so far. */
 typedef struct vkt_wait_stats {
-    uint64_t waits;   /* number of waits that had to block */
+    uint64_t waits;   /* number of waits for work that was not done yet */
     uint64_t wall_ns; /* wall time of these waits */
     uint64_t cpu_ns;  /* CPU time of the waiting threads during these waits: work of the driver */
 } vkt_wait_stats;

@@ -1,8 +1,8 @@
 /* vktrain/custom.h - ops of the application: compute shaders as nodes of a graph.
  *
  * An op has inputs and outputs, a shader that computes the outputs, and perhaps a second shader that computes gradients
- * of the inputs. The op is planned, recorded and differentiated like every op of the library. A loss is an op with one
- * number per row, followed by vkt_mean. A sampler is an op without a gradient shader.
+ * of the inputs. The op is planned, recorded and differentiated like every op of the library. A loss is an op that
+ * computes one number per row, followed by vkt_mean. A sampler is an op without a gradient shader.
  *
  *     static const uint32_t code[] = {
  *     #include "wave.spv.inc"                        written by: glslangValidator -V -x -o wave.spv.inc wave.comp
@@ -30,9 +30,9 @@ extern "C" {
 #define VKT_CUSTOM_BINDINGS 12    /* largest number of bindings of a shader: 0 to 11 of descriptor set 0 */
 #define VKT_CUSTOM_PUSH_BYTES 128 /* largest size of the push constants; the shader may use all of it */
 
-/* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. The blocks
- * of X, DY and STEP must be `readonly`. DX is written. The forward shader writes Y, and must have a binding for every
- * output. In the gradient shader, the block of Y must be `readonly`. */
+/* Values of vkt_custom_shader.bind, which name the contents of a binding. 0: the shader has no such binding. The buffer
+ * blocks of X, DY and STEP must be `readonly`. DX is written. The forward shader writes Y, and must have a binding for
+ * every output. In the gradient shader, the buffer block of Y must be `readonly`. */
 #define VKT_CUSTOM_X(i) (0x100u + (i))  /* input i */
 #define VKT_CUSTOM_Y(k) (0x200u + (k))  /* output k */
 #define VKT_CUSTOM_DY(k) (0x300u + (k)) /* gradient shader: gradient of output k, f32 */
@@ -118,12 +118,12 @@ typedef struct vkt_custom_params {
  * or DY. VKT_E_SHAPE: an output's shape or layout is illegal.
  *
  * vkt_program_create checks what depends on the device: VKT_E_UNSUPPORTED for a capability that is not enabled, or for
- * work groups, shared memory or bindings that are too large. These two functions do not check what a shader does: an
- * index out of bounds is undefined, as in every shader.
+ * work groups, shared memory or bindings that are too large. vkt_custom and vkt_program_create do not check what a
+ * shader does: an index out of bounds is undefined, as in every shader.
  *
- * The size of a binding is rounded up to a multiple of 16 bytes, so length() may be too large: pass numbers of elements
- * as push constants. In programs that store activations in 16 bits (vkt_precision), inputs and outputs of this op stay
- * f32. An output never shares memory with an input of its op. */
+ * The size of a binding is rounded up to a multiple of 16 bytes, so length() of a GLSL array may be too large: pass
+ * numbers of elements as push constants. In programs that store activations in 16 bits (vkt_precision), inputs and
+ * outputs of this op stay f32. An output never shares memory with an input of its op. */
 VKT_API vkt_tensor vkt_custom(vkt_graph *g, const vkt_custom_params *p, vkt_tensor *outs);
 
 #ifdef __cplusplus

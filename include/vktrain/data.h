@@ -1,5 +1,5 @@
-/* vktrain/data.h - data sets: tables of rows, which may have class labels and targets. The functions make data sets
- * from memory, from files or from a source, and shuffle their rows.
+/* vktrain/data.h - data sets: tables of rows. A row may have a class label and targets. The functions make data
+ * sets from memory, from files or from a source, and shuffle the rows.
  *
  * A row is one sample: features of shape (C,H,W), channel by channel, row-major, as u8 or f32. A table of N rows
  * therefore has the shape (N,C,H,W). A row that has only a width is a vector, and C and H count as 1. A table of
@@ -28,8 +28,8 @@ extern "C" {
 /* A table of rows, which are in memory or made by a source on demand. */
 typedef struct vkt_dataset vkt_dataset;
 
-/* The storage type of a row's features. ORDER: hashes of data sets in checkpoints contain these numbers, so a new type
- * goes to the end. */
+/* The storage type of a row's features. ORDER: hashes of data sets in checkpoints depend on the values of this enum, so
+ * a new type goes to the end. */
 typedef enum vkt_row_type {
     VKT_ROW_U8 = 0, /* images: 0 to 255 */
     VKT_ROW_F32,    /* numbers */
@@ -37,7 +37,7 @@ typedef enum vkt_row_type {
     VKT_ROW_U32     /* a sequence of whole numbers */
 } vkt_row_type;
 
-/* The description of a table. It is read during the call only, except as `borrow` says. */
+/* The description of a table. The struct and its arrays are read during the call only, except as `borrow` says. */
 typedef struct vkt_dataset_params {
     uint32_t rows;                    /* N, at least 1 */
     uint32_t channels, height, width; /* C, H, W; 0 counts as 1. A vector of F numbers is { .width = F } */
@@ -69,7 +69,7 @@ VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_datas
 /* One pass over the rows. A source may derive its random numbers from both members. */
 typedef struct vkt_pass {
     uint64_t seed;  /* the trainer's seed; not used in epoch 0 */
-    uint32_t epoch; /* epochs of training count from 1. Epoch 0 is for evaluation and measurement: nothing is random */
+    uint32_t epoch; /* 1, 2, .. in training. Epoch 0 is for evaluation and measurement: nothing is random */
 } vkt_pass;
 
 /* A source that makes or decodes rows on demand. `fetch` writes row number `row` (below N) to `dst`, which has
@@ -139,7 +139,7 @@ typedef struct vkt_image_params {
     uint32_t crop_padding; /* width in pixels of the black border that the random crop adds to each side of the image */
     bool random_flip;      /* the row is mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
-    const char *path_column, *label_column; /* column names in a table's header; NULL: "path", "label" */
+    const char *path_column, *label_column; /* column names in the header of the CSV file; NULL: "path", "label" */
     const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used. For a validation set,
                                              * this is for instance the training set. NULL: the classes that are
                                              * found */
@@ -209,9 +209,9 @@ VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices stay valid */
  * of the new data set are independent: if the source keeps scratch memory per worker, do not fetch rows of both data
  * sets at the same time. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
-/* Splits the N rows of `ds` at random. *test gets ceil(test_share * N) rows, and *train gets the other rows. Both are
- * made as by vkt_dataset_select. Each part must have at least one row (else VKT_E_ARG). Which rows a part has depends
- * on (N, test_share, seed) alone. */
+/* Splits the N rows of `ds` at random. *test gets ceil(test_share * N) rows, and *train gets the other rows. Both data
+ * sets are made as by vkt_dataset_select. Each of them must have at least one row (else VKT_E_ARG). Which rows each of
+ * them has depends on (N, test_share, seed) alone. */
 VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t seed, vkt_dataset **train,
                                      vkt_dataset **test);
 
@@ -249,7 +249,7 @@ VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *we
  * or u32. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
 /* Computes mean and (biased) standard deviation per channel over all rows of `ds`, for vkt_dataset_normalize. If the
- * rows are u8, mean and deviation are those of x / 255. If the rows are f32, they are those of x. A constant channel
+ * rows are u8, mean and deviation are those of x / 255. If the rows are f32, both are those of x. A constant channel
  * gets the deviation 1. The function reads every row once. VKT_E_ARG for rows of u16 or u32. Returns also a source's
  * error. */
 VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std);

@@ -100,10 +100,11 @@ VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
 typedef struct vkt_dist_params {
     const vkt_transport *transport; /* must outlive the trainer. NULL: the only ranks are the trainer's context and the
                                      * contexts of vkt_trainer_params.more_devices */
-    uint32_t shards;                /* V: a power of two, a multiple of the ranks, and a divisor of the batch. 0 means
-                                     * 1 if there is neither a transport nor vkt_trainer_params.more_devices. Otherwise
-                                     * 0 means the larger of 8 and the number of ranks. With 1 shard, the step is not
-                                     * split. The result depends on V, and a checkpoint states V */
+    uint32_t shards;                /* V: a power of two, a multiple of the number of ranks, and a divisor of the batch
+                                     * size. 0 means 1 if there is neither a transport nor
+                                     * vkt_trainer_params.more_devices. Otherwise 0 means the larger of 8 and the
+                                     * number of ranks. With 1 shard, the step is not split. The result depends on V,
+                                     * and a checkpoint has V */
     uint64_t bucket_bytes;          /* smallest size of a bucket, which is a range of gradients that the ranks exchange
                                      * at once. Only the bucket with the first parameters may be smaller. 0 means
                                      * 4 MiB */

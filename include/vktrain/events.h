@@ -34,9 +34,9 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 /* Adds one value under `tag`; a slash in the tag makes groups ("loss/train"). The value is stored as f32. VKT_E_ARG,
  * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
-/* Adds the numbers of an epoch of a fit at the step `r->epoch`, and flushes. The tags are "loss/training",
+/* Adds the values in `r` (about one epoch of a fit) at the step `r->epoch`, and flushes. The tags are "loss/training",
  * "loss/validation", "accuracy/training", "accuracy/validation", "run/learning rate", "run/seconds an epoch", and
- * "metric/<name>" for each metric. Numbers that were not measured (NaN) are left out. Call this function from
+ * "metric/<name>" for each metric. Values that were not measured (NaN) are left out. Call this function from
  * vkt_fit_callbacks.on_epoch. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
 /* Adds a text, which TensorBoard shows as Markdown. The errors are those of vkt_events_scalar. */

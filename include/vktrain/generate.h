@@ -10,9 +10,9 @@
  * tokens and one for a single token. The number of tokens in the cache is an input of both programs, so these two
  * programs serve texts of every length up to `context`.
  *
- * The next token is chosen in four steps. The filters and their order are those of Hugging Face's transformers
- * (temperature, then top-k, then top-p). All numbers are double. The tokens are sorted by falling logit, and tokens
- * with equal logits by rising id. The steps call this "the order".
+ * The next token is chosen in four steps. The filters, and the sequence in which they are applied, are those of
+ * Hugging Face's transformers: temperature, then top-k, then top-p. All arithmetic is in float64. The tokens are sorted
+ * by falling logit, and tokens with equal logits by rising id. The steps call this "the order".
  *   1. temperature: token i has the weight w_i = exp((logit_i - largest logit) / temperature). If the temperature is 0,
  *      the first token of the order is chosen, and steps 2 to 4 do not apply.
  *   2. top_k, if it is not 0: the first top_k tokens of the order remain. (In transformers, later tokens also remain if
@@ -22,8 +22,8 @@
  *      top_p * S. So the first token always remains, and the remaining weights add up to at least top_p * S.
  *   4. Let T be the sum of the weights of the tokens that remain after step 3. These weights are added up in the order,
  *      until the sum exceeds u * T. The token whose weight was added last is chosen. u is uniform in [0,1): the top 53
- *      bits of a 64-bit number, divided by 2^53. The high half of this number is word 0 of Philox4x32-10, and the low
- *      half is word 1. The key is `seed`. The counter is (n, 0, 0, 9). n is the number of tokens that
+ *      bits of a 64-bit number, divided by 2^53. The high 32 bits of this number are word 0 of Philox4x32-10, and the
+ *      low 32 bits are word 1. Philox's key is `seed`, and its counter is (n, 0, 0, 9). n is the number of tokens that
  *      vkt_generator_next has returned since the generator was made or reset.
  * So the ids depend on the parameters, the prompt, the model, the adapters and the device's rounding errors alone.
  *
@@ -46,12 +46,12 @@ typedef struct vkt_generator vkt_generator;
 
 /* The options of a generator. A member that is zero selects its default. */
 typedef struct vkt_generator_params {
-    vkt_store *store; /* has the adapters, for instance a trainer's store. It must outlive the generator. Each run reads
-                       * the current adapters. NULL: no adapters */
+    vkt_store *store; /* has the adapters, for instance a trainer's store. The store must outlive the generator. Each
+                       * run reads the current adapters. NULL: no adapters */
     const vkt_lora_params *lora; /* describes the adapters in the store; dropout is not used. NULL: no adapters. The
                                   * struct is copied */
     uint32_t context;  /* C, the largest number of tokens of prompt and answer together, at most the context of the
-                        * model. 0: the context of the model, but at most 2048. For each block of the model, the cache
+                        * model. 0: the context of the model, but at most 2048. For each transformer block, the cache
                         * has 8 * C * kv_heads * head_width bytes (vkt_gguf_model) */
     uint32_t chunk;    /* largest number of tokens of a prompt that are computed at once. 0 means 64. A number above C
                         * means C */
@@ -69,8 +69,8 @@ typedef struct vkt_generator_params {
 VKT_API vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generator_params *params,
                                         vkt_generator **out);
 VKT_API void vkt_generator_destroy(vkt_generator **g);
-/* Empties the cache, and starts the random numbers and the counts again. After a reset, the same calls with the same
- * adapters give the same ids. */
+/* Empties the cache, and starts the random numbers and the counts of vkt_generator_stats again. After a reset, the
+ * same calls with the same adapters give the same ids. */
 VKT_API vkt_result vkt_generator_reset(vkt_generator *g);
 /* Appends n tokens to the text so far, for instance a prompt, or the next message of a chat. VKT_E_ARG: a NULL, n is 0,
  * or an id is not below the model's vocabulary. VKT_E_SHAPE: the text would have more than C tokens. After these

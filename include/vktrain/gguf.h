@@ -27,27 +27,27 @@ extern "C" {
 
 /* ---- types of tensors ---- */
 
-/* The type of a tensor's elements. The values of the enum are the numbers in the file. vkt_gguf_dequantize reads the
- * types that are listed here. A file may also have types that are not listed; their tensors can only be used as
- * bytes. */
+/* The type of a tensor's elements. The values of the enum are the codes of the types in GGUF files. vkt_gguf_dequantize
+ * reads the types that are listed here. A file may also have types that are not listed; their tensors can only be used
+ * as bytes. */
 typedef enum vkt_gguf_type {
     VKT_GGUF_F32 = 0,   /* float32 */
     VKT_GGUF_F16 = 1,   /* float16 */
     VKT_GGUF_Q4_0 = 2,  /* 4 bits an element; a block has 32 elements, which share a scale */
     VKT_GGUF_Q4_1 = 3,  /* 4 bits an element; a block has 32 elements, which share a scale and an offset */
     VKT_GGUF_Q8_0 = 8,  /* 8 bits an element; a block has 32 elements, which share a scale */
-    VKT_GGUF_Q4_K = 12, /* 4 bits an element; a block has 256 elements; each 32 of them share a scale and an offset */
+    VKT_GGUF_Q4_K = 12, /* 4 bits an element; a block has 256 elements; 32 neighbours share a scale and an offset */
     VKT_GGUF_Q5_K = 13, /* 5 bits an element; otherwise like Q4_K */
-    VKT_GGUF_Q6_K = 14, /* 6 bits an element; a block has 256 elements; each 16 of them share a scale */
+    VKT_GGUF_Q6_K = 14, /* 6 bits an element; a block has 256 elements; 16 neighbours share a scale */
     VKT_GGUF_BF16 = 30  /* bfloat16 */
 } vkt_gguf_type;
 
 /* Returns the name of a type, for instance "Q4_K". Types of ggml that are not listed have names, too. Returns "?" for a
- * number that ggml does not have. Static strings; any thread. */
+ * type that ggml does not have. Static strings; any thread. */
 VKT_API const char *vkt_gguf_type_name(vkt_gguf_type type);
-/* Returns the number of elements of one block; 0 for a number that ggml does not have. Any thread. */
+/* Returns the number of elements of one block; 0 for a type that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_elements(vkt_gguf_type type);
-/* Returns the size of one block in bytes; 0 for a number that ggml does not have. Any thread. */
+/* Returns the size of one block in bytes; 0 for a type that ggml does not have. Any thread. */
 VKT_API uint32_t vkt_gguf_block_bytes(vkt_gguf_type type);
 /* Returns whether vkt_gguf_dequantize reads the type. Any thread. */
 VKT_API bool vkt_gguf_can_read(vkt_gguf_type type);
@@ -55,7 +55,7 @@ VKT_API bool vkt_gguf_can_read(vkt_gguf_type type);
 /* Converts `n_blocks` blocks to float. `blocks` needs no alignment; `out` has n_blocks * vkt_gguf_block_elements(type)
  * elements. F32, F16 and BF16 are converted exactly. In the other types each element has an integer q, and its value is
  *     Q8_0: d q    Q4_0: d (q - 8)    Q4_1: d q + m    Q6_K: d s (q - 32)    Q4_K, Q5_K: d s q - m t
- * d and m are float16 numbers of the block. s and t are integers that 16 or 32 elements share. The products d q,
+ * d and m are float16, one of each for a block. s and t are integers that 16 or 32 elements share. The products d q,
  * d s q and m t are exact in float32, so a result is the exact value, rounded once. VKT_E_UNSUPPORTED: a type that
  * vkt_gguf_can_read refuses. VKT_E_ARG: `blocks` or `out` is NULL. Any thread. */
 VKT_API vkt_result vkt_gguf_dequantize(const vkt_host *host, vkt_gguf_type type, const void *blocks, size_t n_blocks,
@@ -69,7 +69,8 @@ typedef struct vkt_gguf_string {
     size_t bytes;     /* length, without the NUL at the end. The text itself may contain NULs */
 } vkt_gguf_string;
 
-/* The kind of a metadata value, or of an array's elements. The values of the enum are the numbers in the file. */
+/* The kind of a metadata value, or of an array's elements. The values of the enum are the codes of the kinds in GGUF
+ * files. */
 typedef enum vkt_gguf_kind {
     VKT_GGUF_KIND_U8 = 0,   /* uint8_t */
     VKT_GGUF_KIND_I8 = 1,   /* int8_t */
@@ -103,8 +104,8 @@ typedef struct vkt_gguf_tensor {
     vkt_gguf_type type;               /* type of the elements */
     uint32_t rank;                    /* 0 to VKT_GGUF_MAX_RANK */
     uint64_t dims[VKT_GGUF_MAX_RANK]; /* the fastest first: a matrix of 3 rows and 5 columns has { 5, 3 }. dims[0] is a
-                                       * multiple of the type's block. In a tensor from a file, dims beyond the rank
-                                       * are 1 */
+                                       * multiple of vkt_gguf_block_elements(type). In a tensor from a file, dims
+                                       * beyond the rank are 1 */
     const void *data;                 /* `bytes` bytes, in the form of the file; NULL if `bytes` is 0 */
     uint64_t elements, bytes;         /* number of elements, and size in bytes, of the whole tensor. vkt_gguf_write
                                        * ignores both members, and computes them itself */
@@ -175,7 +176,8 @@ VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64
  * the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not replace an open file:
  * there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is empty or given twice; a
  * key longer than 65535 bytes; the name of a tensor longer than 63 bytes (ggml's limit); a kind or type that does not
- * exist; a bad alignment; dims[0] that is no multiple of the block; a size of 2^63 or more. VKT_E_IO, VKT_E_NOMEM. */
+ * exist; a bad alignment; a dims[0] that is no multiple of vkt_gguf_block_elements; a file of 2^63 bytes or
+ * more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

@@ -1,7 +1,8 @@
 /* vktrain/gguf_model.h - the description of a language model in a GGUF file: sizes, heads, rotary embedding, tensors.
  *
- * Architectures: llama (Llama, SmolLM2, TinyLlama), qwen2 and qwen3. The keys are those of ggml's docs/gguf.md. The
- * names of tensors, and the defaults of absent keys, are those of https://github.com/ggml-org/llama.cpp. */
+ * Architectures: llama (Llama, SmolLM2, TinyLlama), qwen2 and qwen3. The metadata keys are those of ggml's
+ * docs/gguf.md. The names of tensors, and the defaults of absent keys, are those of
+ * https://github.com/ggml-org/llama.cpp. */
 #ifndef VKTRAIN_GGUF_MODEL_H
 #define VKTRAIN_GGUF_MODEL_H
 
@@ -39,16 +40,16 @@ typedef struct vkt_gguf_model {
     uint32_t vocabulary;                /* number of tokens */
     double rms_epsilon;                 /* the epsilon of all RMS norms */
     double rope_base;                   /* default: 10000 */
-    uint32_t rope_width; /* the first rope_width numbers of a head are rotated; even. Default: head_width */
-    bool rope_halves;    /* true: numbers i and i + rope_width / 2 are rotated together (qwen2, qwen3). false: numbers
-                          * 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute the rows of
-                          * the weights of query and key) */
+    uint32_t rope_width; /* an even number: the first rope_width numbers of a head are rotated. Default: head_width */
+    bool rope_halves;    /* true: numbers i and i + rope_width / 2 of a head are rotated together (qwen2, qwen3).
+                          * false: numbers 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute
+                          * the rows of the weights of query and key) */
     vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have "rope.scale_linear" instead, which is the
                                * rope_factor of VKT_ROPE_LINEAR */
     double rope_factor;       /* the context is stretched to this multiple of its length; 1 for VKT_ROPE_PLAIN */
     uint32_t rope_context;    /* length of the context before it was stretched, in tokens; default: `context` */
     /* "rope_freqs.weight" (Llama 3.1): rope_width / 2 numbers. The frequency of pair j of a head's numbers is divided
-     * by number j. NULL: the file has no such tensor */
+     * by number j of this tensor. NULL: the file has no such tensor */
     const vkt_gguf_tensor *rope_divisors;
     bool tied; /* the output layer has the weights of the embedding: there is no "output.weight" */
 } vkt_gguf_model;
@@ -57,12 +58,12 @@ typedef struct vkt_gguf_model {
  * exist, with its shape and with a type that vkt_gguf_read_f32 reads. There must be no other tensors.
  *
  * VKT_E_UNSUPPORTED: the library does not support the model; the message gives the reason. Reasons are another
- * architecture, a mixture of experts, a number of heads that differs between blocks, keys and values of different
- * widths, another scaling of the rotary embedding, a key that changes YaRN's constants ("rope.scaling.yarn_beta_fast",
- * for instance), a file with only a part of a model, a tensor of a type that is not read, and a tensor that this
- * architecture does not have (a bias, for instance). VKT_E_NOT_FOUND: a key or tensor is missing. VKT_E_FORMAT: a value
- * of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of another shape. After an error *out is
- * zeroed. */
+ * architecture, a mixture of experts, attention keys and values of different widths, a number of heads that differs
+ * between transformer blocks, another scaling of the rotary embedding, a metadata key that changes YaRN's constants
+ * ("rope.scaling.yarn_beta_fast", for instance), a file with only a part of a model, a tensor of a type that is not
+ * read, and a tensor that this architecture does not have (a bias, for instance). VKT_E_NOT_FOUND: a metadata key or a
+ * tensor is missing. VKT_E_FORMAT: a value of the wrong kind, or sizes that do not fit. VKT_E_SHAPE: a tensor of
+ * another shape. After an error *out is zeroed. */
 VKT_API vkt_result vkt_gguf_read_model(const vkt_gguf *g, vkt_gguf_model *out);
 
 #ifdef __cplusplus

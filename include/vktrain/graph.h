@@ -2,7 +2,7 @@
  *
  * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
  * context: planned memory and recorded command buffers. A run of the program submits these command buffers. From the
- * fourth run on, vkt_program_run records and allocates nothing.
+ * fourth run on, vkt_program_run records nothing and allocates nothing.
  *
  * Errors while building are sticky. An op whose arguments do not fit logs what it wanted and what it got, and returns
  * the null tensor {0}. After that, every op of this graph returns the null tensor without a further message.
@@ -39,8 +39,8 @@ typedef struct vkt_shape {
  *   ROWS        row-major, no padding
  *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch N' is N rounded up to a multiple of 4. The other
  *               dimensions keep their order. So (N,C,H,W) is stored as [C][H][W][N'], and neighbouring lanes compute
- *               neighbouring samples, whatever the kernel size or stride. Elements past N are finite in a value and
- *               zero in a gradient. */
+ *               neighbouring samples, whatever the window size or stride of a convolution. Elements past N are
+ *               finite in a value and zero in a gradient. */
 typedef enum vkt_layout {
     VKT_ROWS = 0,  /* row-major */
     VKT_BATCH_LAST /* dimension 0 is the fastest */
@@ -60,9 +60,9 @@ typedef struct vkt_program vkt_program; /* a graph compiled for a context: memor
 typedef struct vkt_store vkt_store;     /* parameters and the optimizer's state, on a device */
 typedef struct vkt_array vkt_array;     /* device memory that is bound to programs */
 
-/* A value in a graph. The struct has only the number of the value, so copies are cheap. {0} is the null tensor. */
+/* A value in a graph. The struct has only the id of the value, so copies are cheap. {0} is the null tensor. */
 typedef struct vkt_tensor {
-    uint32_t id; /* number of the value in its graph; 0: the null tensor */
+    uint32_t id; /* index of the value in its graph, from 1; 0: the null tensor */
 } vkt_tensor;
 
 /* Make a shape of 0 to 4 dimensions, in the order of vkt_shape.dim. */
@@ -156,9 +156,9 @@ VKT_API void vkt_recompute_end(vkt_graph *g);
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
- * (vkt_freeze). Call it once in a graph. If there are several losses, pass their sum. VKT_E_STATE: a second call, or
- * the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does not
- * influence the loss; the message names the parameter. */
+ * (vkt_freeze). Call vkt_backward once in a graph. If there are several losses, pass their sum. VKT_E_STATE: a second
+ * call, or the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does
+ * not influence the loss; the message names the parameter. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradients of the scalar sum_i <outs[i], seeds[i]>, a sum of inner products. grads[j] becomes the gradient
  * with respect to the value wrt[j], or the null tensor if wrt[j] has no influence. seeds[i] is f32, and has the shape
@@ -218,7 +218,7 @@ VKT_API uint32_t vkt_store_count(const vkt_store *s);
  * 0. The name is valid as long as the store. */
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
-/* Finds a parameter or state by its whole name, sets *i to its number and returns true. If no parameter or state has
+/* Finds a parameter or state by its whole name, sets *i to its index and returns true. If no parameter or state has
  * this name, returns false and does not change *i. `i` may be NULL. */
 VKT_API bool vkt_store_find(const vkt_store *s, const char *name, uint32_t *i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* number of elements of all parameters and states, without
@@ -322,14 +322,14 @@ typedef struct vkt_binding {
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0,  /* 4 bytes an element */
     VKT_PRECISION_F16,      /* IEEE 754 binary16, with loss scaling if the graph has an update: see vkt_loss_scale */
-    VKT_PRECISION_BF16,     /* the upper half of an f32: the range of f32, 8 significant bits */
+    VKT_PRECISION_BF16,     /* the upper 16 bits of an f32: the range of f32, 8 significant bits */
     VKT_PRECISION_F32_SPLIT /* 4 bytes an element; products use f16, and are almost as exact as in f32: see above */
 } vkt_precision;
 
 /* Values that the device computes for a run. They replace the values in the vkt_run. For instance, a shader may count
  * the samples. The struct is 12 bytes in an array of u32 (vkt_program_params.run_values). Each run of the program reads
  * the struct when the run begins, however the run is submitted or recorded. If `rows` is from 1 to the size of the
- * batch, the results have the same bits as with the same numbers in a vkt_run. With run_values, the members lr, rows,
+ * batch, the results have the same bits as with the same values in a vkt_run. With run_values, the members lr, rows,
  * first and terms of vkt_run are not used.
  *
  * If `rows` is larger than the batch, the run uses the whole batch.
@@ -372,7 +372,7 @@ typedef struct vkt_memory_needs {
                              * uploads and one for reading back, which the first read makes. If there is memory for
                              * only one of them, a transfer frees the other one first */
     uint64_t total_bytes;   /* sum of the three members above, counted as vkt_memory_stats.used_total_bytes is.
-                             * vkt_ctx_params.max_device_bytes counts whole blocks, so it must be larger than
+                             * vkt_ctx_params.max_device_bytes counts whole blocks of memory, so it must be larger than
                              * total_bytes: see cap_bytes */
     uint64_t array_bytes; /* the caller's arrays, not in total_bytes. Each array counts once. An external value without
                            * an array counts as an array of its size. An adopted buffer (vulkan.h) counts as 0 */
@@ -380,8 +380,8 @@ typedef struct vkt_memory_needs {
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
-/* Computes what a program of this graph and its store need, and the size of the caller's arrays. It only plans, and
- * makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
+/* Computes what a program of this graph and its store need, and the size of the caller's arrays. The call only plans,
+ * and makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
  * params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
  * as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap allows it.
  * The errors are those of vkt_program_create, except VKT_E_MEMORY_CAP and the errors of the store and of the arrays. */
@@ -390,7 +390,8 @@ VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_progr
 
 /* Builds the graph of one step: inputs, model, loss, vkt_backward and vkt_update. The batch has `batch` samples, and
  * each sample has `context` positions (tokens, for a language model). vkt_find_sizes makes the empty graph, calls this
- * function, and destroys the graph. Messages about the graph are logged only if the wanted sizes have an error. */
+ * function, and destroys the graph. Messages about the graph are logged only if the graph with the wanted sizes
+ * (vkt_size_params.batch and context) has an error. */
 typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, vkt_graph *g);
 
 /* The parameters of vkt_find_sizes. */
@@ -417,7 +418,7 @@ typedef struct vkt_sizes {
     uint32_t plans;         /* number of plans that the search made */
 } vkt_sizes;
 /* Finds two sizes of a step by bisection, under one limit of memory: the largest batch with the wanted context, and the
- * largest context with the wanted batch. It only plans, and makes nothing on the device: each probe is one
+ * largest context with the wanted batch. The call only plans, and makes nothing on the device: each probe is one
  * vkt_program_needs of the graph that `build` makes. A size fits if the step, its store, the graph's arrays and
  * other_bytes fit into a context with block_bytes = 1048576 and this limit. The results are sizes that were planned and
  * fit. The next larger size of the search does not fit. (The search assumes that a larger size needs no less memory.
@@ -466,7 +467,7 @@ typedef struct vkt_run {
  * size of the batch is not known, the weight is 1. If a step consists of several runs, the gradients of each run are
  * multiplied by its weight: see vkt_update. The sum of the weights of a step must be below 2^32. */
 
-/* Submits the recorded commands. *run_index (may be NULL) gets the number of this run among the program's runs, from 0.
+/* Submits the recorded commands. *run_index (may be NULL) gets the index of this run among the program's runs, from 0.
  *
  * If the device has timestamps and max_submission_ns of the context is not UINT64_MAX, the first two runs are submitted
  * kernel by kernel, and the second run is measured. The third call waits for the second run, and records the commands
@@ -515,7 +516,7 @@ typedef struct vkt_plan_info {
     uint64_t total_bytes, lower_bound_bytes; /* total_bytes: memory of the activations. Activations that are not live
                                               * at the same time may share memory. lower_bound_bytes: the largest sum
                                               * of sizes of activations that are live at the same time. No plan can
-                                              * have a total_bytes below it */
+                                              * have a total_bytes below lower_bound_bytes */
     uint64_t largest_buffer_bytes;           /* size of the largest buffer that holds activations */
     uint32_t dispatches, barriers;           /* per run */
     uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */

@@ -12,8 +12,9 @@
  * The letters of shapes: B samples, T tokens of each sample, D = vkt_gguf_model.width, V = vkt_gguf_model.vocabulary.
  *
  * Layers have the names of Hugging Face's transformers, for instance "model.layers.0.self_attn.q_proj" or
- * "model.layers.0.mlp.down_proj". For the architecture llama, llama.cpp's converter permutes the rows of query and key.
- * vkt_lm_create restores the order of transformers, so that adapters can be exchanged with PEFT. */
+ * "model.layers.0.mlp.down_proj". For the architecture llama, llama.cpp's converter permutes the rows of the weights of
+ * query and key. vkt_lm_create restores the order of these rows in transformers, so that adapters can be exchanged with
+ * PEFT. */
 #ifndef VKTRAIN_LM_H
 #define VKTRAIN_LM_H
 

@@ -5,7 +5,7 @@
  * for instance the labels (N), and the predicted classes (N) or outputs (N,K) of vkt_trainer_predict. `host` may be
  * NULL. A sample is a row of the data set.
  *
- * Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean counts all K classes, also classes that
+ * Definitions are those of sklearn.metrics 1.2 with labels=range(K): a mean is over all K classes, also classes that
  * never occur. */
 #ifndef VKTRAIN_METRICS_H
 #define VKTRAIN_METRICS_H

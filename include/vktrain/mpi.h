@@ -1,5 +1,5 @@
-/* vktrain/mpi.h - the transport between processes, over MPI. It is in a library of its own, libvktrain_mpi, because
- * libvktrain does not link MPI.
+/* vktrain/mpi.h - the transport between processes, over MPI. This transport is in a library of its own,
+ * libvktrain_mpi, because libvktrain does not link MPI.
  *
  *     mpirun -n 4 ./program
  *
@@ -23,8 +23,8 @@ extern "C" {
 typedef struct vkt_mpi vkt_mpi;
 /* Connects all processes of MPI_COMM_WORLD. Each of them calls this function. timeout_seconds: after waiting this long
  * for another rank, a rank searches for a failed rank, as described below; 0 means 60 seconds. If another rank does not
- * make the matching call within some microseconds, the waiting rank sleeps between two checks for messages, because the
- * device may compute on the same core.
+ * make the matching call within some microseconds, the waiting rank sleeps between two checks for messages, because a
+ * device that is a CPU may compute on the same core.
  *
  * A rank that has waited for the timeout asks each of the other ranks: "for which rank do you wait?" The answers form a
  * chain of ranks: each rank waits for the next one. The search finds two kinds of failure:
@@ -53,8 +53,8 @@ VKT_API void vkt_mpi_close(vkt_mpi **m);
 VKT_API vkt_transport vkt_mpi_transport(vkt_mpi *m);
 /* Returns whether this rank has failed, has found a failure of another rank, or has got a message about a failure. */
 VKT_API bool vkt_mpi_failed(const vkt_mpi *m);
-/* Ends all processes of the run by MPI_Abort. If MPI does not run, ends this process by _Exit. Call it if the ranks
- * cannot end together any more, for instance after a failure. Does not return. */
+/* Ends all processes of the run by MPI_Abort. If MPI does not run, ends this process by _Exit. Call vkt_mpi_abort
+ * if the ranks cannot end together any more, for instance after a failure. Does not return. */
 VKT_API void vkt_mpi_abort(int exit_code);
 
 #ifdef __cplusplus

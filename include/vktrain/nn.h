@@ -1,8 +1,8 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
  * A model is a function that builds its layers with a builder. A trainer calls this function once for the training
- * graph and once for each graph that evaluates. Some layers differ between the two, for instance dropout. Such a layer
- * asks the builder whether it builds a training graph.
+ * graph and once for each graph that evaluates. Some layers differ between the two kinds of graphs, for instance
+ * dropout. Such a layer asks the builder whether it builds a training graph.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -97,7 +97,7 @@ VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shap
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* R, S; S: 0 means R */
-    uint32_t stride[2], dilation[2]; /* [0] along H: 0 means 1. [1] along W: 0 means the number along H */
+    uint32_t stride[2], dilation[2]; /* [0] along H: 0 means 1. [1] along W: 0 means the value along H */
     uint32_t pad[2];                 /* [0] along H, [1] along W. If kernel[1] is 0, pad[1] = 0 means pad[0]. Otherwise
                                       * pad[1] = 0 means no padding */
     uint32_t groups;                 /* 0 means 1 */
@@ -159,7 +159,7 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 /* The options of a linear layer whose weights are in an array and are never trained. weight and out_features have no
  * default. */
 typedef struct vkt_nn_linear_quantized_params {
-    vkt_array *weight;     /* u32: the words of the weights, as vkt_linear_quantized wants them. With `format` 0: f32
+    vkt_array *weight;     /* u32: the quantized weights, packed as vkt_linear_quantized wants. With `format` 0: f32
                             * (out,in). The array must outlive the programs. A program of another context uses the copy
                             * of the array in that context (vkt_array_copy) */
     vkt_quant format;      /* 0: f32 */
@@ -167,16 +167,16 @@ typedef struct vkt_nn_linear_quantized_params {
     vkt_array *bias;       /* f32 (out). It must outlive the programs. NULL: no bias */
 } vkt_nn_linear_quantized_params;
 /* Applies a linear layer with frozen weights: see vkt_linear_quantized. x (..,in). The arrays become external values
- * "<scopes>.<name>.weight" and "<scopes>.<name>.bias" (vkt_external_array). They are not in the store. The summary
- * counts them as frozen. */
+ * "<scopes>.<name>.weight" and "<scopes>.<name>.bias" (vkt_external_array). These values are not in the store. The
+ * summary counts their elements as frozen parameters. */
 VKT_API vkt_tensor vkt_nn_linear_quantized(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_linear_quantized_params *p);
 
 /* ---- low-rank adapters ---- Hu et al., LoRA, 2021; the names and initial values are those of PEFT 0.17. */
 
 /* The options of adapters. targets has no default. In a target, '*' stands for any text. A target with a '*' is
- * compared with the whole name of a layer, with its scopes. A target without a '*' must be the whole name, or its last
- * parts. For instance, q_proj and self_attn.q_proj match the layer model.layers.0.self_attn.q_proj (PEFT's
+ * compared with the whole name of a layer, with its scopes. A target without a '*' must be the whole name, or the last
+ * parts of the name. For instance, q_proj and self_attn.q_proj match the layer model.layers.0.self_attn.q_proj (PEFT's
  * target_modules). */
 typedef struct vkt_lora_params {
     const char *const *targets; /* which layers have an adapter */
@@ -289,7 +289,7 @@ VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
 /* Resizes x (N,C,H,W): see vkt_upsample2d. */
 VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p);
-/* Pads x (N,C,H,W) with `value` -> (N, C, H + top + bottom, W + left + right). The sizes are in torch's order. */
+/* Pads x (N,C,H,W) with `value` -> (N, C, H + top + bottom, W + left + right). The parameters are in torch's order. */
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
@@ -308,7 +308,7 @@ VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor
 
 /* The options of a hash grid layer. A member that is 0 selects the default. */
 typedef struct vkt_nn_hash_grid_params {
-    vkt_hash_grid_params grid; /* number of levels, their resolutions, and the size of the table */
+    vkt_hash_grid_params grid; /* number of levels, their resolutions, and how many entries the table has */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as in Mueller et al. 2022 */
 } vkt_nn_hash_grid_params;
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L * F), for E entries of F numbers, and L
@@ -338,11 +338,11 @@ VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name,
 /* Initialises every parameter and state that was made with the builder. Random numbers come from Philox. The values of
  * a parameter depend only on the seed, on the parameter's shape and distribution, and on how many parameters and states
  * were made before it. (In an embedding with has_padding, row padding_id is 0.) VKT_E_NOT_FOUND: the store lacks a
- * parameter or state of the builder, or has it with another shape. The errors of vkt_builder_check. */
+ * parameter or state of the builder, or has it with another shape. Also returns the errors of vkt_builder_check. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
 /* Prints the table of layers: name, output shape, parameters, and memory of parameters and output together. Below the
- * table it prints the number of parameters, and how many of them are trainable and frozen. The arrays of
+ * table the function prints the number of parameters, and how many of them are trainable and frozen. The arrays of
  * vkt_nn_linear_quantized count as frozen parameters. vkt_text_release frees *text. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters. States,

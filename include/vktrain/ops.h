@@ -3,15 +3,16 @@
  * An op appends a node to the graph and returns the node's value. Errors are sticky, as graph.h says.
  *
  * Tensors are limited by memory, and by two limits of the device. If an op exceeds one of the device's limits,
- * vkt_program_create returns VKT_E_UNSUPPORTED, and the message has the numbers.
+ * vkt_program_create returns VKT_E_UNSUPPORTED, and the message names what is too large.
  *   Bindings. A descriptor binding holds at least 128 MiB on every device, and up to 4 GiB on some. Kernels read larger
  *   tensors range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest
  *   range that the op can use:
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              up to 64 slices if a slice's size is no multiple of 256 bytes. (A slice
- *                                             is the part of a tensor with one index of the slowest dimension.) Most
- *                                             slices of other sizes are split further, so they have no limit
+ *                                             is the part of a tensor with one index of the slowest dimension.) If the
+ *                                             size is a multiple of 256 bytes, most slices are split further, so they
+ *                                             have no limit
  *     layer, group, RMS norm, vkt_to_layout   up to four samples
  *     matrix products                         a few rows
  *   Elementwise ops, and losses of y and a target, have no such limit. The limits of ops that are not listed here are
@@ -51,18 +52,18 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
  *   converted first) */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
-/* Formats of quantized weights in GGUF files. The numbers of the enum are those of ggml_type. If a format has blocks, a
- * row is a list of blocks, and each block has its own scale. In the formulas of a weight below, d and m are f16 numbers
+/* Formats of quantized weights in GGUF files. The values of the enum are those of ggml_type. If a format has blocks, a
+ * row is a list of blocks, and each block has its own scale. In the formulas of a weight below, d and m are f16 values
  * of the block, q is the integer of the weight, and s and t are integers that several weights share. (Sources: the page
  * "GGUF" of ggml's documentation; ggml-quants.c of llama.cpp.) */
 typedef enum vkt_quant {
     VKT_QUANT_F16 = 1,   /* no blocks: f16 */
-    VKT_QUANT_Q4_0 = 2,  /* 32 numbers in 18 bytes: d (q - 8), q has 4 bits */
-    VKT_QUANT_Q4_1 = 3,  /* 32 numbers in 20 bytes: d q + m, q has 4 bits */
-    VKT_QUANT_Q8_0 = 8,  /* 32 numbers in 34 bytes: d q, q has 8 bits with sign */
-    VKT_QUANT_Q4_K = 12, /* 256 numbers in 144 bytes: d s q - m t, q has 4 bits; 32 numbers share s and t */
-    VKT_QUANT_Q5_K = 13, /* 256 numbers in 176 bytes: as Q4_K, but q has 5 bits */
-    VKT_QUANT_Q6_K = 14, /* 256 numbers in 210 bytes: d s (q - 32), q has 6 bits; 16 numbers share s */
+    VKT_QUANT_Q4_0 = 2,  /* 32 weights in 18 bytes: d (q - 8), q has 4 bits */
+    VKT_QUANT_Q4_1 = 3,  /* 32 weights in 20 bytes: d q + m, q has 4 bits */
+    VKT_QUANT_Q8_0 = 8,  /* 32 weights in 34 bytes: d q, q has 8 bits with sign */
+    VKT_QUANT_Q4_K = 12, /* 256 weights in 144 bytes: d s q - m t, q has 4 bits; 32 weights share s and t */
+    VKT_QUANT_Q5_K = 13, /* 256 weights in 176 bytes: as Q4_K, but q has 5 bits */
+    VKT_QUANT_Q6_K = 14, /* 256 weights in 210 bytes: d s (q - 32), q has 6 bits; 16 weights share s */
     VKT_QUANT_BF16 = 30  /* no blocks: bfloat16 */
 } vkt_quant;
 /* Returns the size in bytes of weights (rows,columns). 0: the format is unknown, or a row is no whole number of
@@ -70,8 +71,8 @@ typedef enum vkt_quant {
 VKT_API uint64_t vkt_quantized_bytes(vkt_quant format, uint32_t rows, uint32_t columns);
 /* Applies a linear layer whose weights w (O,I) are quantized: y[b,o] = sum_i x[b,i] w[o,i] + bias[o].
  *   x (..,I), words u32 (N), bias (O) or null  ->  (..,O), ROWS (a BATCH_LAST x is converted first)
- * `words`, for instance an external value, has the bytes of the weights, as in the file, row after row. N is at least
- * vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the length of a block.
+ * `words`, for instance an external value, has the bytes of the weights, as in the GGUF file, row after row. N is at
+ * least vkt_quantized_bytes / 4, rounded up. `outputs` is O. I is a multiple of 4 and of the weights per block.
  * dx = dy w. The weights have no gradient. If x has up to 8 rows, and y is not stored in 16 bits (vkt_precision), one
  * kernel usually reads the quantized weights and computes y. In all other cases, and for dx, the library chooses one of
  * two ways. Either the matrix product unpacks the weights as it reads them, or a dispatch before the product unpacks
@@ -153,19 +154,20 @@ VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];   /* R, S */
     uint32_t stride[2];   /* 0 means the size of the kernel */
-    uint32_t pad[2];      /* at most half the kernel */
+    uint32_t pad[2];      /* at most kernel / 2 */
     uint32_t dilation[2]; /* distance between neighbouring elements of a window; 0 means 1. Average pooling allows only
                            * 1 */
     bool ceil_mode;       /* round the output's height and width up instead of down: then the last window may end
-                           * outside the padded image. It is left out if it starts in the padding after the image */
+                           * outside the padded image. A window that starts in the padding after the image is left
+                           * out */
     bool exclude_pad;     /* divide an average by the number of elements of the window that are in the image
                            * (torch: count_include_pad = False) */
 } vkt_pool2d_params;
 /* Compute the maximum or average of R x S windows: x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS x is converted first).
  * The rules are torch's: padding never wins a maximum, the first maximum wins a tie, and NaN propagates. An average
- * divides by R * S, or in ceil mode by the size of the part of the window that is within the padded image (exclude_pad:
- * see above). With dilation d a window spans d * (R - 1) + 1 rows. A maximum over padding alone is -inf, and no element
- * gets its gradient.
+ * divides by R * S, or in ceil mode by the number of elements of the window that are within the padded image
+ * (exclude_pad: see above). With dilation d a window spans d * (R - 1) + 1 rows. A maximum over padding alone is -inf,
+ * and no element of x gets the gradient of this maximum.
  *
  * Fusion: vkt_backward fuses a relu and the maximum into one node if relu's output is not kept and has no other reader.
  * The node also includes the vkt_conv2d before the relu (without a relu: before the maximum) under these conditions:
@@ -175,17 +177,17 @@ typedef struct vkt_pool2d_params {
  *   - The number of input channels of a group is no multiple of 4, or the kernel of the convolution is 1 x 1.
  *   - The convolution's input and the maxima have at most 128 MiB each.
  * The first layers of many networks meet these conditions. Fusion saves a few dispatches. Nothing is fused if
- * vkt_gradients has already computed a gradient of the maximum. The bits are the same as without fusion, except in a
- * program that stores values in 16 bits: a fused node does not round the values between the fused ops. If rounding
- * would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the environment
- * switches fusion off for a graph that is created afterwards.
+ * vkt_gradients has already computed a gradient of the maximum. The results have the same bits as without fusion,
+ * except in a program that stores values in 16 bits: a fused node does not round the values between the fused ops. If
+ * rounding would make two elements of a window equal, another element may win. The variable VKT_NO_FUSE=1 in the
+ * environment switches fusion off for a graph that is created afterwards.
  *
  * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the image rows that one window
  * spans. If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold
- * only one image row for all samples. Invocations cannot share a window with dilation: so with dilation, R * (S + 1) is
- * at most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one
- * invocation sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the
- * index of a pixel is stored in a word that must have the bits of a normal float. */
+ * only one image row for all samples. If windows have dilation, invocations cannot share one: R * (S + 1) is then at
+ * most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation
+ * sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the index of a
+ * pixel is stored in a 32-bit word that must have the bits of a normal float. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Pool to a given size: x (N,C,H,W) -> (N,C,out_h,out_w). Along an axis with `in` pixels and n windows, window i has
@@ -198,7 +200,7 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t 
 typedef struct vkt_pool1d_params {
     uint32_t kernel;   /* elements of a window */
     uint32_t stride;   /* 0 means the size of the kernel */
-    uint32_t pad;      /* at most half the kernel */
+    uint32_t pad;      /* at most kernel / 2 */
     uint32_t dilation; /* as in vkt_pool2d_params */
     bool ceil_mode;    /* as in vkt_pool2d_params */
     bool exclude_pad;  /* as in vkt_pool2d_params */
@@ -228,7 +230,7 @@ typedef struct vkt_upsample2d_params {
 } vkt_upsample2d_params;
 /* Resizes images to a larger or smaller size, without a filter against aliasing (torch.nn.functional.interpolate).
  *   nearest: y[n,c,p,q] = x[n, c, floor(p * H/P), floor(q * W/Q)], where H/P and W/Q are rounded to f32, as torch does
- *   bilinear: a mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..), in which nearer pixels weigh
+ *   bilinear: a weighted mean of the four pixels of x around the point ((p + 1/2) * H/P - 1/2, ..). Nearer pixels weigh
  *   more. With align_corners the point is (p * (H-1)/(P-1), ..), and 0 along an axis where y has one pixel. A point
  *   outside x has the value of the edge
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx is a sum in a fixed order, so its bits are
@@ -295,10 +297,10 @@ VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shif
  * 16. */
 VKT_API vkt_tensor vkt_quantize(vkt_graph *g, vkt_tensor x, uint32_t bits, bool noise);
 /* vkt_dropout keeps an element with probability 1-p and divides it by 1-p; other elements become 0, even if they are
- * NaN. vkt_dropout2d does this with whole planes (n,c) of x (N,C,..). If p is 0, both return x. The mask comes from
- * Philox with the seed, the number of the step (or micro-batch), the node's number and the index of the element or
- * plane. So a training that is resumed or repeated has the same masks. VKT_E_ARG: p is not in [0,1]. VKT_E_SHAPE: x of
- * vkt_dropout2d has fewer than three dimensions. Leave the op out of graphs that evaluate. */
+ * NaN. vkt_dropout2d does this with whole planes (n,c) of x (N,C,..). If p is 0, both functions return x. The mask
+ * comes from Philox with the seed, the number of the step (or micro-batch), the node's number and the index of the
+ * element or plane. So a training that is resumed or repeated has the same masks. VKT_E_ARG: p is not in [0,1].
+ * VKT_E_SHAPE: x of vkt_dropout2d has fewer than three dimensions. Leave the op out of graphs that evaluate. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
@@ -431,7 +433,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_AXIS(i) (1u << (i)) /* dimension i, as part of a mask of axes */
 #define VKT_ALL_AXES UINT32_MAX /* all dimensions, whatever the rank */
 /* Reduce x over the axes of a mask, for instance VKT_AXIS(0) | VKT_AXIS(2), or VKT_ALL_AXES. With `keepdim` these axes
- * are 1 in the result, else they are removed. The result is ROWS.
+ * have size 1 in the result, else they are removed. The result is ROWS.
  *   max_over, min_over  If an element is NaN, the result y and dx are NaN. Otherwise dx is dy / m at the m elements
  *                       that equal y, and 0 elsewhere (torch: amax, amin)
  *   var                 sum (x - mean)^2 / (n - correction), where n elements are reduced. A correction of 1 is torch's
@@ -472,7 +474,7 @@ VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale
 typedef struct vkt_attention_params {
     float scale;       /* factor of the scores, above 0; 0 means 1 / sqrt(D) */
     bool causal;       /* query t uses keys 0 .. t only (torch: is_causal) */
-    float dropout;     /* dropout probability of the weights; 0: none */
+    float dropout;     /* dropout probability of the attention weights; 0: none */
     vkt_tensor mask;   /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
                         * (torch: attn_mask). -infinity hides a key; the result of a query with no visible key is NaN */
     uint32_t kv_heads; /* number of heads of k and v, which divides the number of heads of q (torch: enable_gqa).
@@ -491,9 +493,9 @@ typedef struct vkt_attention_params {
  *
  * If D = E is a multiple of 4 up to 128, and there is neither dropout nor a mask, the weights are computed tile by
  * tile, and again for the gradients. In this case no (..,T,S) tensor exists, so memory grows with T + S (Dao et al.,
- * FlashAttention, 2022). Otherwise the op is composed of vkt_matmul, vkt_softmax_of_scores and others, and the weights
- * are stored. p may be NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of q.
- * (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ * FlashAttention, 2022). Otherwise the op is composed of vkt_matmul, vkt_softmax_of_scores and other ops, and the
+ * weights are stored. p may be NULL. VKT_E_SHAPE: operands that do not fit, or kv_heads that do not divide the heads of
+ * q. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
  * On CPU devices the loops over keys and queries are limited (see Loops at the top of this file). If the loops of every
  * variant of the kernels have more than 60,000 iterations, vkt_program_create returns VKT_E_UNSUPPORTED. For instance,
@@ -506,11 +508,12 @@ typedef struct vkt_attention_params {
  * vkt_attention_packed computes self-attention with `heads` heads of width D: qkv (B, T, 3 * heads * D) ->
  * (B, T, heads * D). With `kv_heads` = K, qkv is (B, T, (heads + 2 K) * D). A row of qkv has all heads of q, then all
  * heads of k, then all heads of v. One linear layer can compute such rows. If the weights are computed tile by tile, a
- * qkv in ROWS is not copied, and the gradient of qkv is one tensor of the same form. */
+ * qkv in ROWS is not copied, and the gradient of qkv is one tensor of the same shape. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
-/* Computes attention over a cache of keys and values. Earlier runs added the keys and values of `past` tokens.
+/* Computes attention over a cache of keys and values. Earlier runs added the keys and values of `past` tokens. For each
+ * head, the cache has C rows.
  *   q (..,H,T,D), k and v (..,K,C,D), past u32 (1)  ->  (..,H,T,D), ROWS
  *   y[t] = sum_s w[s] v[s], where w is the softmax of scale q[t] k[s] over the keys s = 0 .. past + t
  * So query t is token number past + t, and sees the tokens up to itself. k and v usually are results of vkt_append,
@@ -527,24 +530,24 @@ VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t h
 VKT_API vkt_tensor vkt_attention_cached(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, vkt_tensor past,
                                         const vkt_attention_params *p);
 
-/* How the numbers of a head are paired. `dims` is vkt_rope_params.dims. */
+/* How the elements of a head are paired. `dims` is vkt_rope_params.dims. */
 typedef enum vkt_rope_order {
-    VKT_ROPE_HALVES = 0, /* number i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
-    VKT_ROPE_NEIGHBOURS  /* number 2i with 2i + 1 (the paper, GPT-J, Llama's own weights, Llama in GGUF files) */
+    VKT_ROPE_HALVES = 0, /* element i with i + dims / 2 (GPT-NeoX, Hugging Face's models, Qwen in GGUF files) */
+    VKT_ROPE_NEIGHBOURS  /* element 2i with 2i + 1 (the paper, GPT-J, Llama's own weights, Llama in GGUF files) */
 } vkt_rope_order;
 /* The options of rotary position embedding. A member that is 0 selects its default. */
 typedef struct vkt_rope_params {
-    vkt_rope_order order; /* which numbers of a head are a pair */
-    uint32_t dims;        /* the first `dims` numbers of a head are rotated; even, at most D; 0: D */
+    vkt_rope_order order; /* which elements of a head are a pair */
+    uint32_t dims;        /* the first `dims` elements of a head are rotated; even, at most D; 0: D */
     float base;           /* above 0; 0 means 10000 */
     float factor;         /* all frequencies are divided by this number (linear scaling); above 0; 0 means 1 */
     const float *factors; /* frequency j is also divided by factors[j]: dims / 2 numbers above 0, for instance those of
                            * Llama 3.1 (the tensor rope_freqs.weight of GGUF files). NULL: none. Read during the call
                            * only */
     uint32_t heads;       /* x is (B,T,heads D); 0: x is (..,T,D) */
-    bool split;           /* with heads: the result is (B,heads,T,D), as vkt_attention wants it */
-    uint32_t rotated;     /* with heads: the first `rotated` heads are rotated, and the others are copied (for instance
-                           * v in a row of q, k and v); 0: all */
+    bool split;           /* with `heads`: the result is (B,heads,T,D), as vkt_attention wants it */
+    uint32_t rotated;     /* with `heads`: the first `rotated` heads are rotated, and the other heads are copied (for
+                           * instance v in a row of q, k and v); 0: all are rotated */
     uint32_t position;    /* position of token 0 */
     vkt_tensor first;     /* u32 (1), or (B) with one number for each sample; added to `position`. For instance, the
                            * number of tokens that a cache of keys has already. Null: 0 */
@@ -561,17 +564,17 @@ typedef struct vkt_rope_params {
  * linear layer needs no vkt_permute before vkt_attention.
  *
  * Precision: f_j is computed in f32, with the same roundings as in PyTorch and in Hugging Face's transformers. The
- * angle is computed modulo 2 pi, in 64 bits. Up to position 2^20, sine and cosine have an error of one or two units in
- * the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as `factors`. YaRN
- * also multiplies sine and cosine by a number m, but this op does not. If dims is D, set vkt_attention_params.scale to
- * m^2 / sqrt(D): this has the same effect on the scores.
+ * angle is computed modulo 2 pi, in 64-bit fixed point. Up to position 2^20, sine and cosine have an error of one or
+ * two units in the last place of 1. A position is a u32 and wraps. For YaRN, pass the divisors of its frequencies as
+ * `factors`. YaRN also multiplies sine and cosine by a number m, but this op does not. If dims is D, set
+ * vkt_attention_params.scale to m^2 / sqrt(D): this has the same effect on the scores.
  *
- * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, the order is
+ * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, `order` is
  * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
 VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* as the argument `padding` of vkt_embedding: no id is padding */
-/* Looks up rows of a table by number (torch.nn.functional.embedding):
+/* Looks up rows of a table by index (torch.nn.functional.embedding):
  *   ids (..) u32 ROWS of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; zeros where the id is not
  *   below V
  *   dtable[v] = sum of dy over the positions where the id is v. The sum has a fixed order, without atomics, so its bits
@@ -585,7 +588,7 @@ VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tens
  *   below `rows` */
 VKT_API vkt_tensor vkt_embedding_quantized(vkt_graph *g, vkt_tensor ids, vkt_tensor words, vkt_quant format,
                                            uint32_t rows, uint32_t columns);
-/* Selects slices of x (N, ..) by number: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). The op is
+/* Selects slices of x (N, ..) by index: ids (M) u32 -> (M, ..), ROWS (torch.index_select along dimension 0). The op is
  * vkt_embedding with the table x, without padding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
@@ -639,10 +642,10 @@ typedef struct vkt_latent_grid_params {
     bool corners;     /* return the four cells around a texel instead of their weighted mean */
 } vkt_latent_grid_params;
 /* Reads latents from a two-dimensional grid, for the texels of a rectangular tile. The grid has H x W cells, with F
- * latents each. It covers an image of s H x s W texels. The tile is a part of this image, and starts at the texel
+ * latents each. The grid covers an image of s H x s W texels. The tile is a part of this image, and starts at the texel
  * (row, column) that `origin` holds:
  *   grid (F,H,W), origin (1,2) u32  ->  (B,F), or (B,4F) with corners, BATCH_LAST. B = rows * columns of the tile.
- *   Texel (i,j) of the tile is sample n = i * columns + j
+ *   Texel (i,j) of the tile is sample n = i * columns + j of the batch
  *   Along an axis, the centre of cell c is at c, and the centre of texel k of the image is at (k + 1/2) / s - 1/2. So
  *   the edges of grid and image match, as in vkt_upsample2d without align_corners and in a texture sampler. Let v be
  *   the position of a texel along the height, and u its position along the width. The cells around u are floor(u) and
@@ -698,11 +701,11 @@ VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_ten
  * such a label is (uint32_t)VKT_IGNORE_INDEX. vkt_softmax_cross_entropy ignores no label. */
 #define VKT_IGNORE_INDEX (-100)
 typedef struct vkt_cross_entropy_params {
-    vkt_tensor weight;            /* (K) f32, one for each class; null: 1 */
+    vkt_tensor weight;            /* (K) f32, one weight for each class; null: all are 1 */
     bool has_ignore_index;        /* use ignore_index instead of VKT_IGNORE_INDEX */
     int32_t ignore_index;         /* with has_ignore_index: labels of this value do not count */
     float label_smoothing;        /* in [0,1]; 0: none */
-    vkt_loss_reduction reduction; /* mean, sum or none */
+    vkt_loss_reduction reduction; /* VKT_LOSS_MEAN, VKT_LOSS_SUM or VKT_LOSS_NONE */
     bool classes_second;          /* true: dimension 1 of the first operand is the classes, as in torch. false: the last
                                    * dimension is the classes */
 } vkt_cross_entropy_params;
@@ -741,9 +744,9 @@ typedef struct vkt_linear_cross_entropy_params {
  * computed with the loss, from the same logits. In three cases the logits are computed again for dx and dw: if the loss
  * is only a part of the loss that vkt_backward gets, if vkt_gradients computes dx and dw, and if the graph was created
  * with VKT_NO_FUSE=1 in the environment. For the mean loss of several batches, set `sum`, add up the losses, and divide
- * by the total of the counts. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when
- * the program is made: the V logits of a row have more than 64 MiB, or a row of x or w has more than 32 MiB; or there
- * are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes: about 1.6 million).
+ * by the sum of the `count` values. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED
+ * when the program is made: the V logits of a row have more than 64 MiB, or a row of x or w has more than 32 MiB; or
+ * there are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes: about 1.6 million).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads
@@ -807,8 +810,8 @@ VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t
  * result is the first of their indices. NaN counts as larger than any number. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
 /* Computes the index of the largest element along one axis of x, of any shape -> u32 ROWS. Ties and NaN are as in
- * vkt_argmax. With `keepdim` the axis is 1 in the result, else it is removed. A negative axis counts from the end. The
- * last axis takes the least time, because any other axis is first moved to the end by a copy. */
+ * vkt_argmax. With `keepdim` the axis has size 1 in the result, else it is removed. A negative axis counts from the
+ * end. The last axis takes the least time, because any other axis is first moved to the end by a copy. */
 VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim);
 /* Counts the real rows b with argmax(z[b]) == t[b] -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
@@ -820,9 +823,8 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   `sample` is (C,H,W) with at most 16 channels, or (F), which counts as one channel. scale and shift have a number
  *   for each channel. A NULL scale means 1, a NULL shift means 0.
  * vkt_gather_labels gathers one number for each sample: table (M) u32 -> (batch) u32, 0 for b >= rows.
- * vkt_gather_ids gathers whole numbers: table (M, length) u32 -> (batch, length) u32, ROWS, 0 for b >= rows. If
- * `packed`, the table is (M, length / 2 rounded up) u32. Each of its words has two numbers of 16 bits, the first one in
- * the low half. */
+ * vkt_gather_ids gathers integers: table (M, length) u32 -> (batch, length) u32, ROWS, 0 for b >= rows. If `packed`,
+ * the table is (M, length / 2 rounded up) u32. Each word has two 16-bit integers, the first in the lower 16 bits. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);

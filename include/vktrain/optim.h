@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The kind of an optimizer. The comment of vkt_update has the formulas. ORDER: test cases contain these numbers, and
- * tests choose a random kind from VKT_ADAM to VKT_NADAM, so add a new kind at the end. */
+/* The kind of an optimizer. The comment of vkt_update has the formulas. ORDER: test cases contain the values of the
+ * enumerators, and tests choose a random kind from VKT_ADAM to VKT_NADAM, so add a new kind at the end. */
 typedef enum vkt_optimizer_kind {
     VKT_SGD = 0,             /* optional: momentum, dampening, Nesterov's form */
     VKT_ADAM,                /* weight decay is L2, unless vkt_optimizer.decoupled is set */
@@ -58,8 +58,8 @@ typedef struct vkt_optimizer {
 } vkt_optimizer;
 
 /* Appends the update of all parameters that are not frozen. One dispatch changes all of them. If the parameters do not
- * fit into one binding, they are split into parts that fit, with one dispatch for each part. Call vkt_update once in a
- * graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a
+ * fit into one binding, they are split into ranges that fit, with one dispatch for each range. Call vkt_update once in
+ * a graph, after vkt_backward (else VKT_E_STATE). VKT_E_ARG: settings that make no sense. In the formulas p is a
  * parameter and g its gradient. t is the number of the step, from 1. lr is the run's learning rate times the lr_factor
  * of the group. b1 and b2 are beta1 and beta2. The moments m, v, w, a, s and buf are kept from step to step, for each
  * parameter.
@@ -90,9 +90,10 @@ typedef struct vkt_optimizer {
  * three conditions: the loss is a mean over rows, no op mixes rows (a batch norm mixes them), and no op uses random
  * numbers (a dropout uses them). If the loss is a mean over other terms, for instance over the labels that count in a
  * language model, set vkt_run.terms to the number of these terms in the run. This number then replaces the number of
- * rows of the run: as the factor of its gradients, as its part of the divisor, and as its weight when the running
- * statistics of several shards are averaged. Clipping comes after the division. In VKT_PRECISION_F16 the sum of all k
- * runs is checked for overflow. If the sum overflows, the step is skipped, and the gradients of all k runs are dropped.
+ * rows of the run: as the factor of the run's gradients, as the run's addend in the divisor, and as the run's weight
+ * when the running statistics of several shards are averaged. Clipping comes after the division. In VKT_PRECISION_F16
+ * the sum of all k runs is checked for overflow. If the sum overflows, the step is skipped, and the gradients of all k
+ * runs are dropped.
  *
  * (Sources: PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad, clip_grad_norm_; Keras documentation of
  * these optimizers; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011; Reddi, Kale & Kumar, On
@@ -100,8 +101,9 @@ typedef struct vkt_optimizer {
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* Copies or averages the parameters into another part of the store, VKT_PART_PUBLISHED, after the update. Programs made
- * with vkt_program_params.published read this part. A run changes the part only if it completes a step. Other
- * micro-batches and skipped steps do not change it. So inference between training runs always sees a whole step.
+ * with vkt_program_params.published read this part. A run changes the part only if the run completes a step. Runs of
+ * earlier micro-batches, and skipped steps, do not change the part. So inference between training runs always sees a
+ * whole step.
  *   published = decay published + (1 - decay) p;  at the end of step 1, or if decay is 0: published = p
  * A decay of 0.999, for instance, gives the exponential moving average of the weights. Frozen parameters and vkt_state
  * (running statistics) are copied, not averaged. The op takes one dispatch, or several if the parameters do not fit

@@ -48,7 +48,8 @@ typedef struct vkt_peft_config vkt_peft_config;
 VKT_API vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_peft_config **out);
 VKT_API void vkt_peft_config_destroy(vkt_peft_config **c);
 /* vkt_peft_config_lora returns the options for vkt_builder_set_lora. vkt_peft_config_base returns the name of the base
- * model ("": the file has none). Both pointers are valid as long as c. If c is NULL, both functions return NULL. */
+ * model ("": the file has none). Both pointers are valid until c is destroyed. If c is NULL, both functions return
+ * NULL. */
 VKT_API const vkt_lora_params *vkt_peft_config_lora(const vkt_peft_config *c);
 VKT_API const char *vkt_peft_config_base(const vkt_peft_config *c);
 
@@ -80,7 +81,7 @@ VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_p
 /* ---- GGUF files ---- */
 
 /* In GGUF files, the layers have other names: the weight of "model.layers.3.self_attn.q_proj" is the tensor
- * "blk.3.attn_q.weight". The other layers of block 3:
+ * "blk.3.attn_q.weight". The other layers of block 3 of the network:
  *     self_attn.k_proj  blk.3.attn_k.weight         mlp.gate_proj  blk.3.ffn_gate.weight
  *     self_attn.v_proj  blk.3.attn_v.weight         mlp.up_proj    blk.3.ffn_up.weight
  *     self_attn.o_proj  blk.3.attn_output.weight    mlp.down_proj  blk.3.ffn_down.weight
@@ -135,9 +136,9 @@ VKT_API vkt_result vkt_lora_load_gguf(const vkt_host *host, vkt_store *s, const 
  *                     x * (1 / d) in float, ties away from 0. 1 / d uses d before its rounding to float16, as in ggml.
  *                     If d as float16 is 0, all 32 integers are 0
  * Memory on the host: one merged matrix and its adapter. VKT_E_UNSUPPORTED: another `type`; a matrix of a type that
- * vkt_gguf_read_f32 does not read; with Q8_0, a matrix whose rows have a length that is no multiple of 32.
- * VKT_E_NOT_FOUND: g lacks a matrix. VKT_E_SHAPE: sizes of g and the adapters differ. VKT_E_DIVERGED: a result is not
- * finite in `type`; nothing is written. The other errors are those of vkt_peft_save and vkt_gguf_read_model. */
+ * vkt_gguf_read_f32 does not read; with Q8_0, a matrix whose number of columns is no multiple of 32. VKT_E_NOT_FOUND: g
+ * lacks a matrix. VKT_E_SHAPE: a matrix of g has another shape than B A. VKT_E_DIVERGED: a result is not finite in
+ * `type`; nothing is written. The other errors are those of vkt_peft_save and vkt_gguf_read_model. */
 VKT_API vkt_result vkt_lora_merge_gguf(const vkt_host *host, const vkt_gguf *g, vkt_store *s, vkt_store_part part,
                                        const vkt_lora_params *lora, vkt_gguf_type type, const char *path);
 

@@ -10,7 +10,7 @@
  *   best.safetensors      weights of the best epoch so far; weights of the last step if the run ended without a best
  *                         epoch and did not diverge
  *   results.json          the text of vkt_trainer_results, written at the end (needs jansson)
- *   history.csv           the numbers of each epoch, rewritten after every epoch
+ *   history.csv           losses, accuracies, metrics, rate and time of each epoch, rewritten after every epoch
  *   history.svg           a plot of loss and accuracy, written at the end (needs cairo)
  *   options.json          settings of the run, written at each start
  *   log.txt               a line for each start and each epoch, and texts that the program adds
@@ -48,10 +48,11 @@ typedef struct vkt_run_dir vkt_run_dir;
  * VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. After an error *out = NULL. Owner: the caller. `host` may be NULL. */
 VKT_API vkt_result vkt_run_dir_open(const vkt_host *host, const char *folder, const char *title, vkt_run_dir **out);
 VKT_API void vkt_run_dir_destroy(vkt_run_dir **d);
-/* Returns the path of a file of the folder; NULL if `file` is no vkt_run_file. The path is valid as long as `d`. */
+/* Returns the path of a file of the folder; NULL if `file` is no vkt_run_file. The path is valid until `d` is
+ * destroyed. */
 VKT_API const char *vkt_run_dir_path(const vkt_run_dir *d, vkt_run_file file);
-/* Returns whether the folder had a checkpoint.ckpt when it was opened. If so, vkt_run_dir_fit resumes a new trainer
- * from this file, unless vkt_fit_params.checkpoint names another file. */
+/* Returns whether the folder had a checkpoint.ckpt when the folder was opened. If so, vkt_run_dir_fit resumes a new
+ * trainer from this file, unless vkt_fit_params.checkpoint names another file. */
 VKT_API bool vkt_run_dir_resumes(const vkt_run_dir *d);
 /* Excludes `file` from the files that vkt_run_dir_fit writes. A program calls this function if it writes `file` itself.
  * The function has no effect on the log and the checkpoint. To write the checkpoint to another path, set
@@ -71,9 +72,10 @@ VKT_API void vkt_run_dir_log(vkt_run_dir *d, const char *text);
  * Returns the result of vkt_trainer_resume or vkt_trainer_fit. If options.json or the event file cannot be written at
  * the start, returns the error, and there is no training. If a file cannot be written later, the failure is logged at
  * once (a failure of log.txt is not logged), the training continues, and the result is VKT_E_CHECKPOINT, unless the fit
- * has another error. history.csv is rewritten after each epoch, so only a failure of its last write counts. If a fit
- * fails before its first step, the files of earlier starts do not change, except options.json, log.txt and the event
- * files. If there is a best epoch, best.safetensors has the weights of this epoch also after an error or a stop. */
+ * has another error. history.csv is rewritten after each epoch, so only a failure of its last write is an error. If a
+ * fit fails before its first step, the files of earlier starts do not change, except options.json, log.txt and the
+ * event files. If there is a best epoch, best.safetensors has the weights of this epoch also after an error or a
+ * stop. */
 VKT_API vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params *params, const char *options);
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ typedef struct vkt_csv_params {
 /* Reads a file, plain or gzip. Numbers are decimal; the decimal point is ".", whatever the locale. `params` may be
  * NULL. VKT_E_NOT_FOUND, VKT_E_IO. VKT_E_FORMAT: the file is no CSV (RFC 4180); the file has no row; a column does not
  * exist; a feature or target is not a finite f32; a label is empty or not a class name. For a wrong field, the message
- * has the line and the column. */
+ * has the number of the line, and the name or number of the column. */
 VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vkt_csv_params *params,
                                         vkt_dataset **out);
 
@@ -57,7 +57,7 @@ VKT_API void vkt_records_destroy(vkt_records **r);
 VKT_API uint32_t vkt_records_rows(const vkt_records *r); /* number of rows, without the header; may be 0 */
 VKT_API uint32_t vkt_records_columns(const vkt_records *r);
 /* vkt_records_name returns the name of a column. vkt_records_field returns a field. The texts are without the
- * quotes of CSV. They are valid as long as the records. NULL: there is no such row or column. */
+ * quotes of CSV. They are valid as long as `r`. NULL: there is no such row or column. */
 VKT_API const char *vkt_records_name(const vkt_records *r, uint32_t column);
 VKT_API const char *vkt_records_field(const vkt_records *r, uint32_t row, uint32_t column);
 

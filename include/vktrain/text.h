@@ -1,4 +1,4 @@
-/* vktrain/text.h - texts as sequences of word numbers: a table of labelled texts, the vocabulary, the data set.
+/* vktrain/text.h - texts as sequences of word ids: a table of labelled texts, the vocabulary, the data set.
  *
  *     vkt_texts *texts;                                       label<TAB>text, one line each
  *     vkt_vocab *vocab;                                       words by falling frequency
@@ -36,8 +36,8 @@ typedef struct vkt_tsv_params {
 } vkt_tsv_params;
 
 /* Reads a file of lines label<TAB>text, plain or gzip, without header or quoting. Empty lines are skipped. `params` may
- * be NULL. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: a line has no tab or several (the message has the line), a label is
- * no class name, or there is no row. */
+ * be NULL. VKT_E_NOT_FOUND, VKT_E_IO; VKT_E_FORMAT: a line has no tab or several tabs (the message has the number of
+ * the line), a label is no class name, or there is no row. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
 /* Reads lines label<TAB>text from a text in memory; messages call this text `name`. Errors as for
@@ -50,7 +50,7 @@ VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* number 
 VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
 VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
 VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* number of classes */
-VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes); for a test set, pass them as
+VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes); for a test set, pass these names as
                                                                        * vkt_tsv_params.class_names */
 
 /* ---- the vocabulary ---- */
@@ -76,11 +76,11 @@ typedef struct vkt_vocab_params {
 /* Words and their ids. */
 typedef struct vkt_vocab vkt_vocab;
 
-/* Counts the words of `n` texts and numbers the words from index_from on, by falling frequency. Of words with the same
- * frequency, the word that was seen first comes first. Blanks and the characters of `filters` separate words. Without
- * keep_case, words change to lower case: the letters of ASCII, Latin-1, Latin Extended-A, modern Greek and Cyrillic. A
- * letter outside of ASCII changes only if its capital and small form have two UTF-8 bytes each. `params` may be NULL.
- */
+/* Counts the words of `n` texts, and gives ids to the words: from index_from on, by falling frequency. Of words with
+ * the same frequency, the word that was seen first comes first. Blanks and the characters of `filters` separate words.
+ * Without keep_case, words change to lower case: the letters of ASCII, Latin-1, Latin Extended-A, modern Greek and
+ * Cyrillic. A letter outside of ASCII changes only if its capital and small form have two UTF-8 bytes each. `params`
+ * may be NULL. */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
 VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with the vocabulary stay valid */
@@ -114,7 +114,7 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 
 /* ---- characters, for a model that generates text character by character ---- */
 
-/* Characters and their ids: 0, 1, .. in the order of their Unicode numbers. */
+/* Characters and their ids: 0, 1, .. in the order of their Unicode code points. */
 typedef struct vkt_alphabet vkt_alphabet;
 
 /* Makes an alphabet of the different characters of a text of n bytes. A program that predicts later needs the same
@@ -131,7 +131,7 @@ VKT_API const char *vkt_alphabet_character(const vkt_alphabet *a, uint32_t id);
 VKT_API vkt_result vkt_alphabet_encode(const vkt_alphabet *a, const char *text, size_t n, uint32_t *ids,
                                        uint32_t capacity, uint32_t *count);
 
-/* ---- sequences of one length ---- */
+/* ---- sequences of equal length ---- */
 
 /* The options of sequences. A member that is 0 selects the default of Keras. */
 typedef struct vkt_sequence_params {

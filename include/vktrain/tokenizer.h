@@ -13,11 +13,11 @@
  * where other programs differ.
  *
  * How a text becomes ids: (1) special tokens are cut out; (2) the rest is normalized, if the model needs this; (3) a
- * regular expression splits it into pieces, for instance words; (4) each byte of a piece is a token at first. Then
- * merges join neighbouring tokens until no merge applies. The merge of the lowest rank comes first; of equal ranks, the
- * leftmost merge comes first. With "llama-bpe", a piece that is a token needs no merges. Sources: Sennrich, Haddow and
- * Birch, Neural Machine Translation of Rare Words with Subword Units (2016); Radford et al., Language Models are
- * Unsupervised Multitask Learners (2019), section 2.2.
+ * regular expression splits the rest into pieces, for instance words; (4) each byte of a piece is a token at first.
+ * Then merges join neighbouring tokens until no merge applies. The merge of the lowest rank comes first; of equal
+ * ranks, the leftmost merge comes first. With "llama-bpe", a piece that is a token needs no merges. Sources: Sennrich,
+ * Haddow and Birch, Neural Machine Translation of Rare Words with Subword Units (2016); Radford et al., Language Models
+ * are Unsupervised Multitask Learners (2019), section 2.2.
  *
  * A text is bytes with a length, and may contain NULs. Bytes that are not UTF-8 are kept: a piece may contain them. The
  * regular expression treats each of these bytes as U+FFFD. (Programs in Python replace such bytes by U+FFFD before they
@@ -59,7 +59,8 @@ typedef struct vkt_tokenizer_params {
     const char *pre;               /* which regular expression splits texts:
                                     *   "gpt-2"      GPT-2
                                     *   "smollm"     SmolLM: each digit is a piece; otherwise like "gpt-2"
-                                    *   "llama-bpe"  Llama 3: 1 to 3 digits a piece; a piece that is a token stays whole
+                                    *   "llama-bpe"  Llama 3: 1 to 3 digits are a piece; a piece that is a token
+                                    *                stays whole
                                     *   "qwen2"      Qwen 2 to 3: each digit is a piece; texts are normalized (NFC) */
     const uint32_t *bos, *eos, *unk, *pad; /* ids of these tokens; NULL: the model has none */
     bool add_bos;                          /* texts begin with bos: see VKT_TOKENS_BOS */
@@ -69,14 +70,14 @@ typedef struct vkt_tokenizer_params {
 typedef struct vkt_tokenizer vkt_tokenizer;
 
 /* Makes a tokenizer. If two ids of the same kind have the same token, encoding uses the larger id. If two merges are
- * the same, the later one counts. VKT_E_ARG: there are no tokens, a pointer that is needed is NULL, or an id is too
+ * the same, the later merge is used. VKT_E_ARG: there are no tokens, a pointer that is needed is NULL, or an id is too
  * large. VKT_E_FORMAT: a merge is not two tokens, or their concatenation is no token. VKT_E_UNSUPPORTED: `pre` is none
  * of the names above, or the library was built without PCRE2. VKT_E_NOMEM. `host` may be NULL. */
 VKT_API vkt_result vkt_tokenizer_create(const vkt_host *host, const vkt_tokenizer_params *params, vkt_tokenizer **out);
 /* Makes the tokenizer of a GGUF file, which may be closed afterwards. Without a key tokenizer.ggml.add_bos_token,
- * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for others. VKT_E_NOT_FOUND: one of the keys model,
- * pre, tokens, token_type and merges (each after "tokenizer.ggml.") is missing. VKT_E_FORMAT: a value has the wrong
- * type, or the lists tokens and token_type have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not
+ * add_bos is true for models of Llama 3 (pre "llama-bpe") and false for other models. VKT_E_NOT_FOUND: one of the keys
+ * model, pre, tokens, token_type and merges (each after "tokenizer.ggml.") is missing. VKT_E_FORMAT: a value has the
+ * wrong type, or the lists tokens and token_type have different lengths. VKT_E_UNSUPPORTED: tokenizer.ggml.model is not
  * "gpt2". Also the errors of vkt_tokenizer_create. */
 VKT_API vkt_result vkt_tokenizer_from_gguf(const vkt_host *host, const vkt_gguf *g, vkt_tokenizer **out);
 VKT_API void vkt_tokenizer_destroy(vkt_tokenizer **t);
@@ -94,7 +95,7 @@ VKT_API uint32_t vkt_tokenizer_pad(const vkt_tokenizer *t);
 VKT_API const char *vkt_tokenizer_token(const vkt_tokenizer *t, uint32_t id, size_t *bytes);
 /* Returns the kind of an id; 0: no token has this id. */
 VKT_API vkt_token_kind vkt_tokenizer_kind(const vkt_tokenizer *t, uint32_t id);
-/* Returns the id of the token that stands for these bytes, for instance for "<|im_end|>"; VKT_NO_TOKEN: there is no
+/* Returns the id of the token that stands for the bytes of `text`, for instance "<|im_end|>"; VKT_NO_TOKEN: there is no
  * such token. */
 VKT_API uint32_t vkt_tokenizer_id(const vkt_tokenizer *t, const char *text, size_t bytes);
 
@@ -189,8 +190,8 @@ enum {
 /* Appends the ids of a chat of n messages. list->marks is 1 for each id that has a byte of an assistant's answer. It is
  * also 1 for the token that ends the answer (<|im_end|>, <|eot_id|>). `flags`: VKT_CHAT_ASK, VKT_CHAT_NO_THINK and
  * VKT_TOKENS_SPECIAL. Without VKT_TOKENS_SPECIAL, some special tokens in the contents are ordinary text: all control
- * tokens, and the user-defined tokens of the form <|name|>. (Transformers always behaves as if this flag was set.)
- * VKT_E_ARG: a NULL, another role or template than those above, no message, or a text of 2 GiB or more.
+ * tokens, and the user-defined tokens of the form <|name|>. (The Python package transformers always behaves as if this
+ * flag was set.) VKT_E_ARG: a NULL, another role or template than those above, no message, or a text of 2 GiB or more.
  * VKT_E_NOT_FOUND: the vocabulary lacks a special token of the template. VKT_E_NOMEM. */
 VKT_API vkt_result vkt_tokenizer_chat(const vkt_tokenizer *t, vkt_chat_template form, const vkt_chat_message *messages,
                                       size_t n, uint32_t flags, vkt_tokens *list);

@@ -1,4 +1,4 @@
-/* vktrain/train.h - fit, evaluate, predict: the loop around a training program, and the files that it writes.
+/* vktrain/train.h - fit, evaluate, predict: the loop around a training program, and the files that this loop writes.
  *
  *   vkt_trainer_create   builds the graphs, plans memory, records the commands, generates the initial weights
  *   vkt_trainer_fit      trains epochs, with validation, early stopping and checkpoints, and restores the best weights
@@ -61,11 +61,11 @@ typedef enum vkt_monitor {
  * vkt_metric.add. */
 typedef struct vkt_metric_batch {
     uint32_t rows;          /* number of samples of the batch */
-    uint64_t width;         /* elements of the output for one row */
+    uint64_t width;         /* number of elements of the output for one row */
     const float *outputs;   /* (rows, width) */
     const uint32_t *labels; /* (rows); NULL: the set has no labels */
     const float *targets;   /* (rows, target_width); NULL: the set has no targets */
-    uint32_t target_width;  /* numbers to predict for one row; 0: none */
+    uint32_t target_width;  /* how many numbers to predict for one row; 0: none */
 } vkt_metric_batch;
 
 /* A metric. Its functions are called on the thread of vkt_trainer_fit. `add` gets the batches in the order of the rows.
@@ -74,8 +74,8 @@ typedef struct vkt_metric_batch {
  * can be the monitor (VKT_MONITOR_METRIC). With metrics, the validation reads back the outputs of each batch before the
  * next batch starts. vktrain/metrics.h has common scores. */
 typedef struct vkt_metric {
-    const char *name;                                   /* 1 to 31 letters, digits and _. It names a column of the CSV,
-                                                         * so no other column may have this name. Copied */
+    const char *name;                                   /* 1 to 31 letters, digits and _. A column of the CSV gets this
+                                                         * name, so no other column may have this name. Copied */
     bool less_is_better;                                /* for VKT_MONITOR_METRIC: a smaller result is better */
     void (*reset)(void *user);                          /* called before the first batch of a validation; may be NULL */
     void (*add)(void *user, const vkt_metric_batch *b); /* called with each batch */
@@ -111,7 +111,7 @@ typedef struct vkt_fit_progress {
                               * all batches of this epoch */
     double loss, accuracy;   /* weighted means over the batches whose results arrived; accuracy NaN: not measured */
     double seconds;          /* time of this epoch so far, in this fit */
-    double ms_per_step;      /* result of vkt_trainer_ms_per_step. This fit updates the number after the last step of
+    double ms_per_step;      /* result of vkt_trainer_ms_per_step. This fit updates ms_per_step after the last step of
                               * each epoch. 0: not updated yet */
     bool validating;         /* this is the progress of a validation */
 } vkt_fit_progress;
@@ -154,7 +154,7 @@ typedef struct vkt_trainer_params {
     uint32_t workers;              /* number of threads that read the samples. 0 means 2 if the features are in memory,
                                     * else one per core, between 2 and 16. Results do not depend on this number */
     bool recompute;          /* compute cheap activations again if this saves memory (vkt_program_params). For whole
-                              * blocks, model.forward may call vkt_recompute_begin */
+                              * blocks of the network, model.forward may call vkt_recompute_begin */
     bool profile;            /* allow vkt_trainer_profile */
     vkt_precision precision; /* of activations and products, in training and evaluation: see graph.h */
     /* Options of the default loss for labels. They apply to training only: the losses of validation and
@@ -234,9 +234,9 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * the message has the differences, for instance "attention.7 heads: checkpoint 2, this run 4". None of these errors
  * changes anything.
  *
- * These must be the same in the checkpoint and in this run, except for the changes that are listed below:
+ * The following must be the same in the checkpoint and in this run. (The text after the list has the exceptions.)
  *   - every op of the model and of the loss, with its attributes
- *   - the parameters, their groups, and which of them are frozen
+ *   - the parameters, the group of each parameter (vkt_set_group), and which parameters are frozen
  *   - batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, dist.shards,
  *     dist.wire, and the names of the metrics
  *   - the training set and the validation set, with terms, mean, std and class names. Features are compared by a hash
@@ -254,8 +254,8 @@ VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
  * shape than those of the training set. VKT_E_ARG: `data` lacks labels, targets or terms that the training set has, or
  * `data` has more classes than the training set. `loss` and `accuracy` may be NULL. Each call of this function or of
  * vkt_trainer_predict copies `data` to the device, or streams `data` (see vkt_trainer_params.stream). Each call also
- * records a program. If `data` is the validation set, both are usually not needed, because the trainer has a copy and a
- * program already. But they are needed with several ranks and without metrics: then each rank has only a part of the
+ * records a program. If `data` is the validation set, a call usually does neither, because the trainer has a copy and a
+ * program already. But a call does both with several ranks and without metrics: then each rank has only a part of the
  * validation set. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* Runs the model on rows [first, first + count) of `data`. `classes` gets the predicted class of each row (VKT_E_STATE
@@ -342,9 +342,9 @@ typedef struct vkt_export_params {
     vkt_precision precision; /* VKT_PRECISION_F32, _F16 or _BF16: how elements are stored, rounded to nearest even */
     const char *prefix;      /* prefix of the macros, for instance "SKY"; NULL: "VKT" */
 } vkt_export_params;
-/* Writes one part of all parameters and states for programs that run without this library: `blob` is a flat file of the
- * elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can include.
- * For a parameter "fc1.weight" of shape (64,32) with the prefix SKY, the header has these macros:
+/* Writes params->part of all parameters and states for programs that run without this library: `blob` is a flat file of
+ * the elements, row-major, little-endian, one parameter after the other. `header` is a file that C and GLSL can
+ * include. For a parameter "fc1.weight" of shape (64,32) with the prefix SKY, the header has these macros:
  *
  *     #define SKY_ELEMENTS         8192   number of elements in the blob, gaps included
  *     #define SKY_FC1_WEIGHT       4096   index of the parameter's first element in the blob
@@ -360,8 +360,8 @@ VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vk
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file that is written from now on. So a
  * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
- * mean and deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the
- * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
+ * mean and standard deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts
+ * of the checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
  * checkpoint of another run (VKT_E_STATE). All processes of a run must attach the same texts; else vkt_trainer_fit
  * returns VKT_E_STATE on all ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
@@ -369,7 +369,7 @@ VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const ch
  * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if the file is of another kind, VKT_E_ARG, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const char *name, char **text);
 
-/* Returns the records so far, oldest first. They are valid until the next call of vkt_trainer_fit or
+/* Returns the records of the epochs so far, oldest first. They are valid until the next call of vkt_trainer_fit or
  * vkt_trainer_resume. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
 /* Writes the history as CSV: a line with the names of the columns, then one line per epoch. The columns of metrics come
@@ -431,12 +431,12 @@ VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* number of para
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* from the params, or from the checkpoint that was
                                                                 * resumed */
 /* Returns in *lines the settings and data that a checkpoint must have in common with this run. Each line is
- * "name=value": batch, optimizer, schedule and others, and hashes of the data. The trainer owns the text, which does
- * not change. The first call reads the data sets, so it may fail: VKT_E_NOMEM, or the error of a source. After an error
- * *lines is NULL. */
+ * "name=value": batch, optimizer, schedule and other settings, and hashes of the data. The trainer owns the text, which
+ * does not change. The first call reads the data sets, so it may fail: VKT_E_NOMEM, or the error of a source. After an
+ * error *lines is NULL. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* highest validation accuracy; NaN: none yet */
-VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0: there is none yet */
+VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0: no best epoch yet */
 /* Returns the position at which the next fit continues: the epoch, and the number of its batches that are done, with
  * the loss and accuracy of these batches (NaN: none). `epochs`, `seconds` and `ms_per_step` are 0. */
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
@@ -455,7 +455,7 @@ VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
-/* Sets *out to the sizes and times of the exchange of gradients so far; all 0 if steps are not split into shards. */
+/* Sets *out to the bytes and times of the exchange of gradients so far; all 0 if steps are not split into shards. */
 VKT_API void vkt_trainer_dist_stats(const vkt_trainer *t, vkt_dist_stats *out);
 /* Returns when the result of the first training step arrived: the time of the clock CLOCK_MONOTONIC (on Windows: of
  * QueryPerformanceCounter) in nanoseconds; 0: it has not arrived yet. */

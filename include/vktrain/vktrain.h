@@ -1,4 +1,4 @@
-/* vktrain/vktrain.h - the library's public API, except vulkan.h and mpi.h. It includes no Vulkan header. */
+/* vktrain/vktrain.h - the library's public API, except vulkan.h and mpi.h. This header includes no Vulkan header. */
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 

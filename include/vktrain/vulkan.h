@@ -5,11 +5,11 @@
  * This is the only header that includes Vulkan's header. vktrain.h does not include this header. This header uses only
  * types of Vulkan. So if you load Vulkan's functions yourself, you may define VK_NO_PROTOTYPES before this header.
  *
- * Order. Each submission of a context ends with a full memory barrier: later submissions of the application to the same
- * queue see what the context's submission wrote. A submission does not begin with a barrier. If the library reads what
- * the application wrote, or overwrites what the application reads, the application must order the two accesses: by a
- * semaphore (vkt_sync), or by a barrier at the end of the application's commands (vkt_program_barriers returns the
- * stages and accesses of this barrier). */
+ * Order of accesses: Each submission of a context ends with a full memory barrier. Later submissions of the application
+ * to the same queue see what the context's submission wrote. A submission does not begin with a barrier. If the library
+ * reads what the application wrote, or overwrites what the application reads, the application must order the two
+ * accesses: by a semaphore (vkt_sync), or by a barrier at the end of the application's commands (vkt_program_barriers
+ * returns the stages and accesses of this barrier). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -98,7 +98,7 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
  * comment of vkt_program_run says which calls wait). NULL or a zeroed struct: no semaphores. VKT_E_ARG: a null
  * semaphore, or more than VKT_SYNC_MAX waits or signals. After this error nothing is submitted. */
 typedef struct vkt_sync {
-    const VkSemaphoreSubmitInfo *waits;   /* the first command waits for all of these */
+    const VkSemaphoreSubmitInfo *waits;   /* the first command waits for all of these semaphores */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
     const VkSemaphoreSubmitInfo *signals; /* signalled after the last command */
     uint32_t n_signals;                   /* at most VKT_SYNC_MAX */
@@ -145,7 +145,7 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* number of the run in progress, or of the run that this call completed. If there is
                              * neither, it is the number of the next run */
-    uint32_t slice, slices; /* slice: next slice of the run; 0: no run is in progress. slices: number of slices */
+    uint32_t slice, slices; /* slice: index of the next slice; 0: no run is in progress. slices: number of slices */
     uint64_t submitted_ns;  /* expected time of the work that this call submitted; 0: none. In the first two runs
                              * no times are known yet, so submitted_ns is the whole budget of the call */
     bool completed;         /* this call submitted the last slice of a run, so another run may begin in this frame */
@@ -169,7 +169,7 @@ typedef struct vkt_step_progress {
  * work from earlier submissions than one budget, or it has not finished the frame before the previous frame. The run is
  * divided so that a slice of several kernels is expected to take at most a quarter of the budget, or 0.1 ms if this is
  * longer. A slice ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame
- * without other slices. Expected times follow the measured times: they rise at once, and fall within about ten frames.
+ * without other slices. Expected times follow the measured times: upward at once, downward within about ten frames.
  * Measured times include other work on the device, and the time between two submissions. The work of
  * vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below its time in the second
  * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
@@ -193,10 +193,10 @@ typedef struct vkt_vk_buffer {
     uint64_t bytes;        /* length of the range */
 } vkt_vk_buffer;
 
-/* Memory of the application, and the array that it holds. */
+/* Memory of the application, and the array in this memory. */
 typedef struct vkt_array_adopt_params {
-    vkt_vk_buffer at; /* a buffer with memory. The offset is a multiple of 256. The length is at least the size of the
-                       * array, rounded up to a multiple of 16 */
+    vkt_vk_buffer at; /* a buffer with memory. offset_bytes is a multiple of 256. `bytes` is at least the number of
+                       * bytes of the array, rounded up to a multiple of 16 */
     VkBufferUsageFlags usage; /* usage of the buffer: at least STORAGE_BUFFER; STORAGE_TEXEL_BUFFER makes kernels faster
                                * on CPU devices; TRANSFER_DST for vkt_array_write; TRANSFER_SRC for vkt_program_read
                                * and vkt_array_copy */
@@ -250,7 +250,7 @@ typedef struct vkt_texture_params {
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
 /* Ties an image of the application to an array. The pixel in column i and row j of the rectangle, counted from the top
- * left, is row j * width + i of the array, which counts as (height * width, C). Pixels outside of the rectangle do not
+ * left, is row j * width + i of the array, seen as (height * width, C). Pixels outside of the rectangle do not
  * change. Reading copies the first C channels. If the format lacks one of them, the array gets 1 for alpha, and 0 for
  * red, green or blue. Writing sets all channels of the format. If the array lacks one of them, the image gets 1 for
  * alpha, and 0 for red, green or blue. The call makes a view of the image; destroying the vkt_texture does not touch

@@ -37,7 +37,7 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Ends the report of a network or of all ops, which had the result r. If r is an error, sets a->wrong. If r is
+/* Ends the report of a network or of all ops. r is the result of this audit. If r is an error, sets a->wrong. If r is
  * VKT_E_WRONG (only numbers are wrong), returns VKT_OK, so that the audit continues. Otherwise returns r; an error ends
  * the audit. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)

@@ -57,7 +57,7 @@ static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
     return VKT_OK;
 }
 
-/* ---- one phase by one variant ---- */
+/* ---- one phase with one variant ---- */
 
 typedef struct experiment {
     bench *b;

@@ -114,9 +114,9 @@ static void take_times(tuning *t, vkt_tile tile)
 }
 
 /* Measures a step and adds the times of its nodes to the choices. `force` is a set of one variant, or 0. Nodes use this
- * variant if they can, and only choices that can use this variant get a time. With 0, nodes use the variants that they
- * prefer, and the nodes of each choice are counted. `tile`: nodes use this tile if they can. If `tile` is all 0, nodes
- * use the tiles that they prefer. */
+ * variant if they can, and only choices that can use this variant get a time. If `force` is 0, nodes use the variants
+ * that they prefer, and the nodes of each choice are counted. `tile`: nodes use this tile if they can. If `tile` is all
+ * 0, nodes use the tiles that they prefer. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force, vkt_tile tile)
 {
     bench_step s;
@@ -173,7 +173,7 @@ static void print_choice(const choice *c)
 }
 
 /* Prints the choices, and writes their best variants to the tuning file. Choices with the same key share one entry of
- * the file, which has the best variant of each of them. */
+ * the file: the entry has the best variant of each of these choices. */
 static vkt_result keep(tuning *t)
 {
     vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);

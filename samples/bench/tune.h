@@ -1,4 +1,4 @@
-/* bench/tune.h - finds the best variants for the nodes of a network, and writes them to the tuning file. */
+/* bench/tune.h - finds the best variants for the nodes of a network, and writes these variants to the tuning file. */
 #ifndef BENCH_TUNE_H
 #define BENCH_TUNE_H
 

@@ -3,8 +3,8 @@
 
 #include "bench/case.h"
 
-/* A case with more floating-point operations than this is checked at a smaller size, because the reference computes
- * only about 3e8 operations a second. */
+/* A case with more floating-point operations than this is checked with smaller dimensions, because the reference
+ * computes only about 3e8 operations a second. */
 #define MAX_FLOPS 4e8
 
 static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase *phase, uint64_t force,
@@ -19,7 +19,7 @@ static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase
     return VKT_OK;
 }
 
-/* ---- the size of the case ---- */
+/* ---- smaller cases ---- */
 
 static double total_flops(const vkt_subject *s, bool forward)
 {

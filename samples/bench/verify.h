@@ -1,4 +1,4 @@
-/* bench/verify.h - compares one phase of a case (forward, or gradients) with a reference in double precision. */
+/* bench/verify.h - compares one phase of a case (forward, or gradients) with a float64 reference. */
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
@@ -21,7 +21,7 @@ typedef struct bench_verify_params {
 } bench_verify_params;
 
 /* Sets r->check and r->excess. If the reference would take too long, the function checks a smaller case: it halves the
- * largest dimensions until the case is small enough. Wrong numbers are logged. Returns an error if the case could not
+ * largest dimensions until the case is small enough. Wrong results are logged. Returns an error if the case could not
  * run. */
 vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params *v, bench_result *r);
 

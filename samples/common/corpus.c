@@ -51,8 +51,8 @@ static char *make_up(size_t *n)
 
 /* ---- files ---- */
 
-/* Reads a regular file, or standard input for "-". Refuses a device or a FIFO, which may never end. Returns NULL, with
- * a message on stderr, if it fails. */
+/* Reads a regular file, or standard input for "-". Refuses a device or a FIFO, which may never end. If the file
+ * cannot be read, returns NULL, with a message on stderr. */
 static char *read_text(const char *path, size_t *n)
 {
     struct stat st;
@@ -72,7 +72,7 @@ void corpus_put(const corpus *c, uint32_t id, FILE *to)
     fputs(*text == '\n' || *text == '\t' ? text : vkt_printable(text, shown, sizeof shown), to);
 }
 
-/* Is the log function of the alphabet. Prints errors with the name of the text in front, and drops other lines. */
+/* Is the log function of the alphabet. Prints errors with the name of the text in front, and drops other messages. */
 static void name_text(void *source, vkt_log_level level, const char *line)
 {
     if (level == VKT_LOG_ERROR) complain("%s: %s", (const char *)source, line);

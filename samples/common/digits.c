@@ -50,8 +50,8 @@ static void print_cell(FILE *out, const text_image *p, float threshold, uint32_t
 
 /* ---- captions ---- */
 
-/* Returns how many bytes of `text` fit into COLUMNS characters. Stops after a whole word if one fits. *columns is the
- * number of characters in these bytes. */
+/* Returns how many bytes of `text` fit into COLUMNS characters. If at least one whole word fits, stops at the end of a
+ * word. *columns is the number of characters in these bytes. */
 static int line_bytes(const char *text, int *columns)
 {
     int n = 0, blank = 0, blank_columns = 0;
@@ -116,7 +116,7 @@ void print_images(FILE *out, const text_image *images, uint32_t n)
 
 enum { SHOWN = 5, SEARCHED = 1000 };
 
-/* Loads channel 0 of sample `row` as numbers; zeros if the sample cannot be fetched. The caption names the sample's
+/* Loads channel 0 of sample `row` as floats; zeros if the sample cannot be fetched. The caption names the sample's
  * class, and also the class `guess` if the two differ. `raw` has room for the sample as it is stored. */
 static void load_image(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels, text_image *out)
 {

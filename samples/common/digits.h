@@ -17,8 +17,8 @@ typedef struct text_image {
  * if `out` is not a terminal. Each image has 7 lines of 14 Braille letters (28 x 28 dots), or of 14 ASCII characters in
  * a locale without UTF-8. Below the images of a row are the captions of its first 16 images, in up to three lines. */
 void print_images(FILE *out, const text_image *images, uint32_t n);
-/* Predicts the first samples of a labelled set, at most 1000. Prints up to five right predictions and up to five wrong
- * ones on stdout. */
+/* Predicts the first samples of a labelled data set, at most 1000. Prints up to five right predictions and up to five
+ * wrong predictions on stdout. */
 vkt_result print_predictions(vkt_trainer *t, const vkt_dataset *d);
 
 #endif

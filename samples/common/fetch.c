@@ -12,7 +12,7 @@
 enum { PATH_ROOM = 1024 };
 
 /* Runs a program with `input` as standard input, and drops its output. `input` must fit into a pipe's buffer, because
- * the function writes all of it before it starts the program. Returns true if the exit status is 0. */
+ * the function writes all of `input` before it starts the program. Returns true if the exit status is 0. */
 static bool run(const char *const *argv, const char *input)
 {
     int in[2];

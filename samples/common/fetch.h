@@ -11,10 +11,11 @@ typedef struct fetch_file {
     const char *sha256; /* hash of the unpacked file */
 } fetch_file;
 
-/* Downloads <base_url>/<name>.gz for each file into `folder`, unpacks it and checks its hash. Makes the folder if it is
- * missing. The files get their names after all of them are complete. An existing file is kept; it must have the right
- * hash. Returns false after a failure, for instance if a tool is missing, if the server cannot be reached within three
- * seconds, or if a hash is wrong. Prints nothing. If a file cannot be completed, removes the new files and folders. */
+/* Downloads <base_url>/<name>.gz for each file into `folder`, unpacks it and checks the hash of the unpacked file.
+ * Makes the folder if it is missing. The files get their final names after all of them are complete. An existing file
+ * is kept; it must have the right hash. Returns false after a failure, for instance if a tool is missing, if the server
+ * cannot be reached within three seconds, or if a hash is wrong. Prints nothing. If a file cannot be completed, removes
+ * the new files and folders. */
 bool fetch_files(const char *base_url, const char *folder, const fetch_file *files, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* common/find_data.h - finds a data set in the folders where the samples look for data. */
+/* common/find_data.h - finds a data set in the folders where the sample programs look for data. */
 #ifndef SAMPLE_FIND_DATA_H
 #define SAMPLE_FIND_DATA_H
 

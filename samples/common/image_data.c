@@ -169,8 +169,8 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
     return r;
 }
 
-/* Generates the three sets. Says so on stderr, also under --quiet, because the results say nothing about photographs.
- */
+/* Generates the three data sets. Says so on stderr, also under --quiet, because the results say nothing about
+ * photographs. */
 static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MAX_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;

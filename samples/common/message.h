@@ -21,10 +21,10 @@ void message_rank(uint32_t rank);
 /* Prints the meaning of `r`. Prints nothing if an error was printed before, because the message of that error is more
  * precise. A rank above 0 does not print VKT_E_PEER. */
 void complain_of_result(vkt_result r);
-/* Is the log function of a vkt_host. Prints errors by complain. Prints other lines by remark, with the level in front.
- */
+/* Is the log function of a vkt_host. Prints errors by complain. Prints other messages by remark, with the level in
+ * front. */
 void message_log(void *user, vkt_log_level level, const char *line);
-/* Returns a host that prints errors as "--option: ..." and drops other lines. `option` must outlive the host. */
+/* Returns a host that prints errors as "--option: ..." and drops other messages. `option` must outlive the host. */
 vkt_host message_host(const char *option);
 /* Calls argp_parse and makes argp's messages begin with program_name(). A wrong option ends the program with
  * status 2. */

@@ -23,7 +23,7 @@ static const char *const mirrors[] = { "https://ossci-datasets.s3.amazonaws.com/
                                        "https://storage.googleapis.com/cvdf-datasets/mnist" };
 
 /* Downloads the files. Returns false if that fails. If $VKT_MNIST_MIRROR is set, its value is the only mirror. If its
- * value is empty, nothing is downloaded. Tests set this variable. */
+ * value is empty, nothing is downloaded. The tests set this variable. */
 static bool download(const char *folder, FILE *notes)
 {
     const char *own = getenv("VKT_MNIST_MIRROR");

@@ -17,8 +17,8 @@
 #include "common/version.h"
 
 /* argp passes an option to this file by its key. Here are the keys of the options that the code below names. Options
- * with the key 0 in `table` get other keys: the option in row i gets OPT_ROW + i (key_of). The keys of a sample's own
- * options begin at 512. */
+ * with the key 0 in `table` get other keys: the option in row i gets OPT_ROW + i (key_of). The keys of a sample
+ * program's own options begin at 512. */
 enum {
     OPT_EPOCHS = 256,
     OPT_BATCH,
@@ -147,7 +147,7 @@ static const option_row table[] = {
     { "bucket", 0, "SIZE", 4, TRAINER, SIZE, AT(bucket_bytes), 0, "gradients exchanged at once (4MiB)" },
     { "messages", OPT_MESSAGES, "NAME", 4, TRAINER, OTHER, 0, 0,
       "how gradients are sent: f32 (default) or bf16, half as long; the result depends on it" },
-    { .help = "Other", .group = 9 }, /* groups 5 to 8 are for the options of a sample */
+    { .help = "Other", .group = 9 }, /* groups 5 to 8 of --help are for a sample program's own options */
     { "quiet", 'q', 0, 9, ALL, FLAG, AT(quiet), 0, "print nothing but errors" },
 };
 enum { ROWS = sizeof table / sizeof *table };
@@ -199,7 +199,7 @@ static float above_zero(struct argp_state *state, const char *option, const char
     return x;
 }
 
-/* Reads a number of bytes, for instance "512M". Units are K, M, G and T (powers of 1024), also in the form KiB or KB.
+/* Reads a size in bytes, for instance "512M". Units are K, M, G and T (powers of 1024), also in the form KiB or KB.
  */
 static uint64_t size(struct argp_state *state, const char *option, const char *text)
 {
@@ -294,8 +294,8 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
     snprintf(out + at, n - (size_t)at, ")");
 }
 
-/* Adds the sample's default to the help text of --epochs, --batch, --lr, --optimizer, --seed or --patience (only if the
- * default patience is not 0). For --data and --predict, returns the sample's own text. For other options, returns
+/* Adds the program's default to the help text of --epochs, --batch, --lr, --optimizer, --seed or --patience (only if
+ * the default patience is not 0). For --data and --predict, returns the program's own text. For other options, returns
  * `text`. argp frees the result if it is not `text`. */
 static char *with_default(int key, const char *text, void *input)
 {
@@ -454,7 +454,7 @@ static void fit_help(void)
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv)
 {
     static const struct argp_option version[] = { VERSION_OPTIONS };
-    static struct argp_option rows[ROWS + sizeof version / sizeof *version + 1]; /* the options that the sample has */
+    static struct argp_option rows[ROWS + sizeof version / sizeof *version + 1]; /* the options that the program has */
     size_t n = 0;
     for (size_t i = 0; i < ROWS; i++)
         if (!table[i].name || has_option(cli, table[i].scope))

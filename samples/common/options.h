@@ -1,4 +1,4 @@
-/* common/options.h - the command line that the training samples share. */
+/* common/options.h - the command line that the sample programs for training share. */
 #ifndef SAMPLE_OPTIONS_H
 #define SAMPLE_OPTIONS_H
 
@@ -17,9 +17,9 @@ typedef struct train_options {
     vkt_optimizer optimizer;
     float weight_decay, clip_norm; /* above 0: also copied to `optimizer`; 0: not given */
     uint32_t micro_batches;        /* above 0: also copied to `optimizer`; 0: not given */
-    bool has_schedule;             /* --schedule is given; false: the sample uses a schedule of its own */
+    bool has_schedule;             /* --schedule is given; false: the sample program uses a schedule of its own */
     vkt_schedule schedule;         /* the value of --schedule. For cosine and one-cycle, `total` is still 0:
-                                    * schedule_of in session.c computes it in a copy */
+                                    * schedule_of in session.c computes `total` in a copy */
     uint32_t warmup;               /* steps (epochs, if the schedule counts epochs) of the warm-up; 0: not given */
     bool recompute;
     vkt_precision precision;
@@ -27,8 +27,8 @@ typedef struct train_options {
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *devices;   /* names or numbers, with commas between them. Each device is a rank (with `mpi`: see
-                            * ranks_device) */
+    const char *devices;   /* names, or numbers as in --list-devices, with commas between them. Each device is a rank
+                            * (with `mpi`: see ranks_device) */
     bool mpi;              /* each process is a rank */
     uint32_t shards;       /* number of shards of a batch; 0: the library's default */
     uint64_t bucket_bytes; /* see vkt_dist_params.bucket_bytes; 0: the library's default */
@@ -41,28 +41,28 @@ typedef struct train_options {
     const char *confusion, *class_weights;
     bool report;
     double label_smoothing;
-    bool predict;             /* the sample does not train: it predicts `files` with the weights `load` */
+    bool predict;             /* the program does not train: it predicts `files` with the weights `load` */
     const char *const *files; /* the arguments, for instance the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
 
-/* The training options that a sample has. --seed does not count as one of them: every sample has --seed. */
+/* The training options that a sample program has. --seed does not count as one of them: every program has --seed. */
 typedef enum train_scope {
     TRAIN_BY_TRAINER = 0, /* all training options, for session_train */
     TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
     TRAIN_NOTHING         /* no training options */
 } train_scope;
 
-/* The part of the command line that belongs to one sample. */
+/* The part of the command line that belongs to one sample program. */
 typedef struct train_cli {
     const char *doc; /* the text of --help between usage and options. Text after '\v' comes behind the options */
     train_scope scope;
-    const char *data;        /* the help text of --data; NULL: the sample has no such option */
-    const char *arguments;   /* names of arguments in --help. NULL: the sample has no arguments, except the files of
+    const char *data;        /* the help text of --data; NULL: the program has no such option */
+    const char *arguments;   /* names of arguments in --help. NULL: the program has no arguments, except the files of
                               * --predict. The arguments go to train_options.files */
-    bool classes;            /* the data have classes. So the sample has the options --class-weights, --label-smoothing,
-                              * --confusion and --report */
-    const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
+    bool classes;            /* the data have classes. So the program has the options --class-weights,
+                              * --label-smoothing, --confusion and --report */
+    const char *predict;     /* the help text of --predict; NULL: the program has no such option */
     const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;
 } train_cli;

@@ -10,8 +10,9 @@
 typedef struct ranks {
     vkt_ctx *more[VKT_MAX_SHARDS]; /* contexts of --devices, from the second device on */
     uint32_t n_more;
-    double timeout_seconds; /* with --mpi: a rank that keeps another rank waiting for longer than this has failed; 0:
-                             * the default of vkt_mpi_open. The sample sets this member before session_begin */
+    double timeout_seconds; /* with --mpi: if a rank waits for another rank for longer than this, the other rank has
+                             * failed; 0: the default of vkt_mpi_open. The sample program sets this member before
+                             * session_begin */
     struct vkt_mpi *mpi;    /* NULL: no --mpi */
     vkt_transport transport;
 } ranks;
@@ -21,7 +22,7 @@ typedef struct ranks {
  * false. Without --mpi, does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
 /* Returns the device for the context of this process: the value of --device, or the first device of --devices. With
- * --mpi and n devices in --devices, each rank gets item rank % n of this list. `room` is memory for the result. */
+ * --mpi and n devices in --devices, each rank gets the device with index rank % n. `room` is memory for the result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
 /* Without --mpi, creates the contexts of --devices from the second device on. VKT_E_ARG: there are too many devices.
  * Other errors are those of vkt_ctx_create_wide. Call ranks_close also after an error. */

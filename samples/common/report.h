@@ -11,8 +11,8 @@
  * s->more. A number that was not measured is null. Returns false, with a message, if this fails. */
 bool write_report(const session *s, vkt_trainer *t);
 
-/* Writes the results of a run to the file of --json, for samples or options that do not write a report. The file has
- * the members of `object`, and vktrain, arguments, device, driver, seed, data (null if the sample has not set it),
+/* Writes the results of a run to the file of --json, for programs or options that do not write a report. The file has
+ * the members of `object`, and vktrain, arguments, device, driver, seed, data (null if the program has not set it),
  * stopped_by and peak_device_bytes. Frees `object`. Returns false, with a message, if this fails. */
 bool write_results(const session *s, json_t *object);
 json_t *real_or_null(double x); /* returns x as JSON; null for NaN and infinity, which JSON does not have */

@@ -1,4 +1,4 @@
-/* common/schedules.h - reads a learning rate schedule from a word of the command line. */
+/* common/schedules.h - reads a learning rate schedule: the value of --schedule. */
 #ifndef SAMPLE_SCHEDULES_H
 #define SAMPLE_SCHEDULES_H
 

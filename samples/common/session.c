@@ -168,7 +168,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     s->argv = argv;
     s->test_loss = s->test_accuracy = NAN;
 
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* if stdout and stderr go to one file, their lines keep their order */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* the lines of stdout and stderr keep their order if both are one file */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
@@ -312,7 +312,7 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 
 /* Returns whether the file s->o.save has the weights of the best epoch although a signal or an error ended the run.
  * This is so if there is a best epoch and the fit wrote the file to the folder of --run: write_files does not change
- * such a file. To any other file, it writes the weights of the last step. s->o.save must not be NULL. */
+ * such a file. To any other file, write_files writes the weights of the last step. s->o.save must not be NULL. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) &&
@@ -420,8 +420,8 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
-/* Measures the test set. If the test set is the validation set, uses the numbers of the best epoch. Does nothing after
- * a signal, or if the numbers are neither printed nor written (--quiet without --json). */
+/* Measures the test set. If the test set is the validation set, uses the loss and accuracy of the best epoch. Does
+ * nothing after a signal, or if loss and accuracy are neither printed nor written (--quiet without --json). */
 static vkt_result measure_test(session *s, vkt_trainer *t)
 {
     const vkt_epoch_record *best = vkt_trainer_best(t);
@@ -432,7 +432,7 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* Returns the schedule of --schedule, otherwise the sample's own. --warmup replaces the warm-up of this schedule. If
+/* Returns the schedule of --schedule, otherwise the program's own. --warmup replaces the warm-up of this schedule. If
  * --schedule is cosine or one-cycle, `total` becomes the steps of all epochs minus the warm-up, but at least 1. */
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {

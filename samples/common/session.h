@@ -1,8 +1,8 @@
-/* common/session.h - the parts that all training samples share: device, options, signals, output, files.
+/* common/session.h - the parts that all sample programs for training share: device, options, signals, output, files.
  *
  *   session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
  *   session_begin(&s, &cli, argc, argv);
- *   if (session_open(&s)) { ... s.o, s.ctx; session_train(&s, &params, &trainer); the sample's own code }
+ *   if (session_open(&s)) { ... s.o, s.ctx; session_train(&s, &params, &trainer); the program's own code }
  *   return session_end(&s, result); */
 #ifndef SAMPLE_SESSION_H
 #define SAMPLE_SESSION_H
@@ -18,14 +18,14 @@
 typedef struct session_data {
     const char *source;                           /* a path, or the name of data without a path */
     bool made_up;                                 /* the data are generated */
-    const vkt_dataset *train, *validation, *test; /* NULL: none; `test` may be the same set as `validation` */
+    const vkt_dataset *train, *validation, *test; /* NULL: none; `test` may be the same data set as `validation` */
 } session_data;
 
 typedef struct session {
-    train_options o; /* the sample's defaults; from session_begin on, the options */
+    train_options o; /* the program's defaults; from session_begin on, the options */
     int argc;
     char **argv;
-    session_data data;               /* set by the sample, before it trains */
+    session_data data;               /* set by the sample program, before it trains */
     vkt_result error;                /* the result of the fit, for --json */
     vkt_result failed;               /* equals `error`, but is VKT_OK for VKT_E_DIVERGED and VKT_E_CHECKPOINT */
     double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
@@ -41,7 +41,7 @@ typedef struct session {
     /* A function that session_finish calls before it writes files, if there is a best epoch and `failed` is VKT_OK. The
      * function may measure, print and set `more`. NULL: none. */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
-    void *user;       /* a pointer that only the sample uses */
+    void *user;       /* a pointer that only the sample program uses */
     const char *unit; /* what the progress bar counts per second, for instance "tok"; NULL: batches */
     double per_batch; /* mean number of units in a batch; used only with `unit` */
 } session;
@@ -61,12 +61,12 @@ void session_print_memory(const session *s); /* prints the peak of device memory
 void session_set_data(session *s, const session_data *data);
 /* Creates a trainer with the parameters *p. The options replace batch, optimizer, lr, seed, stream, recompute,
  * precision, ema_decay, profile, label_smoothing, class_weights, dist and more_devices. --schedule and --warmup change
- * the schedule. --find-lr removes validation and metrics. All other members stay as the sample set them. Loads the
- * weights of --load. Before session_fit, the sample may attach texts to *t (vkt_trainer_attach), for instance an
- * alphabet. *t must be NULL before the call. The caller destroys *t, also after an error. */
+ * the schedule. --find-lr removes validation and metrics. All other members keep the values of *p. Loads the weights of
+ * --load. Before session_fit, the sample program may attach texts to *t (vkt_trainer_attach), for instance an alphabet.
+ * *t must be NULL before the call. The caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
- * (NULL: none) has the sample's own monitor and min_delta. After a signal or an error, the files describe the run so
+ * (NULL: none) has the program's own monitor and min_delta. After a signal or an error, the files describe the run so
  * far. A signal is not an error. After a signal, prints the command that continues the run, if there is a checkpoint.
  * If a signal comes before the fit, writes nothing. If an error comes before the first step, writes at most the
  * options, log and events of --run. With --find-lr, only runs the learning rate test. */
@@ -80,7 +80,7 @@ vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer
  * files. Returns the first error. After an error before the first step, only returns `r`. `resumable`: the fit had a
  * path for checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
-/* Returns whether a signal came, or whether the learning rate test of --find-lr has begun. If so, the sample prints
+/* Returns whether a signal came, or whether the learning rate test of --find-lr has begun. If so, the program prints
  * no predictions. */
 bool session_interrupted(void);
 /* Destroys the contexts, closes the folder of --run and disconnects from the other processes. If `r` is an error and no

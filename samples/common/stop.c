@@ -14,7 +14,7 @@ static const struct {
 } kinds[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* One request to end the program may send it two signals: timeout(1) sends one to its child and one to the whole
+/* One request to end the program may cause two signals: timeout(1) sends one to its child and one to the whole
  * process group, and a terminal and its shell may each send SIGHUP. So a second signal is ignored if it comes at most
  * ECHO_NS nanoseconds after the first one. */
 #define ECHO_NS 250000000

@@ -35,7 +35,7 @@ bool terminal_unicode(void)
 
 /* ---- line breaks ---- */
 
-/* Returns the columns of n bytes of UTF-8: the number of bytes that do not continue a character. */
+/* Returns how many columns n bytes of UTF-8 need: the number of bytes that do not continue a character. */
 static uint32_t width_of(const char *s, size_t n)
 {
     uint32_t columns = 0;
@@ -56,7 +56,7 @@ static size_t field_length(const char *s, size_t n)
  *
  * - Three kinds of fields are broken between their words, so that only the words that do not fit move: a field behind a
  *   label, the first field if at most one blank is before it, and a field that is too wide for a line of its own. (A
- *   label is a short first field: with the gap behind it, it has LABEL columns.)
+ *   label is a short first field: a label and the gap behind it have LABEL columns.)
  * - A gap of three blanks or more becomes two blanks, but not at the start of the line, and not behind a label.
  * - A line without blanks stays as it is. Only if it begins with '-' (a horizontal line), its end is cut off. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)

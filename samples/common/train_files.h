@@ -1,4 +1,4 @@
-/* common/train_files.h - tests the output files and the input files of a training sample. */
+/* common/train_files.h - tests the output files and the input files of a sample program for training. */
 #ifndef SAMPLE_TRAIN_FILES_H
 #define SAMPLE_TRAIN_FILES_H
 

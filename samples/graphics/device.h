@@ -1,5 +1,5 @@
-/* graphics/device.h - creates a sample's own instance, device and queue, and the library's context on them. Creates
- * memory, buffers and images. */
+/* graphics/device.h - creates a sample program's own instance, device and queue, and the library's context on them.
+ * Creates memory, buffers and images. */
 #ifndef GRAPHICS_DEVICE_H
 #define GRAPHICS_DEVICE_H
 

@@ -7,7 +7,7 @@
 enum { CURVE_POINTS = 1024, MAX_TIMES = 4096 };
 
 /* A curve over any number of steps. Each point is the mean of `stride` values. When all points are used, pairs of them
- * are merged, and `stride` doubles. */
+ * are merged, and `stride` is doubled. */
 typedef struct curve {
     float points[CURVE_POINTS];
     uint32_t n;

@@ -32,7 +32,7 @@ typedef struct window {
 } window;
 
 /* Starts GLFW. Returns false, with a message on stderr, if there is no screen, or if Vulkan cannot draw into windows.
- * Call it before device_open, which needs the instance extensions and window_can_present. */
+ * Call this function before device_open, which needs the instance extensions and window_can_present. */
 bool window_system_begin(const char *const **extensions, uint32_t *n);
 void window_system_end(void);
 bool window_can_present(VkInstance instance, VkPhysicalDevice physical, uint32_t family);

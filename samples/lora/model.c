@@ -265,7 +265,7 @@ static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_g
     return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
 }
 
-/* Returns the bytes of the program that validates; 0 if it cannot be planned. */
+/* Returns how many bytes the program that validates needs; 0 if this program cannot be planned. */
 static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -280,10 +280,10 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
-/* Returns the bytes of the buffers in which a step with shards adds gradients. One buffer has the sum of all shards. A
- * rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of these levels
- * has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the step cannot be
- * planned. */
+/* Returns how many bytes the buffers have in which a step with shards adds gradients. One buffer has the sum of all
+ * shards. A rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of
+ * these levels has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the step
+ * cannot be planned. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -320,7 +320,7 @@ static void print_plan(const session *s, const vkt_memory_needs *n, uint64_t sum
         mib(n->store_bytes + sums), mib(n->program_bytes), mib(n->staging_bytes), mib(validation), mib(data));
 }
 
-/* For a step that does not fit, prints options with which it fits or needs less memory. */
+/* For a step that does not fit, prints options with which the step fits or needs less memory. */
 static void print_ways_out(const session *s, const model *m, const vkt_size_params *p, const vkt_sizes *found)
 {
     const uint32_t micro = s->o.micro_batches ? s->o.micro_batches : 1, shards = ranks_shards(&s->ranks, &s->o);
@@ -345,7 +345,7 @@ static void print_ways_out(const session *s, const model *m, const vkt_size_para
     again.recompute = program.recompute = true;
     q.user = &(step){ s, &again };
     q.program = &program;
-    q.max_bytes = UINT64_MAX; /* any size fits, so there is no search */
+    q.max_bytes = UINT64_MAX; /* every step fits this limit, so there is no search */
     if (vkt_find_sizes(s->ctx, &q, &less) == VKT_OK && less.planned)
         complain("--recompute needs %.1f MiB", mib(less.need_bytes));
 }

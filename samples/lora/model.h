@@ -47,7 +47,7 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
 
 /* Describes what is in the memory of a device at the same time as a training step. */
 typedef struct beside {
-    uint32_t checked;    /* rows on which the trainer validates; 0: none */
+    uint32_t checked;    /* number of rows on which the trainer validates; 0: none */
     uint32_t validators; /* number of programs that validate; not used if `checked` is 0 */
     uint64_t data;       /* bytes of the data sets in the memory of the device; 0 with --stream */
 } beside;

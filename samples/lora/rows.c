@@ -38,7 +38,7 @@ static bool wrong(const reader *r, const char *what)
     return false;
 }
 
-/* Returns the bytes of a text's byte order mark: 3 or 0. */
+/* Returns how many bytes the byte order mark of a text has: 3, or 0 without a mark. */
 static size_t mark_of(const char *text, size_t n)
 {
     return n >= MARK && memcmp(text, byte_order_mark, MARK) == 0 ? MARK : 0;

@@ -31,7 +31,7 @@ typedef struct rows_params {
 /* The rows of a file. */
 typedef struct rows {
     uint32_t *ids;         /* (n, 2 T) */
-    uint32_t *examples;    /* (n): the number of the row's example, from 1 */
+    uint32_t *examples;    /* (n): the row's example, counted from 1 */
     uint32_t n, room;      /* n: number of rows; room: number of rows for which there is memory */
     uint32_t n_examples;   /* number of JSON objects; for plain text, number of rows */
     uint64_t tokens;       /* tokens of all rows, without padding */

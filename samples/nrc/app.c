@@ -138,7 +138,7 @@ static vkt_result trace_reference(app *a)
     return VKT_OK;
 }
 
-/* Draws views on the sheet and copies it to the host. */
+/* Draws views on the sheet and copies the sheet to the host. */
 static vkt_result draw_sheet(app *a, const render_view *views, const buffer *copy)
 {
     const canvas sheet = canvas_of_sheet(&a->sheet);

@@ -1,5 +1,5 @@
-/* nrc/gbuffer.h - the images of the scene, and the descriptor set with which all shaders of the sample reach them.
- */
+/* nrc/gbuffer.h - the images of the scene, and the descriptor set by which all shaders of this program access these
+ * images. */
 #ifndef NRC_GBUFFER_H
 #define NRC_GBUFFER_H
 

@@ -1,6 +1,6 @@
-/* nrc/learn.h - trains a network that computes the light on a surface from its position and normal. One pixel of a
- * frame is one sample: its target is the light of one random path. This light is noisy. The network learns its mean
- * over many paths. */
+/* nrc/learn.h - trains a network that computes the light on a surface from the surface's position and normal. One pixel
+ * of a frame is one sample of the data. The target of the sample is the light of one random path. This light is noisy.
+ * The network learns the mean of this light over many paths. */
 #ifndef NRC_LEARN_H
 #define NRC_LEARN_H
 
@@ -34,7 +34,7 @@ typedef struct learner {
     learn_params p;
     uint32_t pixels;
     vkt_ctx *ctx;
-    vkt_array *column[LEARN_COLUMNS], *order; /* order: the pixels, shuffled */
+    vkt_array *column[LEARN_COLUMNS], *order; /* order: the indices of all pixels, shuffled */
     vkt_texture *image[LEARN_COLUMNS];
     learn_graph train, infer;
     vkt_store *store;

@@ -2,8 +2,8 @@
  * irradiance cache). The path tracer computes one random path for each pixel. The network learns from these noisy
  * images. It has a hash grid in three dimensions and a small MLP, and computes light from a position and a normal.
  * (Müller, Rousselle, Novák & Keller, "Real-time Neural Radiance Caching for Path Tracing", SIGGRAPH 2021. In the
- * paper, paths end in the network. In this sample no path ends in the network: the image shows the network's light at
- * the first surface.)
+ * paper, paths end in the network. In this program no path ends in the network: the image shows the network's light
+ * at the first surface.)
  *
  *   graphics/   the parts of any application that draws with Vulkan
  *   gbuffer     the images of the scene on the device

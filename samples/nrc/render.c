@@ -6,7 +6,7 @@
 #include "graphics/pipeline.h"
 #include "shaders.h"
 
-enum { GROUP = 8 }; /* local size of trace.comp */
+enum { GROUP = 8 }; /* side of a work group of trace.comp */
 
 /* Push constants of trace.comp. */
 typedef struct trace_push {

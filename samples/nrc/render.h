@@ -23,12 +23,14 @@ typedef struct renderer {
     VkPipeline traces, draws[RENDER_VIEWS];
 } renderer;
 
-/* Creates a renderer for canvases of one format. *p must outlive it. Destroy it also after an error. */
+/* Creates a renderer for canvases of one format. *p must outlive the renderer. Destroy the renderer also
+ * after an error. */
 vkt_result renderer_create(const gbuffer *p, const network_at *at, VkFormat format, renderer *r);
 void renderer_destroy(renderer *r); /* the device must be idle */
 
 /* Records one path for each pixel, and the barriers before and after these paths. The camera has the position that it
- * has in frame number `camera`. `number` and `seed` set the random numbers. */
+ * has in frame number `camera`. The random numbers depend on `seed` and `number`. `number` is how many frames were
+ * traced before. */
 void renderer_trace(const renderer *r, VkCommandBuffer cmd, uint64_t camera, uint64_t number, uint64_t seed);
 /* Records part number `part` of the reference: `samples` paths for each pixel. `part` is below `parts`. After the last
  * part the reference is complete. */

@@ -39,7 +39,7 @@ static void values_of(int first, int second, uint16_t values[8])
 /* Chooses for each of the 16 numbers the code with the nearest value, and computes c->error. `levels`: see bc4_encode.
  * If the bounds differ, the block is allowed only if at least one number has code 0 (the first bound), and at least one
  * has code 1 (the second bound). The reason: the decoded numbers may be encoded again, and then search() must find the
- * same block. It starts with two of the decoded numbers as bounds, so both bounds must be among these numbers. */
+ * same block. search() starts with two of the decoded numbers as bounds, so both bounds must be among these numbers. */
 static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
 {
     uint16_t values[8];

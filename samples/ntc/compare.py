@@ -3,7 +3,7 @@
 
     python3 samples/ntc/compare.py FOLDER SET.vtc...
 
-SET.vtc is a file that vkt-ntc has made, with a name of the form NAME-RATE.vtc. Its original images, a set, are
+SET.vtc is a file that vkt-ntc has made, with a name of the form NAME-RATE.vtc. The original images of this file, a set, are
 FOLDER/NAME/{albedo,normal,gloss}.png. Needs numpy, Pillow, etcpak, texture2ddecoder and flip-evaluator of PyPI, and the
 programs vkt-ntc, astcenc, cjxl and djxl in PATH. Prints a table in Markdown. PSNR is over all channels of a set; a gray image
 counts as one channel. FLIP is the mean over the images of the set.
@@ -84,8 +84,8 @@ def astc(paths, folder):
 
 
 def jxl(paths, folder, most):
-    """Finds about the smallest -d of cjxl for which all files together have at most `most` bytes. Returns the decoded
-    images, and the compressed size in bytes. None: the files are larger even with the largest -d that is tried."""
+    """Finds approximately the smallest distance (-d of cjxl) at which all files together have at most `most` bytes. Returns the
+    decoded images, and the compressed size in bytes. None: the files are larger even with the largest -d that is tried."""
     low, high, best = 0.05, 25.0, None
     for _ in range(9):
         distance = math.sqrt(low * high)

@@ -25,7 +25,7 @@ static void write_header(uint8_t *to, const ntc_grid *g, uint32_t layer_bytes)
     put(to, 3, g->height);
     put(to, 4, g->width);
     put(to, 5, layer_bytes);
-    put(to, 19, 32);  /* size of the pixel format */
+    put(to, 19, 32);  /* bytes of DDS_PIXELFORMAT */
     put(to, 20, 0x4); /* FOURCC */
     memcpy(to + 84, "DX10", 4);
     put(to, 27, 0x1000); /* TEXTURE */

@@ -4,7 +4,8 @@
 
 #include "ntc/set.h"
 
-/* The position of a block's centre along one axis, between the centres of two neighbouring cells of a grid. */
+/* The position of the centre of a block of texels along one axis, between the centres of two neighbouring cells of a
+ * grid. */
 typedef struct between {
     uint32_t first, second; /* indices of these two cells */
     float fraction;         /* the position between their centres: 0 at the first one, 1 at the second one */

@@ -38,8 +38,8 @@ vkt_result job_plan(session *s, const ntc_options *o, ntc_job *j)
     return VKT_OK;
 }
 
-/* Returns the side of a tile in blocks, a multiple of 4. `wanted` and `image` are the wanted side of the tile and the
- * side of the image, in texels. The tile has no more blocks than the image. */
+/* Returns the side of a tile in blocks of texels: a multiple of 4. `wanted` and `image` are the wanted side of the tile
+ * and the side of the image, in texels. The tile has no more blocks than the image. */
 static uint32_t side_of(uint32_t wanted, uint32_t image)
 {
     return ntc_blocks(wanted < image ? wanted : image) / 4 * 4;

@@ -3,7 +3,7 @@
  * texels from the latents around these texels. (Vaidyanathan et al., "Random-Access Neural Compression of Material
  * Textures", SIGGRAPH 2023.)
  *
- *   set        the compressed set and its file
+ *   set        the compressed set of textures, and its file
  *   bc4        BC4 blocks, encoded and decoded
  *   decode     decodes a set on the CPU, without the library
  *   material   reads and writes the images
@@ -100,7 +100,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 
 static const struct {
     const char *name;
-    uint32_t least, most; /* number of files */
+    uint32_t least, most; /* limits for the number of files */
     vkt_result (*run)(session *s, const ntc_options *o);
 } commands[] = {
     { "pack", 1, NTC_MAX_TEXTURES, ntc_pack },

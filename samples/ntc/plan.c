@@ -8,7 +8,7 @@
 
 /* The grids of a set, and the share of the bits that each grid gets. A grid has `share` * u features, rounded, but at
  * least one. All grids have the same u. plan_grids chooses the largest u (a multiple of 1/4) with which the file is
- * small enough. Then it adds features to the last grid, until one more would make the file too large. */
+ * small enough. Then plan_grids adds features to the last grid, until one more would make the file too large. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;
@@ -19,8 +19,8 @@ typedef struct profile {
 } profile;
 
 /* plan_grids begins with the first profile whose `most` is at least bppc, the wanted bits for each pixel and channel.
- * If the file is too large even with u = 1/4, it tries the profile before this one, and so on. This happens if the
- * images have few channels. plan_grids never begins with the profile whose `most` is 0. */
+ * If the file is too large even with u = 1/4, plan_grids tries the profile before this one, and so on. This happens
+ * if the images have few channels. plan_grids never begins with the profile whose `most` is 0. */
 static const profile profiles[] = {
     { 0.3, 2, { { { .scale = 4, .bits = 4, .corners = true }, 1 }, { { .scale = 8, .bits = 4 }, 2 } } },
     { 0, 2, { { { .scale = 2, .bits = 2 }, 1 }, { { .scale = 4, .bits = 4, .corners = true }, 1 } } },

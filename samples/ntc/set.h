@@ -56,10 +56,10 @@ size_t ntc_weights(const ntc_set *s); /* returns the number of weights and biase
 size_t ntc_latents(const ntc_grid *g);
 uint32_t ntc_steps(const ntc_grid *g); /* returns the largest possible number in g->levels. Level k is the latent value
                                         * k / ntc_steps(g) */
-uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file */
+uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file in bytes */
 
-/* Sets the sizes of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a member is
- * out of range; VKT_E_NOMEM. Free the set also after an error. */
+/* Sets height and width of all grids and allocates weights and latents, all zero. VKT_E_ARG, with a message, if a
+ * member is out of range; VKT_E_NOMEM. Free the set also after an error. */
 vkt_result ntc_allocate(ntc_set *s);
 void ntc_free(ntc_set *s);
 

@@ -1,7 +1,7 @@
 /* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. A
  * training has three parts:
- *   NTC_NOISE     random noise is added to the latents; it has the size of a rounding error
- *   NTC_ROUNDED   the latents are rounded, and gradients pass through as if they were not rounded
+ *   NTC_NOISE     random noise is added to the latents; the noise is as large as a rounding error
+ *   NTC_ROUNDED   the latents are rounded, and gradients pass through the rounding unchanged
  *   NTC_FROZEN    (the last 5 % of the steps) the latents do not change any more, and only the network is trained
  * Latents of BC4 blocks (grids with bits = 0) are never rounded: they have noise in the second part, too. At the
  * beginning of the third part, the trainer encodes them as blocks, and replaces them by the decoded blocks. */
@@ -70,8 +70,9 @@ vkt_result ntc_trainer_infer(ntc_trainer *t, uint8_t *out);
  * one. */
 vkt_result ntc_trainer_save(ntc_trainer *t, const char *path);
 vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
-/* Writes the rounded latents and the rounded weights to `to`, a set of the same sizes. Latents of BC4 blocks are first
- * encoded and decoded. The store gets the rounded weights and the decoded latents, too. Waits for all steps. */
+/* Writes the rounded latents and the rounded weights to `to`, a set with the sizes of the trainer's `set`. Latents of
+ * BC4 blocks are first encoded and decoded. The store gets the rounded weights and the decoded latents, too. Waits for
+ * all steps. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
 /* Set `name` to the store's name of a parameter. The parameter is the latents of grid i (ntc_grid_name), or the weight

@@ -9,7 +9,7 @@
 #define BATCH 64
 #define GPUS_PER_SERVER 4
 
-/* Numbers of NCCL's own model of its ring: see docs/scaling.md. */
+/* Constants of NCCL's own model of a ring all-reduce: see docs/scaling.md. */
 #define NCCL_PCI_US 5.7     /* microseconds of a message over PCIe */
 #define NCCL_NETWORK_US 9.6 /* microseconds of a message over the network */
 #define NCCL_LARGE 1.9      /* factor for these times if the buffers are large */

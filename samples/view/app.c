@@ -19,7 +19,7 @@ enum { SHOWN_EVERY = 50 };
 
 static const double least_budget_ms = 0.25, most_budget_ms = 128;
 
-/* The action that a key requests. It happens between two steps. */
+/* The action that a key requests. The action happens between two steps. */
 typedef enum request { REQUEST_NONE, REQUEST_RESET, REQUEST_SAVE, REQUEST_LOAD } request;
 
 typedef struct app {

@@ -1,4 +1,4 @@
-/* view/drawn.c - generates the sample's own image: see drawn.h. In the image, x and y are in [0,1), and y points
+/* view/drawn.c - generates the program's own image: see drawn.h. In the image, x and y are in [0,1), and y points
  * down. Each pixel is the mean of 4 x 4 points. */
 #include "view/drawn.h"
 

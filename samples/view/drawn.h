@@ -1,10 +1,10 @@
-/* view/drawn.h - the sample's own image. */
+/* view/drawn.h - the program's own image. */
 #ifndef VIEW_DRAWN_H
 #define VIEW_DRAWN_H
 
 #include "graphics/rgba_image.h"
 
-/* Generates the sample's own image: gradients, a shaded ball, a rotated rectangle, stripes that become finer, small
+/* Generates the program's own image: gradients, a shaded ball, a rotated rectangle, stripes that become finer, small
  * text. Bytes may differ by 1 between machines whose functions of <math.h> round differently. */
 vkt_result rgba_image_draw(uint32_t side, rgba_image *out);
 

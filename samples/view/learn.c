@@ -124,8 +124,8 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions
     return vkt_mlp(g, features, layers, 3);
 }
 
-/* Builds a graph up to its loss, which is the mean squared error of `batch` pixels. The external value `order` has n
- * pixel numbers and selects the pixels. */
+/* Builds a graph up to its loss, which is the mean squared error of `batch` pixels. The external value `order` has the
+ * indices of n pixels, and selects the pixels. */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
     const vkt_host host = vkt_ctx_host(l->ctx);

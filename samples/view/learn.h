@@ -1,4 +1,5 @@
-/* view/learn.h - trains a network that computes the colour at a position of an image. One pixel is one sample. */
+/* view/learn.h - trains a network that computes the colour at a position of an image. One pixel is one sample of
+ * the data. */
 #ifndef VIEW_LEARN_H
 #define VIEW_LEARN_H
 
@@ -30,8 +31,8 @@ typedef struct learner {
     learn_params p;
     uint32_t pixels, passes; /* passes: how many passes over all pixels are stored in `order` */
     vkt_ctx *ctx;
-    /* positions (pixels,2) and colours (pixels,3) are f32. For each pass, `order` has all pixel numbers, shuffled anew.
-     * `all` has the pixel numbers in ascending order */
+    /* positions (pixels,2) and colours (pixels,3) are f32. For each pass, `order` has the indices of all pixels,
+     * shuffled anew. `all` has the indices of all pixels in ascending order */
     vkt_array *positions, *colours, *order, *all;
     learn_graph train, measure;
     vkt_store *store;

@@ -1,4 +1,4 @@
-/* view/panel.h - draws curves, bars and text below the images. It uses cairo and host memory. */
+/* view/panel.h - draws curves, bars and text below the images, with cairo and in host memory. */
 #ifndef VIEW_PANEL_H
 #define VIEW_PANEL_H
 

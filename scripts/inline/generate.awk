@@ -1,8 +1,8 @@
 # generate.awk - writes vktrain.glsl or vktrain.hlsl from vktrain.shader: awk -v to=glsl -f generate.awk vktrain.shader
 #
 # `cmake --build build --target inline_shaders` calls this script. Lines between @glsl or @hlsl and the next line that
-# begins with @ go only into the file of that language. The table `word` replaces words. The backslashes at the ends of
-# a macro's lines are aligned in one column.
+# begins with @ go only into the file of that language. The array `word` has the replacements of identifiers. The
+# backslashes at the ends of a macro's lines are aligned in one column.
 BEGIN {
     if (to == "hlsl") {
         for (n = 2; n <= 4; n++) {

@@ -2,8 +2,8 @@
  * functions.abi.h, or y is a copy of a.
  *
  * y has `rows` rows along its fastest dimension. A row has `run` elements, padded to `pitch`. The kernel converts the
- * number of a row to coordinates in the other dimensions. There are BROADCAST_SPEC_DIMS of them, and dimension 0 is the
- * slowest. d1 to d4 are the sizes of the dimensions 1 to 4.
+ * index of a row to BROADCAST_SPEC_DIMS coordinates, one for each of the other dimensions. Dimension 0 is the slowest.
+ * d1 to d4 are the sizes of the dimensions 1 to 4.
  *
  * The operand a has the strides a0 to a4 along the dimensions 0 to 4, and the stride a5 along a row; b and c likewise.
  * Strides are in elements. A stride is 0 where an operand repeats. */
@@ -17,7 +17,7 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_B 1
 #define BROADCAST_C 2
 #define BROADCAST_Y 3
-#define BROADCAST_SPEC_DIMS     1 /* number of coordinates that a row number is converted to: 0 to 5 */
+#define BROADCAST_SPEC_DIMS     1 /* number of coordinates that the index of a row is converted to: 0 to 5 */
 /* Above 0: each row is divided into pieces. A work group processes a piece in this number of iterations. 0: rows are
  * not divided, and each work group processes a contiguous share of all elements. */
 #define BROADCAST_SPEC_ITERATIONS 2

@@ -1,6 +1,6 @@
 /* conv2d_direct.abi.h - see conv/direct.comp. One vec4 has four neighbouring samples. A column is vec4 n of pixel (p,q) of
- * y. A dispatch computes all channels of one or more groups. If one group has too many channels for a dispatch, the
- * dispatch computes `rows` channels. */
+ * y. A dispatch computes all channels of one or more groups of channels. If one group has too many channels for a
+ * dispatch, the dispatch computes `rows` channels of this group. */
 VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * n4), or those of one phase */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
@@ -9,7 +9,7 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed image rows and between computed pixels */
          VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns: lib/strip.glsl */
-         VKT_U32(rows)                          /* output channels of a group that are computed */
+         VKT_U32(rows)                          /* output channels to compute in each group of channels */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */

@@ -1,11 +1,11 @@
 /* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. One vec4 has four neighbouring samples. A dispatch computes
- * all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes `rows`
- * channels. The specialization constants are in direct_tiles.abi.h. */
+ * all channels of one or more groups of channels. If one group has too many channels for a dispatch, the dispatch
+ * computes `rows` channels of this group. The specialization constants are in direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * N4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
          VKT_U32(dst_row) VKT_U32(dst_col)      /* vec4s of y between computed image rows and between computed pixels */
-         VKT_U32(rows)                          /* output channels of a group that are computed */
+         VKT_U32(rows)                          /* output channels to compute in each group of channels */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(K)                             /* products per element: C / groups * taps; 0: no tap reaches the phase */
          VKT_U32(taps) VKT_U32(kernel_w)        /* taps of a channel, and of a row of the kernel */

@@ -1,22 +1,22 @@
 /* conv2d_dw.abi.h - see conv/dw_tile.comp. One vec4 has four neighbouring samples. A dispatch reads all channels of dy
- * and of x of one or more groups. If one group is too large for a dispatch, the dispatch reads `rows` channels of dy and
- * `channels` channels of x from this group. UNPOOL: DW_DY has the gradient of a max pooling's output, and the kernel
- * computes dy from this gradient. */
+ * and of x of one or more groups of channels. If one group is too large for a dispatch, the dispatch reads
+ * `rows` channels of dy and `channels` channels of x from this group. UNPOOL: DW_DY has the gradient of a max pooling's
+ * output, and the kernel computes dy from this gradient. */
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of a pixel: batch / 4, rounded up. In some 1x1 convolutions, the
                                                  * kernel gets a whole plane as one pixel */
          VKT_U32(width)                         /* Q; 1 if a plane is one pixel */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * (batch / 4, rounded up) */
-         VKT_U32(slice)                         /* vec4s of a plane in one slice */
+         VKT_U32(slice)                         /* vec4s of one slice. A plane of dy is divided into `slices` slices */
          VKT_U32(src_height) VKT_U32(src_width) /* H and W; both are 1 if a plane is one pixel */
-         VKT_U32(channels) VKT_U32(rows)        /* channels of x, and channels of dy, to read per group */
+         VKT_U32(channels) VKT_U32(rows)        /* channels of x, and channels of dy, to read per channel group */
          VKT_U32(x_group) VKT_U32(dy_group)     /* channels from group to group: C / groups, O / groups */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
          VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(row_tiles) VKT_U32(col_tiles) VKT_U32(slices)
-         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
+         VKT_U32(part)                          /* floats from the results of one slice to those of the next */
          VKT_U32(pitch)                         /* weights of an output channel: C/G * R * S */
          VKT_U32(x_base) VKT_U32(dy_base)       /* index of the dispatch's first vec4 in each binding */
          VKT_U32(w_base) VKT_U32(b_base)        /* index of the dispatch's first float in each binding */

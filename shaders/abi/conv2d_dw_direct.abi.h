@@ -1,5 +1,5 @@
-/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. One vec4 has four neighbouring samples. A column is vec4 n of pixel
- * (p,q) of dy. A dispatch processes all channels of one or more groups. */
+/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. One vec4 has four neighbouring samples of the batch. A column is
+ * vec4 n of pixel (p,q) of dy. A dispatch processes all channels of one or more groups of channels. */
 VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* Q */
@@ -11,9 +11,9 @@ VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
-         VKT_U32(w_base) VKT_U32(b_base))       /* index of the first group's first float in each binding */
+         VKT_U32(part)                          /* floats from the outputs of one slice to those of the next slice */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the dispatch's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(b_base))       /* index of the dispatch's first float in each binding */
 #define DW_DIRECT_DY 0
 #define DW_DIRECT_X  1
 #define DW_DIRECT_W  2 /* (O, C/G * R * S), per slice */

@@ -1,6 +1,6 @@
-/* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. One vec4 has four neighbouring samples. A dispatch
- * processes all channels of one or more groups. UNPOOL: the binding DW_DIRECT_SHARED_DY has the gradient of a max
- * pooling's output, and the kernel computes dy from this gradient. */
+/* conv2d_dw_direct_shared.abi.h - see conv/dw_direct_shared.comp. One vec4 has four neighbouring samples of
+ * the batch. A dispatch processes all channels of one or more groups of channels. UNPOOL: the binding
+ * DW_DIRECT_SHARED_DY has the gradient of a max pooling's output, and the kernel computes dy from this gradient. */
 VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * N4 */
          VKT_U32(slice)                         /* vec4s of a plane per work group */
@@ -12,12 +12,12 @@ VKT_PUSH(vkt_conv2d_dw_direct_shared_push,
          VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
-         VKT_U32(part)                          /* floats from one slice of the outputs to the next */
+         VKT_U32(part)                          /* floats from the outputs of one slice to those of the next slice */
          VKT_U32(dy_height) VKT_U32(dy_width)   /* size of the images in DW_DIRECT_SHARED_DY: P, Q; UNPOOL: the pooled size */
          VKT_I32(to_index)                      /* UNPOOL: vec4 i + to_index of binding INDEX has the indices
                                                  * (pool_index.abi.h) for vec4 i of binding DY */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the first group's first vec4 in each binding */
-         VKT_U32(w_base) VKT_U32(b_base))       /* index of the first group's first float in each binding */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* index of the dispatch's first vec4 in each binding */
+         VKT_U32(w_base) VKT_U32(b_base))       /* index of the dispatch's first float in each binding */
 #define DW_DIRECT_SHARED_DY 0
 #define DW_DIRECT_SHARED_X  1
 #define DW_DIRECT_SHARED_W  2 /* (O, C/G * R * S), per slice */

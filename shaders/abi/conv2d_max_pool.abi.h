@@ -1,7 +1,7 @@
 /* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the result of the convolution. y has the maximum of each
- * pooling window of z. One vec4 has four neighbouring samples. A column is vec4 n of pixel (p,q) of y. A dispatch
- * computes all channels of one or more groups. If one group has too many channels for a dispatch, the dispatch computes
- * `rows` channels. */
+ * pooling window of z. One vec4 has four neighbouring samples of the batch. A column is vec4 n of pixel (p,q) of y. A
+ * dispatch computes all channels of one or more groups of channels. If one group has too many channels for a dispatch,
+ * the dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */

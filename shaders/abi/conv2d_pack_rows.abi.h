@@ -1,6 +1,6 @@
 /* conv2d_pack_rows.abi.h - see conv/pack_rows.comp. */
 VKT_PUSH(vkt_conv2d_pack_rows_push,
-         VKT_U32(vec4s)       /* vec4s of a group in A: destination channels * taps * depth_vec4s */
+         VKT_U32(vec4s)       /* vec4s of a group of channels in A: destination channels * taps * depth_vec4s */
          VKT_U32(depth)       /* source channels of a group */
          VKT_U32(depth_vec4s) /* depth / 4, rounded up */
          VKT_U32(taps)        /* R * S */

@@ -1,6 +1,6 @@
 /* conv2d_pool_shared.abi.h - see conv/pool_shared.comp. z is the result of the convolution. y has the maximum of each
- * pooling window of z. One vec4 has four neighbouring samples. A dispatch computes all channels of one or more groups. If
- * one group has too many channels for a dispatch, the dispatch computes `rows` channels. */
+ * pooling window of z. One vec4 has four neighbouring samples of the batch. A dispatch computes all channels of one or
+ * more groups of channels. If one group has too many channels for a dispatch, the dispatch computes `rows` channels. */
 VKT_PUSH(vkt_conv2d_pool_shared_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P * Q * N4 */
          VKT_U32(z_width)                       /* pixels of an image row of z */

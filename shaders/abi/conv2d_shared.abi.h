@@ -1,4 +1,4 @@
-/* conv2d_shared.abi.h - see conv/shared.comp. One vec4 has four neighbouring samples. */
+/* conv2d_shared.abi.h - see conv/shared.comp. One vec4 has four neighbouring samples of the batch. */
 VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(rows)                          /* destination channels of a group: rows of A */
          VKT_U32(columns)                       /* elements of a destination plane: pixels * 4 * N4 */
@@ -8,9 +8,9 @@ VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(w_group)                       /* elements of w from group to group: rows * K */
-         VKT_U32(bias)                          /* 1: bias is present; slice 0 adds it */
+         VKT_U32(bias)                          /* 1: bias is present; slice 0 of the sum over k adds it */
          VKT_U32(slice)                         /* number of values of k that one work group sums */
-         VKT_U32(part))                         /* elements of DST from slice to slice; 0: one slice */
+         VKT_U32(part))                         /* elements of DST from slice to slice; 0 if there is only one slice */
 #define CONV2D_SHARED_SPEC_DEPTH    6 /* source channels of a group. The ids below 6 are in blocks.abi.h */
 #define CONV2D_SHARED_SPEC_KERNEL_W 7
 #define CONV2D_SHARED_SPEC_N4       8 /* vec4s of one pixel: batch / 4, rounded up */

@@ -1,6 +1,6 @@
 /* conv2d_tile.abi.h - see conv/tile.comp. One vec4 has one pixel of four neighbouring samples, or four weights of A. A
- * dispatch computes all channels of one or more groups. If one group is too large for a dispatch, the dispatch computes
- * `rows` destination channels of the group from `depth` source channels. */
+ * dispatch computes all channels of one or more groups of channels. If one group is too large for a dispatch, the
+ * dispatch computes `rows` destination channels of the group from `depth` source channels. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane to compute: n4 for each pixel */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
@@ -18,7 +18,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tile)                       /* vec4s of A from one tile of MB rows to the next */
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* vec4s of A from tap to tap */
          VKT_U32(a_pitch)                      /* vec4s of A from k to k; with M_MAJOR from m to m */
-         /* index in TILE_TAPS of the phase's first number, for each of the four parts */
+         /* index in TILE_TAPS of the phase's first i32 in each of the four parts of TILE_TAPS */
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources)
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* index of the dispatch's first vec4 in each binding */
          VKT_U32(bias_base)                                  /* index of the dispatch's first float in the binding */

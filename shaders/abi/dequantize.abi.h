@@ -1,12 +1,12 @@
-/* dequantize.abi.h - see dequantize.comp. Quantized weights are stored row by row, as words. A row has row_bytes bytes. The
- * binding has the rows row_begin .. row_end - 1. Row row_begin starts at byte `base` of the binding. */
+/* dequantize.abi.h - see dequantize.comp. Quantized weights are stored row by row, as 32-bit words. A row has row_bytes
+ * bytes. The binding has the rows row_begin .. row_end - 1. Row row_begin starts at byte `base` of the binding. */
 VKT_PUSH(vkt_dequantize_push,
          VKT_U32(rows)      /* number of rows of y */
          VKT_U32(width4)    /* vec4s of a row of y */
          VKT_U32(row_bytes) /* even */
          VKT_U32(base)      /* even */
          VKT_U32(last)      /* index of the last word that has bytes of the binding's weights */
-         VKT_U32(first)     /* IDS: index of the first id. Row r of y is for id number first + r */
+         VKT_U32(first)     /* IDS: index of the first id. Row r of y is for the id at index first + r */
          VKT_U32(row_begin) VKT_U32(row_end)
          VKT_U32(panel) /* DEQUANTIZE_SPEC_PANEL: vec4s from one panel to the next */)
 #define DEQUANTIZE_SPEC_FORMAT 1 /* one of the formats of abi/quant.abi.h */

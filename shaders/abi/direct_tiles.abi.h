@@ -1,6 +1,6 @@
 /* direct_tiles.abi.h - the specialization constants of lib/direct_shared.glsl. In conv/direct_shared.comp and
- * conv/pool_shared.comp, these constants have the first ids. One vec4 has four neighbouring samples. In this file, a
- * tap is one weight (c,r,s) of an output channel, and an output channel has K taps. */
+ * conv/pool_shared.comp, these constants have the first ids. One vec4 has four neighbouring samples of the batch. In
+ * this file, a tap is one weight (c,r,s) of an output channel, and an output channel has K taps. */
 #define DIRECT_TILES_LANES  0
 #define DIRECT_TILES_ACROSS 1 /* lanes that compute the same output channels; a divisor of LANES */
 #define DIRECT_TILES_ROWS   2 /* output channels per lane */

@@ -8,11 +8,11 @@
 VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(rows) VKT_U32(width) VKT_U32(padding)
          VKT_U32(begin) VKT_U32(end)       /* embedding_rank: the dispatch's positions are begin .. end - 1.
-                                            * embedding_scatter: they are 0 .. end - 1.
+                                            * embedding_scatter: the positions are 0 .. end - 1.
                                             * embedding_sum: the dispatch's rows are begin .. end - 1 */
          VKT_U32(ranges) VKT_U32(range)    /* the ids are divided into `ranges` ranges of `range` ids, a multiple
-                                            * of 4. The last range reaches at least to the number `rows`, which is
-                                            * no id: START[rows] is the number of all entries of SORTED */
+                                            * of 4. The last range reaches at least to the value `rows`, which is
+                                            * no id: START[rows] is how many entries SORTED has */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */

@@ -1,4 +1,4 @@
-/* functions.abi.h - numbers of the elementwise functions. A specialisation constant selects a pipeline's function. */
+/* functions.abi.h - values of the specialisation constant that selects a pipeline's elementwise function. */
 
 /* Functions of one operand, in lib/unary.glsl: y = f(x), and dx = f'(x) dy, with parameters p and q. f'(x) is computed
  * from y for the functions marked "y", and from x for the others. lib/unary.glsl has no f' of SCALE. */
@@ -19,7 +19,7 @@
 #define UNARY_SOFTPLUS   13 /* p: beta, q: threshold */
 #define UNARY_GELU       14
 #define UNARY_GELU_TANH  15
-#define UNARY_COUNT      16 /* numbers from here on are not functions: their results are NaN */
+#define UNARY_COUNT      16 /* values from here on select no function: the result is NaN */
 
 /* Functions of two operands, in lib/binary.glsl. */
 #define BINARY_ADD      0

@@ -1,6 +1,7 @@
 /* gather_rows.abi.h - gathers the rows of a batch from a data table, converts them to floats and normalises them. The
- * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, 2 of an f16 table, or 1 of an f32 table. Row
- * numbers count the rows of the whole table. For STEP_.., RING_.. and BATCH_SPEC_EARLY see step.abi.h. */
+ * result is a BATCH_LAST batch. A word has 4 elements of a u8 table, 2 of an f16 table, or 1 of an f32 table. A row
+ * number is an index in the whole table, not in the binding. For STEP_.., RING_.. and BATCH_SPEC_EARLY see
+ * step.abi.h. */
 VKT_PUSH(vkt_gather_rows_push, VKT_U32(batch4) /* batch / 4, rounded up */
          VKT_U32(words)                        /* words of one row */
          VKT_U32(plane)                        /* elements of a channel, which have the same scale and shift */

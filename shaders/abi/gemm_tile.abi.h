@@ -8,9 +8,9 @@
  *   along k   (a vec4 has four neighbouring k; GEMM_SPEC_A_ROWS, _B_ROWS) the vec4 of row i, at start + i' * step
  * In each further iteration, these indices grow by k_step.
  *
- * i' = min(i, last - first), so that no load is outside an operand that is not packed. `first` is the number of the
- * tile's first vec4 in the operand, and `last` is the number of the operand's last vec4. (In the layout along k, both
- * count rows instead of vec4s.) If an operand is packed, `last` is UINT32_MAX, so i' is i. */
+ * i' = min(i, last - first), so that no load is outside an operand that is not packed. `first` is the index of the
+ * tile's first vec4 in the operand, and `last` is the index of the operand's last vec4. (In the layout along k, both
+ * are indices of rows.) If an operand is packed, `last` is UINT32_MAX, so i' is i. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

@@ -20,6 +20,6 @@ VKT_PUSH(vkt_hash_grid_push,
 #define HASH_GRID_Y     2 /* (levels * features, 4 * n4); in the gradient kernels: the gradient of y */
 #define HASH_GRID_LEVEL 3 /* uvec4 (levels of the grid): the members of vkt_hash_grid_level */
 #define HASH_GRID_DX    4 /* f32 (dims, 4 * n4) */
-#define HASH_GRID_SUMS  5 /* fixed: words; hash_grid_fixed.comp has the layout */
+#define HASH_GRID_SUMS  5 /* fixed: u32; hash_grid_fixed.comp has the layout */
 #define HASH_GRID_BINDINGS 6
 #define HASH_GRID_MAXIMA 256 /* fixed: maximum number of work groups of the kernel with BEGIN */

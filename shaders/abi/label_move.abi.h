@@ -6,6 +6,6 @@ VKT_PUSH(vkt_label_move_push, VKT_U32(first) /* index of the slice's first row a
          VKT_U32(width4) VKT_U32(base) VKT_U32(row_begin) VKT_U32(row_end)
          VKT_U32(fill) /* 1: clears the slice's rows behind the last row that counts. Not used with SCATTER */)
 #define LABEL_MOVE_FROM  0
-#define LABEL_MOVE_ROWS  1 /* u32: the numbers of the rows that count */
+#define LABEL_MOVE_ROWS  1 /* u32: the indices of the rows that count */
 #define LABEL_MOVE_FOUND 2 /* label_found.abi.h */
 #define LABEL_MOVE_TO    3

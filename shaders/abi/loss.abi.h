@@ -1,13 +1,14 @@
-/* loss.abi.h - losses that compare two tensors of one layout element by element, and their gradients. Only the first `rows`
- * rows of the batch are real (STEP_ROWS of step.abi.h), and only their elements count. The column of a vec4 is its index in the
- * tensor, modulo `period4`. Element j of the vec4 counts if 4 * column + j < rows * per_row.
+/* loss.abi.h - losses that compare two tensors of the same layout element by element, and the gradients of these
+ * losses. Only the first `rows` rows of the batch are real (STEP_ROWS of step.abi.h), and only the elements of these
+ * rows count. The column of a vec4 is its index in the tensor, modulo `period4`. Element j of the vec4 counts if
+ * 4 * column + j < rows * per_row.
  *   batch last: period4 is the number of vec4s of the batch, and per_row is 1.
  *   row-major: period4 is the number of vec4s of the tensor, and per_row is the number of elements of a row.
  * The sum is divided by `elements`, and also by `rows` if `by_rows` is 1. */
 VKT_PUSH(vkt_loss_push,
          VKT_U32(batch) VKT_U32(per_row) VKT_U32(period4) VKT_U32(by_rows) VKT_U32(elements) VKT_F32(beta)
          VKT_U32(begin4) VKT_U32(n) /* the dispatch's range: n elements, from vec4 begin4 of the tensor on */
-         VKT_U32(per_block)   /* vec4s per block */
+         VKT_U32(per_block)   /* vec4s per block: loss.comp computes one partial sum for each block */
          VKT_U32(blocks)      /* number of blocks of the range */
          VKT_U32(first_block) /* index in LOSS_PART of the range's first block */)
 #define LOSS_Y      0 /* f32 (B, ..) */

@@ -1,5 +1,6 @@
 /* mlp_layout.abi.h - the buffers between the kernels of ops/product/mlp_emit.c. Layer l of 1 .. 4 has K = width[l-1]
- * and M = width[l]. Sizes are in vec4s, and quotients are rounded up. The push blocks give the start of each part.
+ * and M = width[l]. Sizes are in vec4s, and quotients are rounded up. The push constants give the start of each
+ * of the arrays below.
  *
  * PACKED has the parameters:
  *   rows   [o < M][q < K / 4]   w[o][4q .. 4q+3], 0 past K
@@ -13,7 +14,7 @@
  * LANES apart:
  *   [v][a][lane]   element c has b = (4 * v + c) * LANES + lane
  * Behind all layers there is one vec4 per lane. With a loss, the sum of all elements of these vec4s is the work
- * group's part of the loss.
+ * group's share of the loss.
  *
  * In mlp_shared.comp, PART is an array of floats: the row-major (M, K+1) matrix of each layer, and behind them the loss. */
 #define MLP_LAYERS 4

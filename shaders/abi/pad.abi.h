@@ -1,9 +1,9 @@
 /* pad.abi.h - y is x with a fill value around x and between its elements. A dispatch computes a box of pc.n positions of y.
  * Position c of the box gets x at position (c_k - b_k) / g_k, if for each dimension k this quotient is an integer from 0 to
- * n_k - 1. Otherwise it gets the fill value.
+ * n_k - 1. Otherwise position c gets the fill value.
  *   b_k: position of element 0 of x in the box, modulo 2^32 (element 0 may be before the box)
  *   g_k: positions in y from one element of x to the next
- *   n_k: size of x
+ *   n_k: size of x along dimension k, in positions
  *   pc.x: index of x's position 0 in the binding of x, modulo 2^32 (position 0 may be before the binding)
  *   pc.y: index of the box's position 0 in the binding of y
  *   d, s: see lib/positions.glsl

@@ -1,6 +1,6 @@
 /* pool2d.abi.h - max and average pooling of images in the layout BATCH_LAST, and the gradient. A dispatch has
- * `channels` channels. A vec4 has four neighbouring samples: x and dx are vec4 [channels][H][W][N4]; y, dy and index
- * are vec4 [channels][P][Q][N4]. */
+ * `channels` channels. A vec4 has four neighbouring samples of the batch: x and dx are vec4 [channels][H][W][N4]; y, dy
+ * and index are vec4 [channels][P][Q][N4]. */
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */
@@ -31,7 +31,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
 #define POOL_WINNERS 3     /* JOIN, max only: index of the largest element of each part (pool_index.abi.h). With JOIN,
                             * POOL_X has the values of these elements */
-#define POOL_STEP  3       /* DROPOUT, in both kernels: the step state */
+#define POOL_STEP  3       /* DROPOUT, in pool2d.comp and pool2d_dx.comp: the step state */
 #define POOL_DY    0       /* POOL_DY and POOL_DX are bindings of pool2d_dx.comp. For max pooling,
                             * pool2d_dx.comp also reads POOL_INDEX */
 #define POOL_DX    1

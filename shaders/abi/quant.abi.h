@@ -1,5 +1,5 @@
 /* quant.abi.h - the formats of quantized weights. The enums vkt_quant (vktrain/ops.h) and ggml_type (of ggml)
- * have the same numbers. */
+ * have the same values for these formats. */
 #define QUANT_CHUNK 8u /* vec4s of a chunk: see lib/quantized_chunk.glsl */
 #define QUANT_F16  1
 #define QUANT_Q4_0 2

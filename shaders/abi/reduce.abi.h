@@ -1,4 +1,4 @@
-/* reduce.abi.h - sums, maxima and minima over some dimensions. The number o of an output is converted to coordinates of the
+/* reduce.abi.h - sums, maxima and minima over some dimensions. The index o of an output is converted to coordinates of the
  * kept dimensions. The sizes of these dimensions are k0..k4 (slow to fast), and their strides in x are s0..s4. An output
  * combines `rows` rows. A row number is converted to coordinates of reduced dimensions, with sizes r0..r3 and strides t0..t3.
  * (k0 and r0 are not needed.) The elements of a row are t4 apart. A row has `run` elements, or `last` elements if its fastest

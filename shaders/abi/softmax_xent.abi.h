@@ -1,9 +1,9 @@
 /* softmax_xent.abi.h - cross-entropy of integer labels over z (B,K), of softmax_xent.comp and softmax_xent_spread.comp.
- * OPTIONS and NLL are macros of softmax_xent.comp. The loss is the mean. With OPTIONS, it can also be the sum, or the loss of
- * each row. What a work group of softmax_xent.comp processes at a time is called a vector here. If z is batch last, the
- * vector has four samples for each lane. If z is row-major, the vector is one row. With XENT_SPEC_BY_LANE or NLL, it has
- * one row for each lane. Each block of vectors gives one partial sum. (In softmax_xent_spread.comp, each vec4 of
- * samples gives one partial sum.)
+ * OPTIONS and NLL are macros of softmax_xent.comp. The result is the mean of the rows' losses. With OPTIONS, the result
+ * can also be the sum of these losses, or the loss of each row. What a work group of softmax_xent.comp processes at a
+ * time is called a vector here. If z is batch last, the vector has four samples for each lane. If z is row-major, the
+ * vector is one row. With XENT_SPEC_BY_LANE or NLL, the vector has one row for each lane. Each block of vectors gives
+ * one partial sum. (In softmax_xent_spread.comp, each vec4 of samples gives one partial sum.)
  * Several dispatches may process a row-major z, each a range of rows. In each dispatch, XENT_Z has rows `first` to `end` - 1
  * of z, and `part` is the index of the first block of these rows. */
 VKT_PUSH(vkt_softmax_xent_push,
@@ -16,7 +16,7 @@ VKT_PUSH(vkt_softmax_xent_push,
          VKT_U32(divide) /* XENT_DIVIDE_LATER, XENT_DIVIDE_MEAN or XENT_DIVIDE_NOT */
          VKT_U32(row_stride) VKT_U32(class_stride) /* NLL: strides of z */)
 #define XENT_DIVIDE_LATER 0 /* the loss has several blocks: loss_divide.comp adds their sums and weights */
-#define XENT_DIVIDE_MEAN  1 /* the loss has one block, which divides by the sum of its weights */
+#define XENT_DIVIDE_MEAN  1 /* the loss has one block: softmax_xent.comp divides by the sum of the block's weights */
 #define XENT_DIVIDE_NOT   2 /* the loss has one block and the reduction "sum": no division */
 #define XENT_SPEC_BY_LANE  1 /* 1, only for row-major z: a lane processes a whole row */
 #define XENT_SPEC_WEIGHTED 2 /* 1: XENT_WEIGHT holds weights; 0: it is not read */

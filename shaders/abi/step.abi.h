@@ -1,12 +1,13 @@
-/* step.abi.h - word numbers of the small buffers that change from step to step. Kernels bind each buffer as an array of
- * uint. Floats are stored as their bits. */
+/* step.abi.h - indices of words in the small buffers that change from step to step. Kernels bind each buffer as an
+ * array of uint. Floats are stored as their bits. */
 
 /* Step state (VKT_ROLE_STEP): step_advance.comp writes it at the start of each run. Later kernels read the step state.
- * Three of them also write words of it: overflow.comp, clip_norm.comp and report.comp (only STEP_RUN). */
+ * Three of these kernels also write words of the step state: overflow.comp, clip_norm.comp and report.comp
+ * (only STEP_RUN). */
 #define STEP_SLOT  0   /* this run's slot in the ring of words and in the metrics ring */
 #define STEP_T     1   /* number of the step that this run completes, from 1. If the run completes no step, because more
-                        * micro-batches follow or the program has no update: number of steps so far. If HOLD_FOUND is set,
-                        * the run does not complete step STEP_T */
+                        * micro-batches follow or the program has no update: how many steps are complete so far. If
+                        * HOLD_FOUND is set, the run does not complete step STEP_T */
 #define STEP_ROWS  2   /* real rows of the batch, or ROWS_ALL */
 #define STEP_FIRST 3   /* index of the first row of the batch in the order of the epoch */
 #define STEP_KEY0  4   /* Philox key: the seed */

@@ -1,5 +1,5 @@
-/* step_advance.abi.h - computes this run's step state from the host's words and the clock. The words of all three are in
- * step.abi.h. */
+/* step_advance.abi.h - computes this run's step state from the host's words and the clock. step.abi.h has the layout of
+ * all three. */
 VKT_PUSH(vkt_step_advance_push, VKT_U32(micro) /* micro-batches per step of the optimizer; 0: this program has no update */
          VKT_U32(scaled) /* 1: the loss is scaled, and loss_scale.comp advances the clock */
          VKT_U32(beta1_low) VKT_U32(beta1_high) VKT_U32(beta2_low) VKT_U32(beta2_high) /* 0.64 fixed point */

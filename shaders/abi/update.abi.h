@@ -8,7 +8,7 @@
 #define UPDATE_PUSH                                                                                            \
     VKT_U32(n4)           /* vec4s of the range */                                                             \
     VKT_U32(block)        /* index of the range's first pair in UPDATE_GROUPS */                               \
-    VKT_F32(weight_decay) /* used if there are no groups */                                                    \
+    VKT_F32(weight_decay) /* used if UPDATE_SPEC_GROUPS is 0 */                                                \
     VKT_U32(decoupled)    /* 1: p -= lr * wd * p; 0: gradient += wd * p (wd is the weight decay) */            \
     VKT_F32(clip)         /* with UPDATE_SPEC_CLIP: elements of the gradient are limited to -clip .. clip */
 #define UPDATE_SPEC_FACTOR 1 /* 1: gradients are multiplied by STEP_FACTOR, and nothing is done if STEP_HOLD is not 0 */

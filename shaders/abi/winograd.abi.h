@@ -1,6 +1,6 @@
-/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. One vec4 has four neighbouring samples. A column is one
- * vec4 of one tile. A panel is WINOGRAD_SPEC_LANES consecutive columns. A transform is V in winograd_input.comp, and m in
- * winograd_output.comp. */
+/* winograd.abi.h - see winograd_input.comp and winograd_output.comp. One vec4 has four neighbouring samples of the
+ * batch. A column is one vec4 of one tile. A panel is WINOGRAD_SPEC_LANES consecutive columns. A transform is V in
+ * winograd_input.comp, and m in winograd_output.comp. */
 VKT_PUSH(vkt_winograd_push,
          VKT_U32(channels)                   /* channels of the image */
          VKT_U32(depth)                      /* channels per work group */

@@ -4,9 +4,10 @@
 // The kernel also computes dx, as conv/direct.comp does. In conv/direct.comp the lanes of a subgroup exchange weights by
 // shuffles, and the vec4s of all taps are in registers. Here the weights are in shared memory (lib/direct_shared.glsl), and a
 // lane has only its sums and the vec4s of UNROLL taps in registers. So an element may have any number of products (K).
-// SLOPE: the kernel also computes the gradient of a relu whose result is v. It stores 0 where v is at most 0, and the result
-// of the convolution elsewhere.
-// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups. A column is a vec4 of a plane of y.
+// SLOPE: the kernel also computes the gradient of a relu whose result is v. The kernel stores 0 where v is at most 0,
+// and the result of the convolution elsewhere.
+// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups of channels. A column is a
+//       vec4 of a plane of y.
 // Deterministic: one lane computes an element, and adds the products in the order of (c,r,s).
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -25,7 +26,7 @@ VKT_IN4(DIRECT_SHARED_V, v_in);
 #endif
 #include "lib/direct_shared.glsl"
 
-// Stores vec4 number `to` of y: `value`, or with SLOPE the gradient of the relu.
+// Stores a vec4 at index `to` of y: `value`, or with SLOPE the gradient of the relu.
 void store(uint to, vec4 value)
 {
 #ifdef SLOPE

@@ -7,7 +7,8 @@
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as if pool2d_dx.comp
 // stored dy first.
-// grid: x over slices of a plane, y over tiles, z over groups. If there are several slices, conv/dw_sum.comp adds their sums.
+// grid: x over slices of a plane, y over tiles, z over groups of channels. If there are several slices,
+//       conv/dw_sum.comp adds their sums.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 #version 460
@@ -86,8 +87,8 @@ float plus_dot(float sum, vec4 a, vec4 b)
     return sum + a.w * b.w;
 }
 
-// Computes TOGETHER sums over all lanes. own[i] is what this lane adds to sum i. Returns sum number lane / ADDERS:
-// ADDERS neighbouring lanes return the same sum.
+// Computes TOGETHER sums over all lanes. own[i] is what this lane adds to sum i. Returns the sum with index
+// lane / ADDERS: ADDERS neighbouring lanes return the same sum.
 float add_lanes(float own[TOGETHER])
 {
     const uint lane = gl_LocalInvocationID.x, of = lane / ADDERS, first = lane % ADDERS;

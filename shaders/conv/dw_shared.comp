@@ -1,11 +1,11 @@
-// conv/dw_shared.comp - gradient of a convolution with respect to weights and bias, for GPUs. It is one implicit matrix product
-// in shared memory (lib/blocks.glsl):
+// conv/dw_shared.comp - gradient of a convolution with respect to weights and bias, for GPUs. The kernel computes one
+// implicit matrix product in shared memory (lib/blocks.glsl):
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// A is dy in its own layout. B is gathered from x. The columns of B are (c,r,s). If db is computed, one more column
-// of ones gives db. The product sums over k = (p,q,n). A load reads four samples of a pixel, that is four neighbouring
-// k.
-// grid: x over tiles (stride loop), y over slices of (p,q,n), z over groups. If there are several slices,
+// A is dy in its own layout. B is gathered from x. The columns of B are (c,r,s). If db is computed, an additional
+// column, which is all 1, gives db. The product sums over k = (p,q,n). A load reads four samples of a pixel, that is
+// four neighbouring k.
+// grid: x over tiles (stride loop), y over slices of (p,q,n), z over groups of channels. If there are several slices,
 //       conv/dw_sum.comp adds their sums.
 // source: see conv/shared.comp
 // Deterministic: see lib/blocks.glsl.

@@ -2,14 +2,14 @@
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
 // A subgroup computes ROWS * LANES output channels x COLS columns (c,r,s). A lane has ROWS output channels and a share of the
-// columns. Per iteration it loads four samples of its channels from dy, and four samples of its columns from x. Shuffles with
-// lane ^ j pass the columns to the other lanes. So a sum in acc belongs to a different column in each lane, as in
-// gemm_tile.comp. The last COLS % LANES columns of a tile are broadcast instead. With 8 lanes, shuffles with lane ^ j
-// are not faster than broadcasts, so all columns are broadcast.
+// columns. Per iteration the lane loads four samples of the batch: for each of its channels from dy, and for each of
+// its columns from x. Shuffles with lane ^ j pass the columns to the other lanes. So a sum in acc belongs to a
+// different column in each lane, as in gemm_tile.comp. The last COLS % LANES columns of a tile are broadcast instead.
+// With 8 lanes, shuffles with lane ^ j are not faster than broadcasts, so all columns are broadcast.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output. dy has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if (p,q) is the winner of this window, else 0
-// grid: x over tiles of each slice of a plane (stride loop), z over groups. If there are several slices,
+// grid: x over tiles of each slice of a plane (stride loop), z over groups of channels. If there are several slices,
 //       conv/dw_sum.comp adds their sums.
 // Deterministic: one lane computes an element of a slice, and adds the products in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.

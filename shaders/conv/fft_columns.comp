@@ -1,6 +1,6 @@
 // fft_columns.comp - Fourier transforms along the height, of the result of fft_rows.comp:
 //   dst[c][f][re, im][column]   column: see fft_rows.comp
-//   f is the number of a frequency (v, u), where v is along the height and u along the width. u is from 0 to T/2, because
+//   f is the index of a frequency (v, u), where v is along the height and u along the width. u is from 0 to T/2, because
 //   symmetry gives the other frequencies.
 //   If u = 0, f = v. If T is even and u = T/2, f = T/2+1 + v. For these u the input is real, so v is only from 0 to T/2. For
 //   any other u, f = FFT_REALS + (u-1) * T + v.

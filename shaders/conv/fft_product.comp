@@ -34,8 +34,8 @@ VKT_F32_OUT4(PRODUCT_DST, dst);
 
 const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
-// Without M_MAJOR: a[k] is a vec4 of A for one of the four k of an iteration. In the first MB/4 lanes of a block, it
-// has real parts. In the next MB/4 lanes, it has imaginary parts.
+// Without M_MAJOR: a[k] is a vec4 of A for one of the four k of an iteration. In the first MB/4 lanes of a block, a[k]
+// has real parts. In the next MB/4 lanes, a[k] has imaginary parts.
 vec4 a[4];
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // b_re[k], b_im[k]: this lane's vec4 of B for one of the four k of an iteration

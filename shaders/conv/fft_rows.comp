@@ -28,8 +28,8 @@ VKT_IN4(FFT_IN, image);
 #endif
 VKT_F32_OUT4(FFT_OUT, dst);
 
-// Loads row `row` of a tile. WEIGHTS: loads row `row` of four kernels of w (o, c, R, S), one in each element of a vec4.
-// The four kernels have the same channel, which is o or c. They are neighbours along the other dimension.
+// Loads row `row` of a tile. WEIGHTS: loads row `row` of four R x S kernels of w (o, c, R, S), one in each element of a
+// vec4. The four kernels have the same channel, which is o or c. They are neighbours along the other dimension.
 void load_row(uint channel, uint row, uint column, out vec4 line[T])
 {
     [[unroll]] for (uint i = 0; i < T; i++) line[i] = vec4(0);

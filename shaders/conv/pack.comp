@@ -1,7 +1,7 @@
 // conv/pack.comp - copies weights (O,C/G,R,S) to the order in which conv/tile.comp and conv/span.comp read them:
 //   A[group][tile][r][k][s][i] = m < rows ? w[group * w_group + m * w_row + k * w_depth + r * w_outer + s * w_inner] : 0
 // with m = tile * MB + i and s < inner. w[0] is the float at w_base. For conv/span.comp, r and s are the row and the
-// column of a tap (for dx, the columns are in reverse order). For conv/tile.comp, r is the number of a tap, and s is 0.
+// column of a tap (for dx, the columns are in reverse order). For conv/tile.comp, r is the index of a tap, and s is 0.
 // M_MAJOR: the order is A[group][tile][r][i][k].
 // grid: x over the vec4s of a panel (stride loop), y over panels. A panel is A[group][tile].
 // Deterministic: a copy.

@@ -1,7 +1,7 @@
 // conv/pack_rows.comp - copies weights to the order in which conv/shared.comp reads them, with the channels innermost:
 //   A[group][m][tap][k] = k < depth ? w[group * w_group + m * w_row + k * w_depth + tap] : 0,   k < 4 * depth_vec4s
 // m is a destination channel of the group, and k is a source channel. If A is stored in 16 bits, the weights are rounded.
-// grid: x over the vec4s of a group (stride loop), y over groups.
+// grid: x over the vec4s of a group of channels (stride loop), y over groups of channels.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,12 +1,12 @@
-// pool2d.comp - y[c][p][q][n] = max (AVERAGE: mean) of x[c][h][w][n] over window (p, q), four samples per lane
+// pool2d.comp - y[c][p][q][n] = max (AVERAGE: mean) of x[c][h][w][n] over window (p, q), four samples n per lane
 //   window p: rows p * stride - pad .. p * stride - pad + R - 1, clipped to the image
 //   adaptive (R = 0): rows floor(p * H / P) .. ceil((p + 1) * H / P) - 1
 //   with dilation (max): rows p * stride - pad + r * dilation, r < R. A window with no element in the image gives -inf
 //   and no winner.
 //   max: see lib/window_max.glsl. With RELU, y is the maximum of max(x, 0). index = h * W + w of the winner, plus a
 //   bias (abi/pool_index.abi.h)
-//   mean: sum over the window clipped to the image, divided by the size of the window clipped to the padded image. With
-//   exclude_pad, the divisor is the size of the window clipped to the image.
+//   mean: sum over the window clipped to the image, divided by the area of the window clipped to the padded image. With
+//   exclude_pad, the divisor is the area of the window clipped to the image.
 //   PART: computes one part of a window that is too large for one invocation. A part has up to part_h x part_w elements. For a
 //   mean, the result is the sum of the part. The results of part k (values and winners) are stored from vec4 k * part_pitch on.
 //   JOIN: combines the results of all parts of each window, in the order of the elements of the window. PART and JOIN do not

@@ -1,5 +1,5 @@
-// conv/shared.comp - convolution for GPUs, and its gradient with respect to the input (TRANSPOSED). It is one implicit matrix
-// product in shared memory (lib/blocks.glsl):
+// conv/shared.comp - convolution for GPUs, and its gradient with respect to the input (TRANSPOSED). The kernel computes
+// one implicit matrix product in shared memory (lib/blocks.glsl):
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} w(m,k,r,s) * src[k][row(p,r)][col(q,s)][n]
 // forward:    m = output channel, k = input channel,  row(p,r) = p * stride - pad + r * dilation
 // TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r * dilation) / stride, if that is an integer
@@ -10,8 +10,8 @@
 // B is gathered from src. Its rows are (r,s,k), and its columns are (p,q,n). A load reads four samples of a pixel. Four
 // neighbouring rows of B belong to one tap, because k is padded. Divisors are specialisation constants, so that drivers replace
 // divisions by multiplications.
-// grid: x over tiles (stride loop), y over slices of the sum over (r,s,k), z over groups. If there are several slices,
-//       product/gemm_sum.comp adds their sums.
+// grid: x over tiles (stride loop), y over slices of the sum over (r,s,k), z over groups of channels. If there are
+//       several slices, product/gemm_sum.comp adds their sums.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: see lib/blocks.glsl.
 #version 460
@@ -52,7 +52,7 @@ LINE line_a(uint m, uint k, uint j)
 }
 
 // Returns the source index that tap r of destination i reads along one axis. If the tap reads no source, the index is
-// at least the image's size.
+// at least the source's length along this axis.
 uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 {
 #ifdef TRANSPOSED

@@ -4,11 +4,11 @@
 //   row(p,r) = p * stride_h + offset_h + r * reach_h
 // The kernel works like conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels. In one row of one source
 // channel, the taps of these pixels overlap: they read only SPAN + TAPS - 1 vec4s. A lane loads each of these vec4s once. From
-// all of them, it computes SPAN * TAPS * MB products of a weight and a vec4. Each shuffled weight serves SPAN products.
-// The kernel is good for convolutions with few destination channels. conv/tile.comp would need one shuffle for each product of
-// such a convolution, and two loads for MB products.
-// grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
-//       same src.
+// all these vec4s, the lane computes SPAN * TAPS * MB products of a weight and a vec4. Each shuffled weight serves SPAN
+// products. The kernel is good for convolutions with few destination channels. conv/tile.comp would need one shuffle
+// for each product of such a convolution, and two loads for MB products.
+// grid: x over tiles (stride loop), z over groups of channels. All row tiles of a column tile are consecutive, because
+//       they read the same src.
 // Deterministic: one lane computes an element, and adds the products in the order of (r,k,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460

@@ -10,11 +10,11 @@
 // its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's 4 * MB products
 // need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has several blocks, which compute
 // different channels of the same pixels.
-// grid: x over tiles (stride loop), z over groups. All row tiles of a column tile are consecutive, because they read the
-//       same src.
+// grid: x over tiles (stride loop), z over groups of channels. All row tiles of a column tile are consecutive, because
+//       they read the same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, and adds the products in the order of (r,s,k).
-// `zero` is 0. The lane number of a shuffle is a constant plus zero. With 8 lanes, lavapipe compiles a shuffle from a constant
+// `zero` is 0. The lane index of a shuffle is a constant plus zero. With 8 lanes, lavapipe compiles a shuffle from a constant
 // lane to two permutes, and a shuffle from an unknown lane to one permute. So with 8 lanes, zero is a push constant: the
 // compiler does not know its value. With any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop
 // over lanes. So with these numbers of lanes, zero is a constant.

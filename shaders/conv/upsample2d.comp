@@ -18,8 +18,8 @@ VKT_OUT4(UPSAMPLE_Y, y4);
 #include "lib/upsample.glsl"
 
 #ifdef BILINEAR
-// `first` is the last pixel at or before the source point of p. `second` is the pixel after it, or `first` again at the
-// far edge. `fraction` is the distance of the source point from `first`, 0 <= fraction < 1.
+// `first` is the last pixel at or before the source point of p. `second` is the pixel after `first`, or `first` again
+// at the far edge. `fraction` is the distance of the source point from `first`, 0 <= fraction < 1.
 struct Between {
     uint first, second;
     float fraction;

@@ -1,8 +1,8 @@
 // upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q), in ascending order, of
 // dy[c][p][q][n] * (weight of pixel (h, w) of x in pixel (p, q) of y).
 //   nearest: the weight is 1 if (p, q) is a copy of (h, w), else 0
-//   BILINEAR: the weight is a product of two factors. The factor of the height is max(0, 1 - |source point of p - h|). The
-//   factor of the width is computed in the same way.
+//   BILINEAR: the weight is a product of two factors. The factor of the height is max(0, 1 - |s - h|), where s is the
+//   source point of p. The factor of the width is computed in the same way.
 // grid: x over channels * H rows of dx, y over the vec4s of a row, both with a stride; any group count is right.
 // Deterministic: one lane computes an element.
 // Elements past the batch become 0, because they are 0 in dy.

@@ -1,7 +1,7 @@
 // winograd_input.comp - V = B^T d B. d has the 4 x 4 source pixels that one tile of 2 x 2 destination pixels reads (0 outside
 // the image). A column is one vec4 of samples of one tile: column tile * n4 + n. A panel is LANES consecutive columns.
 //   dst[i * pc.point + p * pc.panel + channel * pc.pitch + lane], i < 16: element (i / 4, i % 4) of V for column
-//   pc.first + p * LANES + lane, where p counts the panels of this dispatch
+//   pc.first + p * LANES + lane, where p is the index of a panel in this dispatch
 // pc.panel and pc.pitch give one of two layouts (ops/conv/winograd.c). For gemm_tile.comp, all channels of a panel are
 // contiguous. For gemm_shared.comp, all columns of a channel are contiguous. Lanes past the last column compute the last column
 // again.

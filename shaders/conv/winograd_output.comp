@@ -4,7 +4,8 @@
 // grid: x over panels, y over groups of `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
 // Deterministic: one lane computes a transform.
-// For odd sizes, the last tiles reach outside the image. Pixels outside the image are not stored.
+// If the image has an odd height or width, the last tiles reach outside the image. Pixels outside the image are
+// not stored.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,5 +1,5 @@
 // winograd_weights.comp - U = G w G^T for each 3 x 3 kernel of w (O,C,3,3). The results are 16 matrices, in tiles of MB rows.
-// They are the operands A of gemm_tile.comp or (on GPUs) gemm_shared.comp:
+// The matrices are the operands A of gemm_tile.comp or (on GPUs) gemm_shared.comp:
 //   for y    rows o, summation over c:  dst[i][o / MB][c / 4][o % MB]
 //   for dx   rows c, summation over o:  dst[i][c / MB][o][c % MB / 4]; w is rotated by 180 degrees
 // Matrix i < 16 has element (i / 4, i % 4) of every U. A vec4 always has four c. The 36 weights of four c are contiguous in w,

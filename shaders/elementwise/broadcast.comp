@@ -1,7 +1,8 @@
 // broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
 // lib/binary.glsl. OPERANDS 1: a copy (y = a).
-//   A row runs along y's fastest dimension. A row number is converted to coordinates by divisions. For long rows, a lane
-//   divides once per piece of ITERATIONS iterations. For short rows (ITERATIONS is 0), it divides in each iteration.
+//   A row runs along y's fastest dimension. The index of a row is converted to coordinates by divisions. For long rows,
+//   a lane divides once per piece of ITERATIONS iterations. For short rows (ITERATIONS is 0), a lane divides in each
+//   iteration.
 //   WIDTH 4: four elements per lane and iteration. Along a row, an operand either repeats one element, or has stride 1. With
 //   stride 1, all other strides of the operand are multiples of 4.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.

@@ -1,6 +1,6 @@
 // elementwise.comp - y[i] = f(a[i], b[i], c[i]) for i < n. The operands have one shape and layout. f is a function of
 // lib/unary.glsl (UNARY: one operand; UNARY_DX: its gradient, two operands) or of lib/binary.glsl (OPERANDS 2 or 3). A
-// specialisation constant selects it.
+// specialisation constant selects f.
 // grid: x over the n / 4 vec4s in contiguous shares; any group count is right.
 // Deterministic: elementwise.
 // The last n % 4 elements are stored one by one, because the memory behind the tensor may belong to another tensor.

@@ -31,7 +31,7 @@ vec4 result(uint i)
 }
 #else
 layout(binding = QUANTIZE_STEP, std430) readonly buffer Step { uint step[]; };
-uvec2 key; // main sets the variables from key to noise once, because they do not depend on the element
+uvec2 key; // main sets `key` and the variables down to `noise` once, because they do not depend on the element
 uint draw, salt, begin4;
 float steps;
 bool noise;

@@ -26,7 +26,7 @@ VKT_OUT4(SWIGLU_DB, db4);
 layout(binding = SWIGLU_DA, std430) writeonly buffer Da1 { float da[]; };
 layout(binding = SWIGLU_DB, std430) writeonly buffer Db1 { float db[]; };
 
-// Returns da, and sets of_b to db.
+// Returns da, and stores db in `of_b`.
 vec4 result(uint a_at, uint b_at, uint y_at, out vec4 of_b)
 {
     const vec4 a = LOAD4(a4, a_at), b = LOAD4(b4, b_at), dy = LOAD4(dy4, y_at);

@@ -38,7 +38,7 @@ layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 bool is_here(uint row) { return row >= pc.row_begin && row < pc.row_end; }
 
 #ifdef CHANNELS
-// Returns numbers d .. d + 3 of a row of the range. Elements past the row's end are unspecified.
+// Returns elements d .. d + 3 of a row of the range. Elements past the row's end are unspecified.
 vec4 numbers(uint row, uint d)
 {
     const uint at = row * pc.width + d;

@@ -1,7 +1,7 @@
 // embedding_scatter.comp - for each counted position p (abi/embedding_dw.abi.h): sorted[start[id] + rank[p]] = (id, index of
 //   the first float of the gradient of position p), where id is ids[p]
-//   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied to the sorted
-//   order, padded to vec4s.
+//   COPY: rows of dy are not whole vec4s, or dy is batch last (CHANNELS). So each gradient is copied, in the order
+//   of `sorted`, and padded to vec4s.
 //   The kernel also clears a range of dtable, because embedding_sum writes only rows that have entries in `sorted`.
 // grid: x over positions, and over vec4s of the range, each in contiguous shares. CHANNELS: instead of positions, x over
 //       (index of an id in its sample, four samples). y over chunks of vec4s of the copied rows. Only work groups of the first

@@ -7,8 +7,9 @@
 //   left over. This variant computes the sum of each block. The kernel without BLOCKS then adds, for each row, the entries left
 //   over and the sums of the row's blocks. A block contains exactly one entry whose index in SORTED is a multiple of BLOCK.
 //   This multiple, divided by BLOCK, is the block's index in PART, so no two blocks share an index.
-// grid: x over entries (BLOCKS: blocks) times the parts of a chunk, in contiguous shares; y over chunks (stride loop). A part
-//       is VECS vec4s of a row. A chunk has at most as many parts as a work group has lanes.
+// grid: x over entries (BLOCKS: blocks) times the parts of a chunk, in contiguous shares; y over chunks (stride loop).
+//       A part is VECS vec4s of a row (the binding PART is not meant). A chunk has at most as many parts as a work
+//       group has lanes.
 // Deterministic: the order of additions depends only on SORTED and START.
 // Two loops are an `if` and a for (;;) that ends with a break, because llvmpipe runs the body of a for loop with a condition
 // once even if no lane needs an iteration.

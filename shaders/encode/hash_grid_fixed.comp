@@ -12,7 +12,7 @@
 // SUMS, in words: two words (low, high) for each float of the table. From pc.flags on, a bit for each float, padded to vec4s.
 //   Then HASH_GRID_MAXIMA words. Each has the bits of the largest finite |dy| that a work group of BEGIN found.
 // BEGIN: clears sums and flags, and finds the maxima. grid: x over vec4s of SUMS, and over vec4s of dy, each in contiguous
-//   shares; at most HASH_GRID_MAXIMA groups.
+//   shares; at most HASH_GRID_MAXIMA work groups.
 // END: converts sums to floats. grid: x over vec4s of the table (stride loop).
 // Without BEGIN and END: adds to the sums. grid: x over points and corners (stride loop), y over levels with a stride;
 //   any group count is right.
@@ -128,8 +128,8 @@ uvec2 addend_of(uint at, float x)
     return uvec2(0u);
 }
 
-// Adds v to the features of an entry: elements `at`, at + 1, .. It adds all low words first. So the lane waits only once for
-// the old low words, from which it computes the carries.
+// Adds v to the features of an entry: elements `at`, at + 1, .. The function adds all low words first. So the lane
+// waits only once for the old low words, from which the lane computes the carries.
 void add(uint at, uvec2 v[MAX_FEATURES])
 {
     uint carry[MAX_FEATURES];

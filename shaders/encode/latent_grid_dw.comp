@@ -19,8 +19,8 @@ const uvec4 FOUR = uvec4(0, 1, 2, 3);
 
 // Returns (low, high) for one axis: texels low .. high - 1 of a tile of `size` texels read cell c. The tile starts at texel
 // `start` of the image. A texel that needs a cell outside the grid reads the nearest cell at the edge instead.
-//   CORNERS: counts only the texels whose cell `first` (side 0) or `second` (side 1) is c (lib/latent_grid.glsl).
-//   Without CORNERS: counts the texels of both sides, and `side` is not used.
+//   CORNERS: the range has only texels whose cell `first` (side 0) or `second` (side 1) is c (lib/latent_grid.glsl).
+//   Without CORNERS: the range has the texels of both sides, and `side` is not used.
 uvec2 readers(uint c, uint side, uint cells, uint start, uint size)
 {
     const int begin = int(c * SCALE + SCALE / 2), width = int(SCALE), from = int(start);

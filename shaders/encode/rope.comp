@@ -4,7 +4,7 @@
 // kernel multiplies integers and keeps the lower 64 bits. So the product modulo 1 is exact, and an angle of 131072 radians is
 // as exact as one of 0.1 radians.
 // Whole quarter turns are removed exactly. Only the rest becomes a float, so sine and cosine have an error of a few
-// units in the last place.
+// ulp.
 // A head has two kinds of units. Units 0 .. pc.pairs - 1 have two vec4s each, that is four pairs (WIDTH 1: one pair).
 // The other units have one vec4 each (WIDTH 1: one element). The kernel rotates units 0 .. pc.pairs - 1 of the first
 // pc.rotated heads, and copies all other units.

@@ -30,9 +30,9 @@ uint row_at(matrix m, uint i)
     return m.at + min(i, m.rows - 1) * m.ld;
 }
 
-// Returns the number of the i-th tile of a head with n tiles. The order is first, last, second, last but one, and so on. With a
-// causal mask, later tiles of queries have more work, and later tiles of keys have less. A CPU driver gives
-// neighbouring work groups to one thread, and this order balances the threads.
+// A head has n tiles. Returns the index of the tile that comes i-th in this order: first, last, second, last but one,
+// and so on. With a causal mask, later tiles of queries have more work, and later tiles of keys have less. A CPU driver
+// gives neighbouring work groups to one thread, and this order balances the threads.
 uint tile_of(uint i, uint n)
 {
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
@@ -94,8 +94,8 @@ void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint colu
 }
 
 // Adds to row m of `sum`: the sum over the tile's columns c of p[m][c] * b[column + c]. sum[m * PARTS + n] is vec4
-// number n * spread + lane % spread of row m. If several lanes have the same vec4, each of them adds the products of
-// other columns, and whole() adds up their sums.
+// number n * spread + lane % spread of row m. If several lanes have the same vec4, these lanes add the products of
+// different columns, and whole() adds up the sums of the lanes.
 // With ROTATE, an iteration reads weights only from the lanes lane ^ 0 .. lane ^ 3. After each iteration, a lane gets
 // the weights that lane (lane + 4) % SG had. So the compiler knows the pattern of each shuffle. llvmpipe compiles a
 // shuffle with an unknown pattern to a loop over 16 lanes.

@@ -45,7 +45,7 @@ const bool ROUNDS = (STORAGE & OPERANDS) != (STORAGE_F16 * 0x55555555u & OPERAND
 // tile has two halves. A half has one slice: the rows of the first operand, and then the rows of the second operand.
 // share_products() stores a product in tile instead of the slices: [row][column / 2].
 shared uvec2 tile[2 * HALF > PART ? 2 * HALF : PART];
-shared vec4 of_rows[LANES]; // over_row: a number for each row of each lane. set_aside: one row of each lane
+shared vec4 of_rows[LANES]; // in over_row(): a number for each row of each lane; in set_aside(): a row of each lane
 vec4 staged[FETCHES];
 uvec2 staged_f16[FETCHES];
 #define NUMBERS uvec2 // four numbers in shared memory
@@ -74,8 +74,8 @@ uint load_word(uint of, uint at, uint i)
     return v4_half[at][i];
 }
 
-// Loads vec4 number `at` of an operand. If all operands are stored in f16, the numbers are copied to staged_f16[t]. Otherwise
-// staged[t] gets them in f32, and staged_numbers() rounds them to f16 when the slice is stored.
+// Loads vec4 number `at` of an operand. If all operands are stored in f16, the vec4 is copied to staged_f16[t].
+// Otherwise staged[t] gets the vec4 in f32, and staged_numbers() rounds it to f16 when the slice is stored.
 void stage(uint t, uint of, uint at)
 {
     if (ROUNDS) staged[t] = load(of, at);
@@ -94,8 +94,8 @@ void stage_block(uint t, uint of, uvec2 at, uint i)
 
 uvec2 staged_numbers(uint t) { return ROUNDS ? narrow(staged[t], STORAGE_F16) : staged_f16[t]; }
 
-// Stores v, which has four numbers, in the slice: at index c of row number `row`. With is_b, the row is one of
-// the second operand. Otherwise the row is one of the first operand.
+// Stores v, which has four numbers, in the slice: at index c of row `row`. With is_b, this is a row of the second
+// operand. Otherwise this is a row of the first operand.
 void put(bool is_b, uint row, uint c, uvec2 v) { tile[row * PITCH + c + half_at + (is_b ? ROWS * PITCH : 0)] = v; }
 
 // Stores the lane's weights, one vec4 for each of its rows.

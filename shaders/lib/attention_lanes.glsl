@@ -24,8 +24,8 @@ uint swap(uint row)
 void stage(uint t, uint of, uint at) { staged[t] = load(of, at); }
 vec4 staged_numbers(uint t) { return staged[t]; }
 
-// Stores v in the slice, as vec4 c of row number `row`. With is_b, the row is one of the second operand.
-// Otherwise the row is one of the first operand.
+// Stores v in the slice, as vec4 c of row `row`. With is_b, this is a row of the second operand. Otherwise this is a
+// row of the first operand.
 void put(bool is_b, uint row, uint c, vec4 v)
 {
     tile[half_at + (c ^ swap(row % (is_b ? LANES_N : LANES_M))) + row * CHUNKS + (is_b ? PART_A : 0)] = v;

@@ -27,8 +27,8 @@ struct matrix {
     uint of, at, ld, rows;
 };
 
-// Returns the matrix of head number `head`. Heads are numbered over all samples. For OF_K and OF_V, `head` is the
-// number of a head of k and v: see kv_head(). base: index of the operand's first vec4.
+// Returns the matrix of the head with the index `head` among the heads of all samples. For OF_K and OF_V, `head` is the
+// index of a head of k and v: see kv_head(). base: index of the operand's first vec4.
 matrix matrix_of(uint of, uint base, uint head, uint rows)
 {
     const uint ld = of == OF_DY ? pc.heads * D4 : pc.ld, heads = of == OF_K || of == OF_V ? pc.kv_heads : pc.heads;

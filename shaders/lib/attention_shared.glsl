@@ -104,9 +104,9 @@ void put_sums(NUMBERS w[4], uint column, uint i)
     if (lane_n() / CHUNKS == i) put_weights(w);
 }
 
-// Computes s[m][n]: the score of the lane's row m and its column n, in the tile of columns that begins at `column`. Before
-// the call, the first slice must be in registers (fetch). After the call, the first slice of the step `next` is in registers,
-// for the tile of columns at `next_column`.
+// Computes s[m][n]: the score of the lane's row m and the lane's column n, in the tile of columns that begins at
+// `column`. Before the call, the first slice must be in registers (fetch). After the call, the first slice of the step
+// `next` is in registers, for the tile of columns at `next_column`.
 void scores(uint step, uint column, uint next, uint next_column, out vec4 s[4])
 {
     clear_scores(s);

@@ -3,7 +3,7 @@
 // These words are in slot r % RING_SLOTS, where r is the number of this run. The word STEP_RUN has r. Runs in an
 // application's command buffer use slot RING_SLOTS instead. report.comp sets STEP_RUN to the number of the next run, so a
 // gather that runs after the report must not be EARLY.
-// The including file defines BATCH_STEP, BATCH_WORDS and BATCH_RUN, the numbers of the bindings.
+// The including file defines BATCH_STEP, BATCH_WORDS and BATCH_RUN, the indices of the bindings.
 layout(constant_id = BATCH_SPEC_EARLY) const uint EARLY = 0;
 layout(binding = BATCH_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_WORDS, std430) readonly buffer Words { uint words[]; };

@@ -24,8 +24,8 @@
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. So they read the same parts of
 // both operands, which are then in the cache.
 // Without COOP there are no subgroup operations, so any subgroup size works. Deterministic: k ascends in every element.
-// With COOP, the tile is f16 (with BFLOAT: bf16) and subgroups multiply it: see blocks_coop.glsl. That file has its own
-// multiply().
+// With COOP, the operands in shared memory are f16 (with BFLOAT: bf16), and subgroups multiply them: see
+// blocks_coop.glsl. That file has its own multiply().
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (tiles in shared memory and in registers; the next
 //         tile is loaded into registers);
@@ -54,7 +54,7 @@ uvec2 tile_at(uint id, uint M, uint N)
 }
 
 // LINE_OF(v) converts a vec4 to a LINE. LOAD_LINE(slot, name, i) loads elements 4i .. 4i + 3 of VKT_IN4(slot, name).
-// ONES(slot) is a LINE of ones, in the number format of this binding.
+// ONES(slot) is a LINE of ones, in the number format of binding `slot`.
 #ifdef COOP
 #define LINE uvec4
 #define LINE_OF(v) floatBitsToUint(v)

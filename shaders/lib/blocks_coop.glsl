@@ -1,5 +1,5 @@
-// blocks_coop.glsl - multiply() of blocks.glsl with COOP: the tile is f16 in shared memory, and subgroups multiply it with
-// cooperative matrices (VK_KHR_cooperative_matrix). The sums are f32.
+// blocks_coop.glsl - multiply() of blocks.glsl with COOP: the operands are f16 in shared memory, and subgroups multiply
+// them as cooperative matrices (VK_KHR_cooperative_matrix). The sums are f32.
 //
 // Matrices of A are read by rows, and matrices of B by columns. Both are in shared memory with k contiguous, so that
 // the load of a matrix is a few wide loads. If an operand runs along k, a LINE (lib/blocks.glsl) has four elements of a row of
@@ -8,13 +8,14 @@
 // (lib/rounding.glsl), so one instruction converts a number.
 // With BFLOAT the operands are bf16, and all conversions are integer arithmetic. This source calls the elements of the matrices
 // float16_t, and cmake/bfloat.c changes this type in the SPIR-V module to bf16. So nothing else in the kernel may be float16.
-// Shared memory has one tile. While the subgroups multiply this tile, the lanes load the next tile into registers.
+// Shared memory has one tile of each operand. While the subgroups multiply these tiles, the lanes load the next tiles
+// into registers.
 //
 // Without COOP2 (see blocks_coop2.glsl), a tile of C has PARTS_M x PARTS_N parts. Each lane has one group of 4 x 4 sums
 // in every part. In every part a subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts it has OWN_M x
 // OWN_N matrices. So one read of a matrix of A from shared memory serves OWN_N products.
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
-// one part after the other. They use the memory of the tile, which is no longer needed then.
+// one part after the other. The sums use the memory of the operands' tiles, which are no longer needed then.
 //
 // Rows of a part are permuted in shared memory (position()). If an operand does not run along k, neighbouring lanes
 // store neighbouring groups of four rows. Without the permutation, the rows that they store at the same time would be

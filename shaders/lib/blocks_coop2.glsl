@@ -1,6 +1,6 @@
 // blocks_coop2.glsl - the part of blocks_coop.glsl for kernels with COOP2. Each subgroup has one matrix of sums, for
 // its whole part of the tile (VK_NV_cooperative_matrix2, flexible dimensions). The driver divides this matrix into
-// matrices of the device's sizes.
+// matrices of sizes that the device supports.
 //
 // The sums stay in the matrix. The including kernel stores them by coopMatPerElementNV, which calls a function with the row,
 // the column and the value of an element. sum_row() and sum_column() convert this row and this column to those in the work
@@ -21,7 +21,7 @@ coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
 // Returns the first row of A and the first column of B, in shared memory, that the subgroup multiplies.
 uvec2 own_corner() { return uvec2(gl_SubgroupID / ACROSS * OWN_M, gl_SubgroupID % ACROSS * OWN_N); }
 
-// Returns the row of an operand that is stored as row `at` in shared memory, if the groups of `lanes` lanes are permuted
+// Returns the row of an operand that is stored as row `at` in shared memory, if the rows of `lanes` lanes are permuted
 // together. This is the inverse of position().
 uint row_at(uint at, uint lanes)
 {

@@ -21,7 +21,7 @@
 // a row, because BLOCKS_SPLIT_K is half of BLOCKS_COOP_K. A lane loads blocks of 4 x 4 elements of A or of B. While the
 // subgroups multiply a tile, the lanes load the next tile and find the largest magnitudes of the next tile. So SPLIT
 // adds no barrier per tile.
-// Deterministic: a maximum does not depend on the order.
+// Deterministic: a maximum does not depend on the order of its operands.
 // source: Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, IPDPSW 2018 (the split);
 //         Ootomo & Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 //         performance, IJHPCA 36(4), 2022 (three products, sums outside of the matrix unit)
@@ -53,8 +53,8 @@ void fetch(uint m, uint n, uint k)
     }
 }
 
-// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2. The factor removes the sign bit
-// and keeps the order of magnitudes. `finite`: ignores infinities and NaN.
+// Returns the largest magnitude in staged[from .. from + 3], as its f32 bit pattern times 2. The factor removes the
+// sign bit, and larger magnitudes still have larger patterns. `finite`: ignores infinities and NaN.
 uint largest_of(uint from, bool finite)
 {
     uvec4 most = uvec4(0);
@@ -78,8 +78,8 @@ void find_largest(uint at)
 // Returns 2^e. -126 <= e <= 127.
 float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }
 
-// Returns the exponent s of the scale 2^s of an operand. `twice` is the bit pattern of its largest finite magnitude, times 2.
-// -113 <= s <= 126, so that both 2^s and 2^-s are normal f32.
+// Returns the exponent s of the scale 2^s of an operand. `twice` is the bit pattern of the operand's largest finite
+// magnitude, times 2. -113 <= s <= 126, so that both 2^s and 2^-s are normal f32.
 int scale_of(uint twice) { return min(14 + 127 - int(twice >> 24), 126); }
 
 // Returns x rounded to the 11 bits of an f16, to nearest, ties to even, but with the range of f32. The function does
@@ -152,7 +152,7 @@ void multiply(uint m, uint n, uint k, uint end)
     [[dont_unroll]] for (; k < end; k += BLOCKS_SPLIT_K) {
         const ivec2 scale = ivec2(scale_of(largest[at]), scale_of(largest[at + 1]));
         // 2^-(scale.x + scale.y) may be outside the range of f32 although the result is inside. So the sums are
-        // multiplied by two powers, with half of the exponent each.
+        // multiplied by two powers of 2, each with half of the exponent.
         const int half_back = -(scale.x + scale.y) >> 1;
         put(scale);
         barrier();

@@ -1,6 +1,6 @@
 // channel_blocks.glsl - combines the results of a channel's blocks, first to last: see abi/batch_norm.abi.h
 //   Statistics: a vec4 is (n, mean, M2). n is the number of real elements, and M2 is the sum of (x - mean)^2. In the
-//   next line, index a means `all` (the blocks so far), and index b means `next` (the next block).
+//   next line, index a is for `all` (the blocks so far), and index b is for `next` (the next block).
 //   n = n_a + n_b, delta = mean_b - mean_a, mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n
 //   SUMS or DX: the blocks' sums are added.
 // source: Chan, Golub & LeVeque 1983

@@ -3,9 +3,9 @@
 //   block_statistics    returns (count, mean, sum of (x - mean)^2) of the real elements
 //   block_sums          with SUMS or DX, returns (sum of dy, sum of dy * (x - mean) * scale) of the real elements
 // source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
-// Statistics: a first loop over the block computes the mean. A second loop adds up the squares about the mean, so no large sums
-// are subtracted from each other. The second loop reads the block from the cache. It also finds the rounding error of the mean,
-// which is then removed from the mean and from the sum of squares.
+// Statistics: a first loop over the block computes the mean. A second loop adds up (x - mean)^2, so no large sums are
+// subtracted from each other. The second loop reads the block from the cache. This loop also finds the rounding error
+// of the mean, which is then removed from the mean and from the sum of squares.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 float sum4(vec4 v)
 {

@@ -6,8 +6,8 @@
 const uint SHARES = (ROWS * K + LANES - 1) / LANES, BIASES = (ROWS + LANES - 1) / LANES;
 float w[SHARES], bias[BIASES];
 
-// Loads weights and biases of channels row .. row + ROWS - 1 of the group. Channels past the last one get the values of
-// the last one.
+// Loads weights and biases of output channels row .. row + ROWS - 1 of the convolution group `group`. Channels past the
+// last one get the values of the last one.
 void load_weights(uint group, uint row)
 {
     [[unroll]] for (uint i = 0; i < SHARES; i++) {

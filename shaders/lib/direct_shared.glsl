@@ -25,8 +25,9 @@ const uint BLOCKS = LANES / ACROSS;
 const uint STRIDE = ROWS < 3 ? ROWS : (ROWS + 3) / 4 * 4;
 const uint PITCH = BLOCKS * STRIDE + (STRIDE < 4 ? 1 : 4);
 const int OUTSIDE = -0x7fffffff - 1;                       // a row that is outside the image for every pixel
-// tap_at[i] describes tap i of the chunk. For pixel 0, the tap has index .x in the group's channels of x (in vec4s). It
-// is in row .y and in column .z. The weight of the tap has index .w in the weights of an output channel.
+// tap_at[i] describes tap i of the chunk. For pixel 0, the tap has index .x in the channels of x that belong to the
+// convolution group (in vec4s). The tap is in row .y and in column .z. The weight of the tap has index .w in the
+// weights of an output channel.
 shared ivec4 tap_at[CHUNK];
 shared float weights[CHUNK * PITCH], biases[BLOCKS * STRIDE];
 vec4 sum[ROWS];

@@ -1,7 +1,7 @@
 // fft.glsl - the discrete Fourier transform of T complex numbers in registers, four transforms at a time. T is
 // 8 or 13 to 16.
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
-// For T times the inverse, call fft() with real and imaginary parts exchanged.
+// To get the inverse transform, multiplied by T, call fft() with real and imaginary parts exchanged.
 // The includer defines the constant T. All loops are unrolled, so all array indices are constants.
 // For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
 // sources: For 8 and 16 points: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with
@@ -14,7 +14,7 @@ const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
 const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
 uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
 // Number of frequencies (v, u) that fft_columns.comp stores for u = 0 and, for even T, u = T/2. For these u the input of
-// fft_columns.comp is real, so it stores only v = 0 .. T/2. T = 16: 2 * 9 frequencies.
+// fft_columns.comp is real, so this kernel stores only v = 0 .. T/2. T = 16: 2 * 9 frequencies.
 const uint FFT_REALS = (2 - FFT_ODD) * (FFT_HALF + 1);
 const float FFT_COS[10] = { 1, 0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0,
                             -0.38268343236508977, -0.70710678118654752, -0.92387953251128674, -1, -0.92387953251128674 };
@@ -59,7 +59,8 @@ const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.9927
 
 // Defines `name`, the transform of N complex numbers for odd N. r[] has their real parts, and i[] has their imaginary
 // parts. Each result is a sum over all elements. In this sum, elements b and N - b have the same cosine, and sines of
-// opposite sign. So the code first computes their sum (even_r, even_i) and their difference (odd_r, odd_i).
+// opposite sign. So the code first computes the sum of the two elements (even_r, even_i) and their difference
+// (odd_r, odd_i).
 #define FFT_SUM1(x) x[0]
 #define FFT_SUM2(x) (x[0] + x[1])
 #define FFT_SUM3(x) (x[0] + x[1] + x[2])

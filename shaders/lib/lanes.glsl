@@ -2,7 +2,7 @@
 // A work group is one full subgroup or several. On CPUs it is usually one subgroup, which is one vector of the CPU.
 // Each subgroup reduces by shuffles. Then every lane combines the subgroups' results from shared memory, first to last.
 // The number of subgroups is a constant of the pipeline. If it is 1, the driver removes the code for shared memory.
-// Deterministic: the order depends only on the number of lanes and on the subgroup size.
+// Deterministic: the order of additions depends only on the number of lanes and on the subgroup size.
 // All lanes of the work group must call these functions together.
 // source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles instead of shared memory within a subgroup
 #include "abi/lanes.abi.h"

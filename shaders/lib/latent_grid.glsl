@@ -15,7 +15,7 @@ struct Cells {
 // Returns the cells around four texels along one axis. The grid has `cells` cells along this axis.
 Cells cells_of(uvec4 texel, uint cells)
 {
-    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // at = 2 SCALE * (the point + 1)
+    const uvec4 at = 2 * texel + 1 + SCALE, next = at / (2 * SCALE); // at = 2 SCALE * (centre of the texel + 1)
     Cells c;
     c.first = max(next, uvec4(1)) - 1;
     c.second = min(next, uvec4(cells - 1));

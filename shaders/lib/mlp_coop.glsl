@@ -9,7 +9,7 @@
 //     bias    [output]            the bias of the layer
 //     stage   [o][k]              the weights of the layer, as `multiply` reads them: k is the summation index. Later, each
 //                                 subgroup stores its sums here, and its lanes load them again. The lanes cannot use the sums
-//                                 of a cooperative matrix directly, because only the driver knows which lane holds which one
+//                                 of a cooperative matrix directly, because only the driver knows the lane of each sum
 //   In these layouts the summation index of every product is contiguous in both factors. So a matrix is loaded by a few wide
 //   loads.
 //   With MSE, dy[LAYERS] of a training step is the gradient of the scaled loss. If an element overflows in f16, some
@@ -57,7 +57,7 @@ uint act_at(uint l, uint f)
     return ((l > 0 ? P0 : 0) + (l > 1 ? P1 : 0) + (l > 2 ? P2 : 0) + (l > 3 ? P3 : 0) + f) * ACT_PITCH;
 }
 
-// Stores v[c] as feature f + c of h[l] or dy[l], for the four samples of vec4 `column` of the block.
+// Stores v[c] as feature f + c of h[l] or dy[l], for the four samples of vec4 `column` of the block of samples.
 void put(const uint l, uint f, uint column, vec4 v[4])
 {
     [[unroll]] for (uint j = 0; j < 4; j++)
@@ -81,7 +81,7 @@ void load_x()
 }
 
 #ifndef FORWARD
-// Returns the target of output o (with GRAD: dy) for the four samples of vec4 `column` of the block.
+// Returns the target of output o (with GRAD: dy) for the four samples of vec4 `column` of the block of samples.
 vec4 load_t(uint o, uint column) { return LOAD4(t_in, min(o, width(LAYERS) - 1) * pc.pitch + loaded(column)); }
 #endif
 

@@ -1,8 +1,8 @@
 // positions.glsl - a lane's loop over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5]
 // is the fastest. Coordinates before FIRST do not exist.
-// position_of converts a position number to coordinates by divisions. Divisions are slow, on CPU drivers and on GPUs, so a lane
-// calls position_of once. After that, each iteration adds s with carries, where s has the coordinates of position
-// gl_WorkGroupSize.x.
+// position_of converts the index of a position to coordinates by divisions. Divisions are slow, on CPU drivers and on
+// GPUs, so a lane calls position_of once. After that, each iteration adds s with carries, where s has the coordinates
+// of position gl_WorkGroupSize.x.
 // The loops below count up to a constant. Mesa 22.3 does not unroll a loop that counts down to FIRST, and keeps the arrays of
 // such a loop in memory.
 //   uint c[6] = position_of(u, d);  ...  next_position(c, d, s);     d: sizes of the box; d[FIRST] is not used

@@ -2,7 +2,7 @@
 // VKT_WORDS(.., words). Byte offsets count from the start of the binding. Blocks and rows begin at even offsets.
 //   quantized4(format, row, i)   numbers i .. i+3 of the row that begins at byte `row`; i is a multiple of 4
 // source: the block formats of GGUF (ggml-quants.c of llama.cpp, and the page "GGUF" of ggml's documentation). d and m are the
-// f16 numbers of a block, q its small integers. The formula at the end of a line is the number:
+// f16 numbers of a block. q is the small integer of one number. The formula at the end of a line gives this number:
 //   Q4_0   32 numbers in 18 bytes: d; q in 4 bits.                          d (q - 8)
 //   Q4_1   32 numbers in 20 bytes: d, m; q in 4 bits.                       d q + m
 //   Q8_0   32 numbers in 34 bytes: d; q in 8 bits with sign.                d q

@@ -2,8 +2,8 @@
 // Deterministic: the additions are the same as in `normalise`, in the same order.
 layout(constant_id = ROW_NORM_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
-// This lane holds at most HELD NUMBERs (WIDTH elements each) of the row. Executes `body` for each of them. i is its
-// number, and k is the index in the row of its first element.
+// This lane holds at most HELD NUMBERs (WIDTH elements each) of the row. Executes `body` for each NUMBER. i counts
+// the NUMBERs from 0, and k is the index in the row of the first element of NUMBER i.
 #define EACH_HELD(i, k, body)                  \
     for (uint i = 0; i < HOLDS; i++) {         \
         const uint k = FIRST + i * STEP;       \

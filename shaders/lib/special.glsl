@@ -53,7 +53,7 @@ vec4 log_any(vec4 x)
     return mix(y, NAN4, lessThan(x, vec4(0.0)));
 }
 
-// Returns 1 / (1 + e^-x), computed from e^-|x|, so that both signs keep full precision.
+// Returns 1 / (1 + e^-x), computed from e^-|x|, so that the result keeps full precision for both signs of x.
 vec4 sigmoid(vec4 x)
 {
     const vec4 e = exp_any(-abs(x)), r = 1.0 / (1.0 + e);

@@ -1,7 +1,7 @@
 // strip.glsl - the loop over a plane, for conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp.
-// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. A vec4 has four samples of a pixel (p,q). For
-// each vec4, the lane loads the K vec4s of x that are the taps of the pixel. Tap (r,s) of a channel is in row
-// p * stride_h + offset_h + r * reach_h and in column q * stride_w + offset_w + s * reach_w of x.
+// A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. A vec4 has a pixel (p,q) of four
+// samples of the batch. For each vec4, the lane loads the K vec4s of x that are the taps of the pixel. Tap (r,s) of a
+// channel is in row p * stride_h + offset_h + r * reach_h and in column q * stride_w + offset_w + s * reach_w of x.
 // The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the
 // members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
 // reach_h and reach_w.

@@ -1,5 +1,5 @@
-// window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for conv/pool2d.comp,
-// conv/fused_max_pool.comp and conv/pool_shared.comp. Of equal maxima, the first one wins. NaN wins over any
+// window_max.glsl - the maximum of a pooling window and the index of this maximum, four samples at a time: for
+// conv/pool2d.comp, conv/fused_max_pool.comp and conv/pool_shared.comp. Of equal maxima, the first one wins. NaN wins over any
 // number. Of several NaNs, the last one wins. PyTorch does the same.
 // The includer defines RELU. With RELU, relu is applied to the elements first, and NaN stays NaN. With RELU, a maximum
 // of 0 is stored with index 0 (no winner), because the gradient of relu at 0 is 0.

@@ -21,7 +21,7 @@ layout(binding = ARGMAX_OUT, std430) writeonly buffer Out { float part[]; };
 layout(binding = ARGMAX_OUT, std430) writeonly buffer Out { uint index[]; };
 #endif
 
-// Maps a float to an integer with the same order. -0 equals 0, and every NaN is above infinity.
+// Maps floats to integers that compare in the same way. -0 equals 0, and every NaN is above infinity.
 uint key(float v)
 {
     const uint u = floatBitsToUint(v), magnitude = u & 0x7fffffffu;

@@ -1,5 +1,5 @@
 // label_move.comp - copies rows between a tensor with all rows and a slice of the rows whose labels count. rows[0 .. count - 1]
-// are the numbers of the rows whose labels count. Row i of the slice is the row with number rows[first + i].
+// are the indices of the rows whose labels count. Row i of the slice is the row with index rows[first + i].
 //   to[i] = from[rows[first + i]] for first + i < count. For the other i, to[i] = 0 if `fill` is 1.
 //   SCATTER: to[rows[first + i]] = from[i] for first + i < count
 // A tensor that is larger than a binding has one dispatch for each range of its rows.

@@ -1,7 +1,7 @@
-// label_rows.comp - out[0 .. count - 1] = the numbers of the rows whose labels count, in ascending order
+// label_rows.comp - out[0 .. count - 1] = the indices of the rows whose labels count, in ascending order
 //   found = (count, number of wrong labels). A label of a real row is wrong if it is neither a class nor ignored.
 //   Each lane has a span of the labels. It finds how many of its labels count, and waits for the other lanes. After that, it
-//   writes the row numbers of these labels behind the row numbers of the lanes before it.
+//   writes the row indices of its labels that count, behind the row indices of the lanes before it.
 // grid: one work group.
 // Deterministic: the output has the order of the rows.
 // source: Blelloch, Prefix Sums and Their Applications (1990): the compaction of a vector

@@ -6,7 +6,7 @@
 //   again, so this kernel has no (B,K) output. The loss is NaN if the label of a real row is not a class, unless it is the
 //   ignored label. z and stat are batch last. With ROWS they are row-major.
 // OPTIONS: class weights w, an ignored label, label smoothing s.
-//   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t mean lse[b], z[b] and t[b].
+//   hard = 1 - s, soft = s / K. inv is the second number of stat. In the sums below, lse, z and t are lse[b], z[b] and t[b].
 //   A row counts if it is real, and its label is a class and not ignored. sum_b is the sum over the rows of block j that count.
 //   norm[j] = sum_b w[t], block j's part of the divisor of the loss. With XENT_DIVIDE_NOT, norm[j] = 1.
 //   part[j] = sum_b (hard * w[t] * (lse - z[t]) + soft * sum_k w[k] * (lse - z[k])). With XENT_DIVIDE_MEAN, this sum is divided
@@ -54,7 +54,7 @@ float losses(uint vector, uint rows)
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: number of z = m
+    float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: how many z are m
     float slack = 0.0, all = 0.0;            // for smoothing. slack: sum of w (m - z); all: sum of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);

@@ -4,10 +4,10 @@
 //   DX  dx = gamma / sqrt(var + eps) * (dy - m0 - xhat * m1) in the real rows, else 0. m0 is the mean of dy, and m1 is
 //       the mean of dy * xhat. With GIVEN, m0 and m1 are 0.
 //   JOINED  each work group finds the statistics (DX: the sums) of its channel itself. ALONE: a channel is one block, so its
-//       work group computes the statistics or sums. Without ALONE, each group combines the results of all blocks of the
-//       channel, which batch_norm_stats.comp has stored. The group of the first block stores the combined result. RUNNING: this
-//       group also updates the running statistics as running_stats.comp does.
-// grid: x over blocks of channels with a stride, one work group per block; any group count is right.
+//       work group computes the statistics or sums. Without ALONE, each work group combines the results of all blocks of
+//       the channel. batch_norm_stats.comp has stored these results. The work group of the channel's first block stores the
+//       combined result. RUNNING: this work group also updates the running statistics as running_stats.comp does.
+// grid: x over the blocks of all channels with a stride, one work group per block; any group count is right.
 // source: Ioffe & Szegedy, Batch Normalization, 2015
 // Deterministic: elementwise; JOINED: see lib/channel_sums.glsl.
 #version 460

@@ -1,7 +1,7 @@
 // batch_norm_stats.comp - computes the statistics of each block of a channel, over real rows only
 //   part = (count, mean, sum of (x - mean)^2)      SUMS: part = (sum of dy, sum of dy * xhat)
 //   xhat = (x - mean) / sqrt(var + eps)
-// grid: x over blocks of channels with a stride, one work group per block.
+// grid: x over the blocks of all channels with a stride, one work group per block.
 // Deterministic: see lib/channel_sums.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,11 +1,11 @@
 // attention_cached.comp - attention of a few queries over a cache of keys and values: y = softmax(scale q k^T) v. Query
-// t uses the keys 0 .. past + t, or all keys if the cache has fewer. `past` is a number on the device. The kernel reads
+// t uses the keys 0 .. past + t, or all keys if the cache has fewer. `past` is a number in device memory. The kernel reads
 // only the keys that a query uses, so its time does not depend on the size of the cache. Rows behind these keys never
 // enter a sum.
 // A work group computes one query of one head. A tile has as many keys as the work group has lanes. Each lane computes the
 // score of one key. After that, each group of SPREAD neighbouring lanes adds up the rows of v of its own SPREAD keys,
 // times the weights of these keys. A lane of the group computes PARTS vec4s of this sum.
-// grid: x over heads and queries with a stride; any group count is right.
+// grid: x over heads and queries with a stride; any number of work groups is right.
 // source: Milakov & Gimelshein, Online normalizer calculation for softmax, 2018 (the running maximum)
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460

@@ -1,9 +1,9 @@
-// dequantize.comp - y[r][i] = number i of row r of quantized weights, as a float (lib/quantized.glsl has the formats).
+// dequantize.comp - y[r][i] = element i of row r of quantized weights, as a float (lib/quantized.glsl has the formats).
 // IDS: y[p] = row ids[p], or 0 if there is no such row. Weights that are larger than a binding are split into ranges of rows,
 // one dispatch per range. KEEP: y[p] does not change if row ids[p] is outside the range.
-// CHUNKS: a lane writes 32 numbers at a time, so that it can load a whole block at once (lib/quantized_chunk.glsl).
-// Without CHUNKS, a lane writes one vec4 at a time. On GPUs, it is faster if neighbouring lanes write neighbouring
-// vec4s.
+// CHUNKS: a lane writes 32 numbers at a time, so that it can load a whole quantized block at once
+// (lib/quantized_chunk.glsl). Without CHUNKS, a lane writes one vec4 at a time, and neighbouring lanes write
+// neighbouring vec4s. On GPUs, this is faster.
 // PANEL: with CHUNKS, y is operand B of gemm_tile in panels (gemm_tile.abi.h). Row k of B is row k of the weights. The last
 // panel may reach beyond the last column of the weights. The columns beyond are not written, because gemm_tile stores no sums
 // of them.

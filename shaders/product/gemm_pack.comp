@@ -39,7 +39,7 @@ void main()
 {
     const uint tile = gl_WorkGroupID.y, base = pc.src_base + gl_WorkGroupID.z * pc.src_batch;
     const uint out_base = pc.dst_base + gl_WorkGroupID.z * pc.dst_batch + tile * pc.dst_panel;
-    // `end` and the variable k of the loop count k. With X_OUTER, they count groups of four k.
+    // The unit of `end` and of the loop's variable k is one element along k. With X_OUTER, it is four elements.
     const uint end = X_OUTER ? pc.k4 : pc.k4 * 4u, n = (end + 3u) / 4u * ACROSS;
     for (uint i = gl_GlobalInvocationID.x; i < n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         const uint x = i % ACROSS, k = i / ACROSS * 4u;

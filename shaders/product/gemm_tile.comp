@@ -6,7 +6,7 @@
 // An iteration adds the products of four k to the first accumulator, then to the second one, and so on. On llvmpipe, an
 // accumulator that is kept from one iteration to the next costs a mask operation. The four k share this cost.
 // grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y are exchanged.
-// CPU drivers run groups in the order of x. With ROWS_FIRST, all tiles that read a panel of B run one after the other.
+// CPU drivers run work groups in the order of x. With ROWS_FIRST, all tiles that read a panel of B run one after the other.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). Shuffles instead of shared memory are a result of our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.

@@ -102,8 +102,8 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// Finishes output o of the last layer, which is in sums[UNITS * g ..]. Without MSE: writes it to MLP_OUT. With MSE: adds its
-// squared errors to `loss`, and writes its dy to ACT.
+// Finishes output o of the last layer. The output is in sums[UNITS * g ..]. Without MSE: writes it to MLP_OUT. With MSE: adds
+// its squared errors to `loss`, and writes its dy to ACT.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

@@ -55,7 +55,7 @@ void put_bias(uint i, float v)
 layout(binding = MLP_SUM_PART, std430) readonly buffer Part { float part[]; };
 shared float quarter[256];
 
-// Returns the sum of element `at` over the PARTs of the work groups with numbers group, group + 4, group + 8 ..
+// Returns the sum of element `at` over the PARTs of the work groups with the indices `group`, `group` + 4, `group` + 8, ..
 float over_groups(uint at, uint group)
 {
     float sum = 0.0;

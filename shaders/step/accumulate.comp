@@ -3,7 +3,7 @@
 //   sum = (first micro-batch of the step ? 0 : sum) + STEP_WEIGHT * g
 // The loss of a micro-batch is a mean, and STEP_WEIGHT is the number of terms of this mean: by default, the number of rows. So
 // k micro-batches give the gradient of one batch that has the rows of all k.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require

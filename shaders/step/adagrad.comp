@@ -1,7 +1,7 @@
 // adagrad.comp - Adagrad over a range of the parameter arena, in place. g: see lib/update.glsl.
 //   s += g * g;  rate = lr / (1 + (t - 1) * lr_decay)
 //   torch:  p -= rate * g / (sqrt(s) + eps)        keras:  p -= rate * g / sqrt(s + eps)
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // source: Duchi, Hazan & Singer, JMLR 12 (2011). PyTorch documentation of torch.optim.Adagrad, Keras documentation of Adagrad.
 // Deterministic: elementwise.
 #version 460

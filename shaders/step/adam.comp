@@ -6,7 +6,7 @@
 // c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. NADAM: u is the momentum of step t, u' is the
 // momentum of step t + 1, and P is the product of the momenta of steps 1 to t. The step state has 1 - P instead of c1, and
 // also 1 - u, u' and 1 - P * u'.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is in the paragraph after algorithm 1. Loshchilov & Hutter, ICLR
 //         2019 (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM).
 //         PyTorch and Keras documentation.

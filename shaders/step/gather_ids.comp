@@ -1,11 +1,11 @@
 // gather_ids.comp - out[b][i] = table[order[first + b]][i] for b < rows, else 0
 //   rows: number of real rows of the batch. first: index of the batch's first row in `order`.
 //   table: u32 (n_table, numbers). PACKED: u32 (n_table, ceil(numbers / 2)) with two numbers per word, the first number in the
-//   low half.  order: u32 (n_order)  ->  out: u32 (batch, numbers)
+//   low 16 bits.  order: u32 (n_order)  ->  out: u32 (batch, numbers)
 // A row is divided into `parts` parts of WIDTH numbers. A lane copies one part at a time. WIDTH is 4 only if `numbers`
 // is a multiple of 4, so that rows are aligned. Otherwise a part is one word of the table: WIDTH is 2 with PACKED, 1
 // without PACKED. (With PACKED and an odd `numbers`, the last part of a row has one number.) A table that is larger
-// than a binding is split into ranges of rows, one dispatch per range. A row number outside the table gives 0, and so
+// than a binding is split into ranges of rows, one dispatch per range. A row index outside the table gives 0, and so
 // does a position outside `order`.
 // grid: x over batch * parts with a stride; any group count is right.
 // Deterministic: elementwise.

@@ -1,4 +1,4 @@
-// gather_labels.comp - out[b] = table[order[first + b]] for b < rows, else 0. Row numbers outside the table give 0.
+// gather_labels.comp - out[b] = table[order[first + b]] for b < rows, else 0. Row indices outside the table give 0.
 //   rows: number of real rows of the batch. first: index of the batch's first row in `order`.
 // grid: x over the batch with a stride; any group count is right.
 // Deterministic: elementwise.

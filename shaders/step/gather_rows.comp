@@ -5,7 +5,7 @@
 // The scale is a sum of two floats, and so is the shift. The rounding error of a single float would bias all pixels.
 // `parts` lanes share the words of one channel of four neighbouring samples. With U8, a lane transposes 4 x 4 elements
 // per word in registers. If channels share a word, the word is read once for each channel. A table that is larger than
-// a binding is split into ranges of rows, one dispatch per range. A row number outside the table gives 0, and so does a
+// a binding is split into ranges of rows, one dispatch per range. A row index outside the table gives 0, and so does a
 // position outside `order`.
 // grid: x over batch4 * parts with a stride, y over channels; any group count in x is right.
 // Deterministic: elementwise.

@@ -4,9 +4,9 @@
 // magnitudes up to 2^40 are not scaled, and larger ones are multiplied by 2^-88. No square and no sum of 2^32 squares
 // overflows, and no square that matters is lost. A lane first adds up 32 squares, and then adds this partial sum to its sum. So
 // rounding errors stay small in large arenas.
-// grid: each group processes one contiguous range and writes one entry.
+// grid: each work group processes one contiguous range and writes one entry.
 // source: Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978).
-// Deterministic: the order depends only on the numbers of groups and lanes, and on the subgroup size.
+// Deterministic: the order depends only on how many work groups and lanes there are, and on the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require

@@ -3,7 +3,7 @@
 // If the gradients are finite, the clock (abi/step.abi.h) gets the step number and the powers that step_advance.comp computed.
 // After LOSS_SCALE_INTERVAL steps in sequence with finite gradients, the scale is doubled. If the gradients are not
 // finite, the clock keeps its step number and powers, and the scale is halved. In this case the optimizer changes
-// nothing, and the next step gets the same number, with other samples. The scale stays in
+// nothing, and the next step gets the same step number, with other samples. The scale stays in
 // [LOSS_SCALE_MIN, LOSS_SCALE_MAX].
 // To double or halve the scale, the kernel adds 1 to the exponent of the scale, or subtracts 1.
 // The kernel writes only the clock. So the update and the report, which read the step state, can run beside this kernel.

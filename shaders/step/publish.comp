@@ -2,7 +2,7 @@
 // completes no step writes nothing.
 //   The kernel copies the parameter if this is the first step, if the decay is 0, or if the parameter is frozen.
 //   The code adds a correction to the operand with the larger weight. The correction is small, and so is its rounding error.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.swa_utils.AveragedModel and get_ema_multi_avg_fn; torch.lerp
 // Deterministic: elementwise.
 #version 460

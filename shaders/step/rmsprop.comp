@@ -2,7 +2,7 @@
 //   v = alpha * v + (1 - alpha) * g * g;  CENTERED: a = alpha * a + (1 - alpha) * g, else a = 0
 //   torch:  d = g / (sqrt(v - a * a) + eps);       MOMENTUM: buf = momentum * buf + d, p -= lr * buf, else p -= lr * d
 //   keras:  d = lr * g / sqrt(v - a * a + eps);    MOMENTUM: buf = momentum * buf + d, p -= buf,      else p -= d
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // source: Tieleman & Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Graves, arXiv 1308.0850, equations 38
 //         to 45 (centered, with momentum). PyTorch documentation of torch.optim.RMSprop, Keras documentation of RMSprop.
 // Deterministic: elementwise.

@@ -2,7 +2,7 @@
 //   torch:  buf = t == 1 ? g : momentum * buf + (1 - dampening) * g;  p -= lr * (nesterov ? g + momentum * buf : buf)
 //   keras:  buf = momentum * buf + lr * g;  p -= nesterov ? lr * g + momentum * buf : buf
 // Without MOMENTUM there is no buf, and p -= lr * g. lr and t come from the step state. g: see lib/update.glsl.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.SGD, Keras documentation of SGD; Sutskever et al., ICML 2013 (momentum).
 // Deterministic: elementwise.
 #version 460

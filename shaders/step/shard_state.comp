@@ -4,7 +4,7 @@
 //   GIVE, after the forward pass of a run: copies the states to the gradient arena, at the states' own offset. This
 //   range is free, because states have no gradients. There, shard_sum.comp adds up STEP_WEIGHT * states like gradients.
 //   TAKE, with the update: sets the states to the sum divided by the weight of the step.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require

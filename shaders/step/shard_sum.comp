@@ -6,7 +6,7 @@
 //   sum of shards 0 to 3 is (g0 + g1) + (g2 + g3). For the last shard, g is the whole sum.
 //   A magnitude below 2^-126 becomes +0. So a host that adds the same numbers gets the same bits, whether or not this device
 //   flushes such small numbers to 0. A run without rows adds zeros, whatever its gradient is.
-// grid: each group processes one contiguous range; any group count is right.
+// grid: each work group processes one contiguous range; any group count is right.
 // Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require

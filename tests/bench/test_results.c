@@ -1,5 +1,5 @@
-/* Tests the results that vkt-bench computes from its samples: medians, changes beyond the noise, rates, and the files.
- */
+/* Tests the results that vkt-bench computes from the times that it measured: medians, changes beyond the noise, rates,
+ * and the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -178,7 +178,7 @@ static void the_best_tile_is_written_and_used(void **state)
 }
 
 /* Checks that the tuning file does not have a variant that is switched off. Another variant runs instead, and the time
- * of the other variant must not count for the variant that is off. */
+ * of this other variant must not count for the variant that is off. */
 static void a_variant_that_is_off_is_not_measured(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* custom/stand.h - for tests: a graph with ops of the application, and its program on a device. */
+/* custom/stand.h - for tests: a graph with ops of the application, and the program of this graph on a device. */
 #ifndef VKT_TEST_STAND_H
 #define VKT_TEST_STAND_H
 

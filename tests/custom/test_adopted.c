@@ -11,8 +11,8 @@
 
 enum { N = 4 };
 
-/* Adds an op whose shader declares Float64. Each element of y is sin(1) * 1. The shader converts the factor 1 to double
- * and back. */
+/* Adds an op whose shader declares Float64. Each element of y is sin(1) * 1. The shader converts the factor 1 to
+ * float64 and back. */
 static vkt_tensor add_op(vkt_graph *g, vkt_tensor x)
 {
     const module m = module_of("odd1");

@@ -288,7 +288,7 @@ static void hazards_are_planned(void **state)
     const vkt_tensor y = vkt_add(b.g, wave(b.g, vkt_relu(b.g, second), first, NULL), second);
     vkt_keep(b.g, y);
     assert_int_equal(vkt_program_create(r->ctx, b.g, NULL, NULL, &b.p),
-                     VKT_OK); /* in this program, values may share memory; in one of stand_start, they may not */
+                     VKT_OK); /* in this program, values may share memory; in a program of stand_start, they may not */
     vkt_plan_info info;
     vkt_program_plan(b.p, &info);
     assert_true(info.dispatches == 5 && info.barriers == 4);

@@ -1,5 +1,5 @@
 /* Checks that a training with relu as an op of the application ends with the same bits as a training with the library's
- * relu. Also tests recomputed blocks, checkpoints and programs of 16 bits with ops of the application. */
+ * relu. Also tests recomputed parts of a network, checkpoints and 16-bit programs with ops of the application. */
 #include "custom/stand.h"
 
 #include <stdlib.h>
@@ -94,8 +94,8 @@ static void a_checkpoint_knows_its_shaders(void **state)
     vkt_test_error_contains("shader");
 }
 
-/* Trains in f16, and in bf16 with recomputed activations. Checks that the loss falls to less than half. (The inputs and
- * outputs of the op stay f32.) */
+/* Trains in f16, and in bf16 with recomputed activations. Checks that the loss falls to less than half of the
+ * first epoch's loss. (The inputs and outputs of the op stay f32.) */
 static void programs_of_16_bits(void **state)
 {
     rig *r = rig_of(state);

@@ -8,7 +8,8 @@
 /* A generated image has at most this number of rows and of columns. */
 enum { GALLERY_SIDE = 64 };
 
-/* Returns the size of image `seed`. An image is RGB noise, and its size depends on the seed. */
+/* Returns the width and height of image `seed` in pixels. An image is RGB noise. Its width and height depend on the
+ * seed. */
 void gallery_size(uint32_t seed, uint32_t *w, uint32_t *h);
 /* Writes image `seed` as the PNG file `name`. */
 void gallery_put(const vkt_temp_dir *t, const char *name, uint32_t seed);
@@ -22,7 +23,7 @@ vkt_dataset *gallery_open(const char *path, const vkt_image_params *p);
 void gallery_resized(uint32_t seed, uint32_t w, uint32_t h, uint8_t *planes);
 
 /* Parameters of data sets. With gallery_small, images are stretched to a height of 9 and a width of 11 pixels. With
- * gallery_augmented, the shorter side of an image becomes 15 pixels. In the epochs of training, which count from 1, a
+ * gallery_augmented, the shorter side of an image becomes 15 pixels. In an epoch of training (epoch 1 or later), a
  * sample is a random crop of 12 x 12 pixels, mirrored at random. */
 extern const vkt_image_params gallery_small, gallery_augmented;
 

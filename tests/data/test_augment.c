@@ -1,5 +1,5 @@
-/* Checks that cropping and mirroring of an image depend only on the index of the sample, the seed and the epoch. They
- * must not depend on caching or on the number of workers. */
+/* Checks that cropping and mirroring of an image depend only on the index of the sample, the seed and the epoch, and
+ * not on caching or on the number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void the_crop_is_the_middle_of_the_shorter_side(void **state)
         h = h * 16 / shorter;
         gallery_resized(i, w, h, planes);
         assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
-        /* lrint rounds a half to the even number, as torchvision's CenterCrop does. */
+        /* lrint rounds n + 1/2 to the even one of n and n + 1, as torchvision's CenterCrop does. */
         const int top = (int)lrint((h - 12) / 2.0), left = (int)lrint((w - 13) / 2.0);
         assert_true(is_crop(row, 12, 13, planes, (int)h, (int)w, top, left, false));
     }

@@ -226,7 +226,7 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");
-    /* About 64 MiB are unpacked. While the buffer grows by half, the old and the new buffer exist. */
+    /* About 64 MiB are unpacked. While the buffer grows by 50 %, the old and the new buffer exist. */
     expect_peak(180 * (size_t)MIB, "a packed table");
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
     vkt_test_error_contains("VKT_MAX_UNPACKED");

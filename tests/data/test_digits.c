@@ -160,7 +160,8 @@ static void no_digits_and_no_memory_are_reported(void **state)
         assert_null(ds);
         assert_int_equal(vkt_test_live_blocks(), 0);
     }
-    /* 16 allocations can fail: images, labels, handle, table, list of names, ten names, normalisation. */
+    /* 16 allocations can fail: images, labels, vkt_dataset, its struct `table`, list of names, ten names,
+     * normalisation. */
     assert_int_equal(n, 17);
     vkt_dataset_destroy(&ds);
 }

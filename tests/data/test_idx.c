@@ -19,7 +19,8 @@ typedef struct image { /* the bytes of a file */
     size_t n;
 } image;
 
-/* Makes a file with a header of `rank` sizes and `payload` bytes of data. Byte i of the data is (i * 7 + 1) % 256. */
+/* Makes a file with a header of `rank` dimensions and `payload` bytes of data. Byte i of the data is
+ * (i * 7 + 1) % 256. */
 static image idx_file(unsigned type, unsigned rank, const uint32_t *dim, size_t payload)
 {
     image f = { .b = { 0, 0, (uint8_t)type, (uint8_t)rank }, .n = 4 };
@@ -102,7 +103,7 @@ static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **sta
     assert_in_range(g.n, 20, 100);
     image truncated = g;
     for (truncated.n = 0; truncated.n < g.n; truncated.n++) expect(t, &truncated, false, VKT_E_FORMAT, "");
-    for (size_t i = g.n - 8; i < g.n; i++) { /* damages each byte of the checksum and of the length */
+    for (size_t i = g.n - 8; i < g.n; i++) { /* damages each byte of the gzip trailer: CRC-32, unpacked length */
         image bad = g;
         bad.b[i] ^= 0x10;
         expect(t, &bad, false, VKT_E_FORMAT, "");

@@ -22,8 +22,8 @@
 #include "support/find_data.h"
 #include "support/host.h"
 
-/* Checks that sample `row` of ds is the image that gallery_put writes for `seed`, stretched to the size of
- * gallery_small. */
+/* Checks that sample `row` of ds is the image that gallery_put writes for `seed`, stretched to the width and
+ * height of gallery_small. */
 static void expect_row(const vkt_dataset *ds, uint32_t row, uint32_t seed)
 {
     uint8_t got[3 * 9 * 11], want[3 * 9 * 11];

@@ -1,5 +1,5 @@
-/* Checks that epoch orders are permutations and are evenly distributed. Orders of the same length must depend on seed
- * and epoch alone. */
+/* Checks that the orders of samples in epochs are permutations and are evenly distributed. For a given number of
+ * samples, an order must depend on seed and epoch alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

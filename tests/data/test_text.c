@@ -361,8 +361,8 @@ static void every_failed_allocation_is_a_status(void **state)
 
 /* ---- the real corpus ---- */
 
-/* `hash` is the hash of the sequences that a Python program made. That program computes the same as Keras' text.py and
- * sequence.py. */
+/* `hash` is the hash of the sequences that a Python program made. That program makes the same sequences as Keras'
+ * text.py and sequence.py. */
 static void check_sequences(const vkt_texts *t, const vkt_vocab *v, uint64_t hash)
 {
     vkt_dataset *d;

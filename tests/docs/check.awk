@@ -1,6 +1,6 @@
-# awk -f check.awk HEADER... XML... - prints one line for each function of the headers that Doxygen's XML lacks, and for each
-# symbol without a text. Doxygen itself does not warn of functions that the preprocessor hides, nor of values of enums without
-# a text.
+# awk -f check.awk HEADER... XML... - prints one line for each function that the headers declare and Doxygen's XML lacks, and
+# for each symbol without a text. Doxygen itself does not warn of functions that the preprocessor hides, nor of enumerators
+# without a text.
 
 # ---- headers: a declaration from VKT_API to its ";" ----
 FILENAME ~ /\.h$/ {

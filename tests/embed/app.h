@@ -1,5 +1,6 @@
-/* embed/app.h - an application that owns a Vulkan device, as a user of the library may write it. It opens the loader
- * and makes the instance and the device. It has its own buffers, images and command buffers. vktrain adopts its device.
+/* embed/app.h - an application that owns a Vulkan device, as a user of the library may write it. The application opens
+ * the Vulkan loader, and makes the instance and the device. It has its own buffers, images and command buffers. vktrain
+ * adopts the application's device.
  *
  * A failure in the application fails the test. Messages of the validation layer reach vkt_test_host(), as they do for
  * the library's own instances. */
@@ -151,7 +152,7 @@ void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
 vkt_run net_run(uint32_t step); /* returns a run whose learning rate depends on `step` */
-enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT }; /* number of all parameters */
+enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT }; /* how many floats all parameters have */
 /* Writes all parameters of the net to `out`. */
 void net_params(net *n, float out[NET_PARAMS]);
 /* Makes a new net on `ctx`, calls vkt_program_run `steps` times, and writes the parameters of the new net to `out`. */

@@ -26,8 +26,8 @@ static void the_library_works_on_it_and_leaves_it_alone(void **state)
     app_close(&a);
 }
 
-/* Two contexts are on one device, and a third context has a device of its own. Their steps alternate. When a context is
- * destroyed, the contexts behind it in ctx[] still work. */
+/* Two contexts are on one device, and a third context has a device of its own. The steps of all three contexts
+ * alternate. When a context is destroyed, the contexts behind it in ctx[] still work. */
 static void contexts_do_not_meet(void **state)
 {
     (void)state;

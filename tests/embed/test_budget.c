@@ -65,7 +65,7 @@ static uint64_t slice_ns(const rig *r, uint32_t i)
     return (uint64_t)(r->load * KERNEL_NS * (s->ends[i] - (i ? s->ends[i - 1] : 0)));
 }
 
-/* Replaces the measured times of a set by the times of the simulated device. A slice begins WAKE_NS after the end of
+/* Replaces the measured times in `set` by the times of the simulated device. A slice begins WAKE_NS after the end of
  * the slice before it. But slice r->late begins HOST_NS after the end of the slice before it. */
 static void make_up_times(const rig *r, vkt_slice_set *set)
 {
@@ -174,8 +174,8 @@ static void slow_slices_are_divided(void **state)
     rig_free(&r);
 }
 
-/* In this test the times come from the device. A slice must not end before it begins. It must not begin before the end
- * of the slice before it. */
+/* In this test the times come from the device. A slice must not end before it begins, and must not begin before the
+ * previous slice ends. */
 static void the_device_copies_its_timestamps(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void slices_grow_again_after_a_load(void **state)
     assert_true(loaded > 4 * before);
     /* A grain is the limit that record/slices.c sets for the time of a slice: a quarter of the budget. Without a load,
      * the run takes a little more than two grains, so it has at least two slices. record/slices.c makes fewer slices
-     * only if there are more than 2 * 3. So up to six slices may stay. */
+     * only if there are more than six: twice the time of the run in grains, rounded up. So up to six may stay. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }

@@ -55,9 +55,9 @@ static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
-/* The call under test. `at` is the index of the wrong argument (-1: none). `variant` is the index of its value in the
- * list of wrong values. `set` is the index of an element of the array `sets` in typical(): this element has the valid
- * tensors for the other arguments. */
+/* The call under test. `at` is the index of the wrong argument (-1: none). `variant` is the index of this argument's
+ * value in the list of wrong values. `set` is the index of an element of the array `sets` in typical(): this element
+ * has the valid tensors for the other arguments. */
 static struct {
     const char *name;
     int at, variant, set;
@@ -78,8 +78,8 @@ static bool is_wrong(int i, int variants)
     return true;
 }
 
-/* Returns whether argument i is the size of memory to which another argument points. The function under test cannot
- * find out that such a size is too large. */
+/* Returns whether argument i is the number of bytes or elements to which another argument points. The function under
+ * test cannot find out that such a number is too large. */
 static bool counts_memory(int i)
 {
     static const struct {
@@ -148,7 +148,7 @@ static vkt_tensor value_vkt_tensor(int i)
     return (vkt_tensor){ now.no_tensor ? NO_TENSOR : 0 };
 }
 
-/* Defines value_TYPE(i) for a plain type. It returns the right value, or one of the wrong values. */
+/* Defines value_TYPE(i) for a plain type. This function returns the right value, or one of the wrong values. */
 #define PLAIN(type, right, ...)                                   \
     static type value_##type(int i)                               \
     {                                                             \

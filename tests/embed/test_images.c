@@ -1,5 +1,5 @@
-/* Tests of copies between an image of the application and an array. They copy rectangles, transfer the ownership of an
- * image between queue families, and copy an image slice by slice. */
+/* Tests of copies between an image of the application and an array. The tests copy rectangles, transfer the ownership
+ * of an image between queue families, and copy an image slice by slice. */
 #include <string.h>
 
 #include "base/base.h"
@@ -297,8 +297,8 @@ static void images_are_acquired_and_released(void **state)
 
 enum { WIDE = 250, HIGH = 201, ALL = WIDE * HIGH, SLICES = 13 }; /* one slice for each 4096 pixels, rounded up */
 
-/* An application with an R32F image and an array of the same size. The image has positive numbers, the array has
- * negative numbers. */
+/* An application with an R32F image, and an array with an element for each pixel. The image has positive numbers, the
+ * array has negative numbers. */
 typedef struct large {
     app a;
     vkt_ctx *ctx;

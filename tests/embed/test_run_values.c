@@ -214,7 +214,7 @@ static void no_rows_change_no_parameter(void **state)
     }
 }
 
-/* Like no_rows_change_no_parameter, but the loss is a mean of squares. (There it is a cross entropy.) */
+/* Like no_rows_change_no_parameter, but the loss is a mean of squares instead of a cross entropy. */
 static void no_rows_do_no_harm_to_a_mean_of_squares(void **state)
 {
     (void)state;

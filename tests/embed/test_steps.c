@@ -221,7 +221,7 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
 }
 
 /* Submitted runs alternate with command buffers, each of which has three recorded runs. The parameters must have the
- * same bits as if all runs were submitted. */
+ * same bits as if vkt_program_run had submitted all runs. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;
@@ -383,7 +383,8 @@ static void a_run_under_way_is_guarded(void **state)
     rig_check_and_free(&r);
 }
 
-/* While a run is in progress, vkt_program_write refuses to change its input. Calls without a limit end the run. */
+/* While a run is in progress, vkt_program_write refuses to change the run's input. Calls without a limit
+ * end the run. */
 static void an_input_is_not_written_under_way(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* in_terminal.c - in_terminal COLUMNS REPORT COMMAND...: runs a command in a pseudo-terminal and prints what a reader
  * sees.
  *
- * Writes counts to REPORT, one "name number" a line: torn, escapes, letters, rewritten (see support/terminal.h). After
- * them it writes "wide LINE" for each line that is too wide for the terminal, unless may_be_wide allows the line. Ends
- * with the command's status, with 128 + n if signal n killed the command, or with 127 if the command cannot run. */
+ * Writes counts to REPORT, one "NAME COUNT" per line: torn, escapes, letters, rewritten (see support/terminal.h). Then
+ * writes "wide LINE" for each line that is too wide for the terminal, unless may_be_wide allows the line. Ends with
+ * the command's status, with 128 + n if signal n killed the command, or with 127 if the command cannot run. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
  *
  * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. The build makes two programs of it. The
  * program with libFuzzer (clang, -DVKT_FUZZ=ON) searches for new inputs. The program with replay.c runs in every test
- * run, and any compiler can build it. It reads the files of corpus/<reader>/, and truncated and damaged copies of them.
- * Add the inputs that libFuzzer finds to that folder. make_corpus.c writes the other files, except those of spirv/ and
- * peft_config/.
+ * run, and any compiler can build this program. It reads the files of corpus/<reader>/, and truncated and damaged
+ * copies of them. Add the inputs that libFuzzer finds to corpus/<reader>/. make_corpus.c writes the other files,
+ * except those of spirv/ and peft_config/.
  *
  * For any input, a reader must return a status, leave no output after a failure, and free its memory. */
 #ifndef VKT_FUZZ_H

@@ -6,9 +6,9 @@
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
-#define MAX_COST 3e5            /* largest number of operations of the reference */
+#define MAX_COST 3e5            /* the reference computes only cases of at most this many arithmetic operations */
 #define MAX_BYTES 1e9           /* a case whose values have more bytes in total is not lowered */
-#define SMALL_BINDING_BYTES 1e8 /* the same limit for devices[1], whose bindings are small */
+#define SMALL_BINDING_BYTES 1e8 /* a case of more bytes is not lowered for devices[1], whose bindings are small */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,

@@ -108,8 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     add_bytes(&v);
     size_t at = 2;
     for (uint32_t i = 0; i < data[1] && at + 2 <= size; i++, at += 2) {
-        /* Ids above 255 are the tokens of earlier merges. If there are such tokens, a byte of 0xc0 or more chooses one
-         * of them as the left token. */
+        /* Ids above 255 are the tokens of earlier merges. If there are such tokens, a first byte of 0xc0 or more
+         * chooses one of them as the left token of the pair. */
         const uint32_t a = data[at], b = data[at + 1];
         add_merge(&v, a >= 0xc0 && v.n > BYTES ? BYTES + a % (v.n - BYTES) : a, b);
     }

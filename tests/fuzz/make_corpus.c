@@ -210,7 +210,7 @@ static void gguf(void)
          "gguf");
 }
 
-/* Writes a language model of one block, in which all widths are 2. */
+/* Writes a language model of one transformer block, in which all widths are 2. */
 static void gguf_model(void)
 {
     static const vkt_gguf_string llama = { "llama", 5 };

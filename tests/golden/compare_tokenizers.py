@@ -24,7 +24,8 @@ WORDS = ["'s", "'S", "'\u017f", "'ll", "'LL", "'re", "\u2019s", "the", " a", "  
 
 
 def random_string(r):
-    """Returns a random string. About two thirds of the strings have one or two kinds of characters, so some pieces are long."""
+    """Returns a random string. About two thirds of the strings have one or two kinds of characters. So pre-tokenizers make some
+    long pieces."""
 
     def character(kind):
         if kind == 0:

@@ -48,7 +48,7 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets the weights of convolutions and of the last layer by a hash of the seed, the tensor's number and the element's index.
+    """Sets the weights of convolutions and of the last layer by a hash of the seed, the tensor's index and the element's index.
     The biases of these layers become 0. Norms keep their initial values."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:
@@ -73,7 +73,7 @@ def mean_over_ranks(x):
 
 
 def train(case, dtype, variant, rank):
-    """Returns (losses, final parameters and statistics): means over the ranks. The parameters of all ranks are the same."""
+    """Returns (losses, final parameters and statistics), averaged over the ranks. All ranks have the same parameters."""
     norm, make, seed = CASES[case]
     torch.manual_seed(1)
     model = Network(norm)

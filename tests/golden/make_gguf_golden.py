@@ -6,7 +6,7 @@ the tensors of SmolLM2.
   types.gguf       a tensor of each type that the library reads, and of two that it does not read; metadata of each kind
   values.safetensors   the tensors of types.gguf that the library reads, as float32, by gguf.quants.dequantize
   llama.gguf, qwen2.gguf, qwen3.gguf   tiny language models without a tokenizer
-  types.txt        a line for each type of the package: name, number, elements of a block, bytes of a block
+  types.txt        a line for each type of the package: name, number in GGUF files, elements and bytes of a quantized block
   smollm2.txt      a line for each tensor: name, type, dimensions, CRC-32 of its values as float32
 """
 import os
@@ -85,7 +85,8 @@ def write_types(rng):
 
 
 def write_model(rng, arch):
-    """Writes a model of one block: width 32, 4 query heads, 2 key/value heads, 64 tokens. A head has width 8 (qwen3: 16)."""
+    """Writes a model of one transformer block: width 32, 4 query heads, 2 key/value heads, 64 tokens. The width of a head is 8
+    (qwen3: 16)."""
     width, heads, kv_heads, ff, words = 32, 4, 2, 64, 64
     head = 16 if arch == "qwen3" else width // heads
     w = gguf.GGUFWriter(os.path.join(HERE, arch + ".gguf"), arch)

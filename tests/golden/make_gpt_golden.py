@@ -91,8 +91,8 @@ class Network(nn.Module):
 
 
 def draw(model):
-    """Sets each element of all parameters by a hash of the tensor's number and the element's index. The hash gives a value between
-    -1/8 and 1/8. The weights of norms are this value plus 1."""
+    """Sets each element of all parameters by a hash of the tensor's index and the element's index. The hash gives a value
+    between -1/8 and 1/8. The weights of norms are this value plus 1."""
     for k, (name, p) in enumerate(model.named_parameters()):
         h = mix(np.uint32(SEED << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)
         w = (h.astype(np.float32) - np.float32(1 << 23)) * np.float32(0.125 / (1 << 23))

@@ -3,7 +3,7 @@
 
 A run has five epochs. An epoch has 3 batches of 32 rows and one batch of 12. A validation follows each epoch, then a
 step of ReduceLROnPlateau. Images and initial weights come from integer arithmetic (`images`, `weights`), so the file
-does not store them. For a large parameter it stores sums over its elements (`fold`).
+does not store them. For a large parameter, the file has sums over its elements (`fold`).
 
     python3 tests/golden/make_images_golden.py    (a minute)
 """
@@ -18,7 +18,7 @@ import safetensors_file
 from make_mnist_golden import VARIANTS, mix
 
 SIDE, CLASSES, BATCH, EPOCHS = 32, 101, 32, 5
-ROWS, CHECK = 108, 40  # number of training images; number of validation images, which follow them
+ROWS, CHECK = 108, 40  # number of training images; number of validation images, whose indices come next
 LR, PLATEAU = 0.001, {"patience": 1, "threshold": 1e-3}
 MEAN, STD = (0.4948052, 0.48568845, 0.44682974), (0.24580306, 0.24236229, 0.2603115)
 FOLD = 1021

@@ -3,13 +3,13 @@
 
     python3 tests/golden/make_lm_golden.py              (a minute; needs torch and the package gguf)
 
-  llama.gguf, qwen2.gguf, qwen3.gguf   two blocks and a tokenizer each; together, all tensor types that the library reads
+  llama.gguf, qwen2.gguf, qwen3.gguf   two transformer blocks and a tokenizer each; together, all tensor types the library reads
   llama.safetensors, ...               logits, gradients of adapters, and the losses of a training of the adapters
 
 The networks are written from the formulas: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Peng et al. 2023
-(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped heads), Hu et al. 2021 (LoRA). The weights have
-the names of Hugging Face's transformers. The rows of weights and adapters have the order of transformers. Only llama.gguf has
-another order of rows (see `permuted`). The rotary embedding rotates the same pairs as in transformers.
+(YaRN), Zhang & Sennrich 2019 (RMS norm), Ainslie et al. 2023 (grouped-query attention), Hu et al. 2021 (LoRA). The weights
+have the names of Hugging Face's transformers. The rows of weights and adapters have the order of transformers. Only llama.gguf
+has another order of rows (see `permuted`). The rotary embedding rotates the same pairs as in transformers.
 """
 import math
 import os
@@ -36,8 +36,8 @@ SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 class Shape:
     """The sizes of a model, and the types of its tensors. `types` has four elements: the types of q, k, v, o, gate, up and down
-    in block 0; the same in block 1; the type of the embedding; the type of the output matrix (None: the output matrix is the
-    embedding)."""
+    in transformer block 0; their types in transformer block 1; the type of the embedding; the type of the output matrix (None:
+    the output matrix is the embedding)."""
 
     def __init__(self, name, width, heads, kv_heads, head, ff, types):
         self.name, self.width, self.heads, self.kv_heads, self.head, self.ff = name, width, heads, kv_heads, head, ff
@@ -89,8 +89,8 @@ def random_blocks(rng, qtype, rows, columns):
 
 
 def permuted(w, heads, head):
-    """Puts rows of query or key in the order that llama.cpp's converter writes: in each head, rows of the first and of the second
-    half alternate."""
+    """Puts the rows of a query or key weight in the order that llama.cpp's converter writes: for each head, rows of the first
+    half of the head and rows of the second half alternate."""
     return w.reshape(heads, 2, head // 2, -1).swapaxes(1, 2).reshape(w.shape)
 
 
@@ -271,7 +271,7 @@ def draw(k, shape):
 
 
 def samples(words):
-    """Returns ids and labels (ROWS,CONTEXT). The first 0 to 8 labels of a row do not count, as if they belonged to a prompt."""
+    """Returns ids and labels (ROWS,CONTEXT). The first 0 to 8 labels of a row are IGNORED, as if they belonged to a prompt."""
     i, t = np.ogrid[0:ROWS, 0:CONTEXT + 1]
     u = np.uint32
     h = mix(i.astype(u) + u(0x10000000))

@@ -67,8 +67,8 @@ class Network(nn.Module):
         return (1 - u) * rows[..., 0] + u * rows[..., 1]
 
     def quantize(self, x, i, step):
-        """Adds noise, or rounds to levels, as vkt_quantize does. The salt of the noise is the number of the quantize node. The
-        node that quantizes latents i has the number i."""
+        """Adds noise, or rounds to levels, as vkt_quantize does. The salt of the noise is the index of the quantize node in the
+        graph. The node that quantizes latents i has the index i."""
         t, levels = Inside.apply(x), 2 ** GRIDS[i]["bits"] - 1
         if step < NOISE_STEPS:
             return t + (noise(x.shape, KEY, step + 1, i).to(x.dtype) - 0.5) / levels
@@ -87,7 +87,7 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets each element of all parameters by a hash of the seed, the tensor's number and the element's index. Latents are in
+    """Sets each element of all parameters by a hash of the seed, the tensor's index and the element's index. Latents are in
     [0,1). Weights of a layer with n inputs are within +-sqrt(6 / n). Biases are 0."""
     for k, p in enumerate(model.parameters()):
         h = (mix(np.uint32(seed << 24 | k << 16) + np.arange(p.numel(), dtype=np.uint32)) >> np.uint32(8)).astype(np.float32)

@@ -443,7 +443,7 @@ def evaluate(op, a, x):
         by_head = x[0].unflatten(2, (a["heads"] + 2 * kv_heads, -1)).transpose(1, 2)
         parts = list(by_head.split([a["heads"], kv_heads, kv_heads], 1)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
-    if op == "attention":  # the formula of torch's documentation, because torch 1.13 has no such public function
+    if op == "attention":  # the formula of torch's documentation, because torch 1.13 has no public function for attention
         if "kv_heads" in a:  # as torch's enable_gqa does
             x = [x[0]] + [v.repeat_interleave(x[0].shape[-3] // a["kv_heads"], -3) for v in x[1:3]] + x[3:]
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)

@@ -3,8 +3,7 @@
 
 The model has 2 blocks, width 12, feed-forward width 20, 3 query heads and 1 key/value head. The width of a
 head is 4. The adapter has rank 2, lora_alpha 6, dropout 0.05, on q_proj, v_proj and down_proj. The tensors are sorted by
-name. Number i of tensor t is
-((37 t + 11 i) mod 61 - 30) / 64, so a test can compute it.
+name. Element i of tensor t is ((37 t + 11 i) mod 61 - 30) / 64, so a test can compute it.
 """
 import os
 import shutil

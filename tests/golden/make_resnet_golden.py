@@ -82,7 +82,7 @@ class Network(nn.Module):
 
 
 def draw(model, seed):
-    """Sets convolutions and the last layer by a hash of the seed, the tensor's number and the element's index.
+    """Sets convolutions and the last layer by a hash of the seed, the tensor's index and the element's index.
     Norms keep their initial values."""
     for k, (name, p) in enumerate(model.named_parameters()):
         if "bn" in name:

@@ -4,7 +4,7 @@
 A run has four epochs. An epoch has 4 batches of 32 rows and one batch of 20. A sequence has 300 ids below
 1,000. The layers are PyTorch's. Nadam is Keras 3's formula (KerasLike in make_optim_golden.py).
 Sequences and initial weights come from integer arithmetic (`texts`, `weights`), so the file does not store them. For a
-large parameter it stores sums over its elements (`fold`).
+large parameter, the file stores sums over the elements (`fold`).
 
     python3 tests/golden/make_reuters_golden.py    (a minute)
 """
@@ -22,14 +22,14 @@ from make_optim_golden import KerasLike
 WORDS, WIDTH, LENGTH, CLASSES = 1000, 7, 300, 46
 ROWS, BATCH, EPOCHS = 148, 32, 4
 FOLD = 1021
-# 0x30000000, 0x30001000, ... were tried. SALT is the first of these with which the float32 runs stay near float64 (README.md).
+# 0x30000000, 0x30001000, ... were tried. SALT is the first salt for which the float32 runs stay near float64 (README.md).
 SALT = 0x30001000
 VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 
 
 def texts():
     """Returns ids (ROWS, LENGTH) and labels (ROWS). A text is a start id and 20 to 419 words, truncated or padded at the front
-    as by pad_sequences. About a quarter of the words depend on the class. Among the other words, low numbers are frequent.
+    as by pad_sequences. About a quarter of the words depend on the class. Among the other words, low ids are frequent.
     Hashes are in wrapping u32."""
     u = np.uint32
     ids, labels = np.zeros((ROWS, LENGTH), np.int64), np.zeros(ROWS, np.int64)
@@ -74,7 +74,8 @@ class Network(nn.Module):
         x = self.embedding(ids).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv1, x, variant)), 2)
         x = F.max_pool1d(F.relu(self.convolve(self.conv2, x, variant)), 2)
-        # The flattened x has the channel as its slow index. In Keras it is the fast index, so fc's weights have another order.
+        # The flattened x has the channel as its slow index. In Keras the channel is the fast index, so the columns of fc's
+        # weights have another order.
         return self.fc(x.flatten(1))
 
 
@@ -87,8 +88,8 @@ def order(first, rows, variant):
 
 
 def fold(p):
-    """Returns at most FOLD sums. Sum k is over the elements whose index is k modulo FOLD. Every element counts, but the file
-    stays small."""
+    """Returns at most FOLD sums. Sum k is over the elements whose index is k modulo FOLD. Every element is in a sum, but the
+    file stays small."""
     v = p.detach().double().numpy().reshape(-1)
     padded = np.zeros(-(-v.size // FOLD) * FOLD)
     padded[: v.size] = v

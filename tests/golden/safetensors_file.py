@@ -1,4 +1,4 @@
-"""Writes safetensors files with numpy alone: u64 length, JSON header, data (little endian)."""
+"""Writes safetensors files with numpy alone: the header's length in bytes (u64), JSON header, data (little endian)."""
 import json
 import struct
 

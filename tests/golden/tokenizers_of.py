@@ -1,4 +1,4 @@
-"""What the two scripts about tokenizers share: tokenizers as the models' authors define them, and files of vocabularies.
+"""Shared by the two scripts about tokenizers: tokenizers as the models' authors define them, and files of vocabularies.
 
 A file of a vocabulary is text. Its lines: `pre NAME`; `ids BOS EOS UNK PAD ADD_BOS` (-1: none); `tokens N` and N lines
 `KIND TOKEN`; `merges N` and N lines `LEFT RIGHT`. In a token, the bytes 0 to 32, the byte 127 and % are written as %XX."""

@@ -6,7 +6,7 @@
 #include <string.h>
 
 fake_vulkan fake;
-static vkt_vk real; /* the functions of the installed Vulkan; a lookup of a name sets one */
+static vkt_vk real; /* functions of the installed Vulkan: the lookup of a function stores the function here */
 
 void fake_reset(void)
 {

@@ -1,8 +1,8 @@
 /* gpu/fake.h - a loader that simulates faults and other devices, and the helpers that the tests of this folder share.
  *
  * The loader that fake_loader() returns forwards every call to the installed Vulkan loader, with the changes that
- * `fake` asks for. A validation layer is below the installed loader, so it sees only the forwarded calls, which are
- * correct. A program has only one `fake`: call fake_reset() before each use. */
+ * `fake` asks for. A validation layer is below the installed loader, so the layer sees only the forwarded calls, which
+ * are correct. A program has only one `fake`: call fake_reset() before each use. */
 #ifndef VKT_TEST_FAKE_H
 #define VKT_TEST_FAKE_H
 
@@ -41,7 +41,7 @@ typedef struct fake_vulkan {
     const char *cores_extension; /* not NULL: the name of an extension that every device also has */
     VkStructureType cores_type;  /* type of the extension's properties struct, which has `cores` at offset cores_at */
     uint32_t cores, cores_at;
-    uint64_t budget, usage; /* budget not 0: every heap reports these two sizes (VK_EXT_memory_budget) */
+    uint64_t budget, usage; /* in bytes; budget not 0: every heap reports both (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];
     uint32_t n_submits; /* number of submissions; may exceed FAKE_SUBMITS */
 } fake_vulkan;

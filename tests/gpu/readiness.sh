@@ -1,7 +1,7 @@
 #!/bin/sh
 # readiness.sh [--write] BUILD [DRIVERS] - compiles the kernels of the reference networks, and of the cases in
-# readiness/cases.txt, by the compilers of GPUs that this machine need not have. It checks what came out: registers, spills,
-# waves, instructions, threads and barriers.
+# readiness/cases.txt, by the compilers of GPUs that this machine need not have. The script checks what came out: registers,
+# spills, waves, instructions, threads and barriers.
 #
 #   sh tests/gpu/readiness.sh build                    compares with docs/gpu.md
 #   sh tests/gpu/readiness.sh --write build .drivers   writes the tables of docs/gpu.md

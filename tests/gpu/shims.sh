@@ -1,5 +1,5 @@
 #!/bin/sh
-# shims.sh DIR - builds libraries from Mesa's source. With these, Mesa's drivers compile for GPUs that are not there:
+# shims.sh DIR - builds libraries from Mesa's source. With these libraries, Mesa's drivers compile for GPUs that are missing:
 #   DIR/shims/libintel_noop.so      Arc, for ANV of the Mesa 25 that tests/drivers.sh has unpacked in DIR
 #   DIR/shims/libfreedreno_noop.so  Adreno, for Turnip of the Mesa 26 in DIR
 #   DIR/shims/libnouveau_noop.so    Ada, for NVK of the Mesa 26 in DIR

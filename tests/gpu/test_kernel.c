@@ -129,7 +129,7 @@ static void pipelines_refuse_nonsense(void **state)
 
 /* The flags of a kernel select its subgroup size. ATTENTION has VKT_KF_SHORT: limits.subgroup_short lanes.
  * EMBEDDING_RANK has VKT_KF_SHUFFLES: limits.subgroup_shuffles lanes. GEMM_TILE has neither flag: limits.subgroup_size
- * lanes. A work group of 4 lanes is wrong for all three kernels, and the error message has the right size. */
+ * lanes. A work group of 4 lanes is wrong for all three kernels, and the error message has the right subgroup size. */
 static void a_kernel_has_subgroups_of_its_own_size(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void pipelines_survive_every_failure(void **state)
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         vkt_ctx_destroy(&ctx);
         if (failed) continue;
-        assert_int_equal(n, 5); /* 4 calls can fail: set layout, pipeline layout, module, pipeline */
+        assert_int_equal(n, 5); /* 4 calls can fail: descriptor set layout, pipeline layout, module, pipeline */
         break;
     }
     fake_reset();

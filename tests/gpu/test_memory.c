@@ -1,4 +1,4 @@
-/* Tests buffers in blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
+/* Tests buffers in memory blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void buffers_keep_their_contents(void **state)
     uint32_t *want = malloc(WORDS * 4), *got = malloc(WORDS * 4);
     assert_true(want && got);
     uint64_t sum = 0;
-    vkt_buffer *half = make(ctx, VKT_MEM_DATA, 64 * MiB); /* its block stays; all buffers fit into it */
+    vkt_buffer *half = make(ctx, VKT_MEM_DATA, 64 * MiB); /* its block stays; all buffers fit into this block */
     vkt_buffer_destroy(ctx, &half);
     for (uint32_t iteration = 0; iteration < ITERATIONS; iteration++) {
         const uint32_t i = vkt_rng_range(&r, 0, SLOTS - 1);

@@ -2,8 +2,9 @@
  * The same programs without the fault must not be reported. If a setting were misspelt, all other tests would still
  * pass.
  *
- * This file calls Vulkan directly: no engine code is between the fault and the layer. The environment switches on
- * synchronization validation, as for every other test. This file switches on GPU-assisted validation, which is slow. */
+ * This file calls Vulkan directly: no engine code is between the fault and the validation layer. The environment
+ * switches on synchronization validation, as for every other test. This file switches on GPU-assisted validation,
+ * which is slow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -315,8 +316,8 @@ static void a_read_without_a_barrier_is_reported(void **state)
 }
 
 /* Two dispatches without a barrier may write to the same buffer, if they write different bytes. The layer of Debian 12
- * (1.3.239) does not see which bytes a shader writes, so it reports no such writes. Newer layers report all such writes
- * if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
+ * (1.3.239) does not see which bytes a shader writes, so it never reports such dispatches. Newer layers always report
+ * such dispatches if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

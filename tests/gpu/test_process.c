@@ -58,7 +58,7 @@ static void a_variable_that_hides_all_drivers_is_named(void **state)
 /* ---- a forked child ---- */
 
 /* Calls functions that would use the device, and destroys the context. Returns whether the calls return VKT_E_STATE.
- * None of them may hang. */
+ * No call may hang. */
 static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
 {
     const vkt_host host = vkt_test_host();
@@ -72,7 +72,7 @@ static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
               vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
               strstr(vkt_test_last_error(), "fork") != NULL;
     vkt_buffer_destroy(ctx, &b);
-    ok = ok && vkt_ctx_trim(ctx) == 0; /* nothing is freed, because the blocks belong to the parent */
+    ok = ok && vkt_ctx_trim(ctx) == 0; /* nothing is freed, because the memory blocks belong to the parent process */
     vkt_ctx_destroy(&ctx);
     return ok && !ctx && host.log;
 }

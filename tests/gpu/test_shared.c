@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define MiB ((uint64_t)1 << 20)
-enum { WORDS = 20011, BYTES = WORDS * 4 }; /* no multiple of a page's size */
+enum { WORDS = 20011, BYTES = WORDS * 4 }; /* BYTES is no multiple of the size of a memory page */
 
 static vkt_memory_stats stats(const vkt_ctx *ctx)
 {

@@ -115,8 +115,8 @@ static void cores_are_reported_or_estimated(void **state)
 }
 
 /* On a GPU, limits.lacks_tuning is true if the context uses the cache directory, but this directory has no tuning file
- * of the GPU. If VKT_NO_TUNING is set, lacks_tuning is false. If lacks_tuning is true, samples suggest to measure the
- * kernels. */
+ * of the GPU. If VKT_NO_TUNING is set, lacks_tuning is false. If lacks_tuning is true, the programs of samples/ suggest
+ * to measure the kernels. */
 static void a_gpu_without_a_tuning_file_says_so(void **state)
 {
     (void)state;

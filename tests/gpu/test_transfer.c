@@ -99,7 +99,7 @@ static void sizes_around_a_piece(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* The rings begin small, and grow with the transfers to their limit. */
+/* The staging rings begin small, and grow with the size of the transfers, up to a limit. */
 static void rings_grow_to_their_limit(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* The counts of the log function `hear`, and the host to which `hear` passes each line of the log. */
+/* The findings of the log function `hear`, and the host to which `hear` passes each line of the log. */
 static struct {
     vkt_host host;
     unsigned warnings; /* warnings that 512 bits cannot be used */
@@ -70,7 +70,7 @@ static bool may_go_wide(void)
 #endif
 }
 
-/* Returns whether vkt_ctx_open_wide should open a context with 16 lanes, if its argument cpu_gains is true. */
+/* Returns whether vkt_ctx_open_wide should open a context with subgroups of 16 lanes, if cpu_gains is true. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;

@@ -82,7 +82,7 @@ static void a_full_disk_leaves_the_old_checkpoint(void **state)
 
 enum { BIG = 1 << 18 };
 
-/* Writes a training state. Each of its words is `step`, so a mixture of two states would show. */
+/* Writes a training state. Each of its 32-bit words is `step`, so a mixture of two states would show. */
 static vkt_result write_step(const char *path, uint32_t *words, uint32_t step)
 {
     const vkt_host h = vkt_test_host();

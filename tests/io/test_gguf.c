@@ -416,7 +416,7 @@ static void each_allocation_may_fail(void **state)
         assert_int_equal(vkt_test_live_blocks(), 0);
         failed++;
     }
-    assert_true(failed > 30); /* opening allocates a block for each of 18 keys and 12 names */
+    assert_true(failed > 30); /* opening allocates a memory block for each of 18 keys and 12 names */
     const size_t live = vkt_test_live_blocks();
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);

@@ -28,8 +28,8 @@ static const vkt_gguf_type readable[] = { VKT_GGUF_F32,  VKT_GGUF_F16,  VKT_GGUF
 
 /* ---- types ---- */
 
-/* The library passes the type of a file's tensor to the ops unchanged. So vkt_gguf_type and vkt_quant must have equal
- * numbers. */
+/* The library passes the type of a file's tensor to the ops unchanged. So a type must have the same number in
+ * vkt_gguf_type and vkt_quant. */
 #define IS_SAME(name) ((int)VKT_GGUF_##name == (int)VKT_QUANT_##name)
 _Static_assert(IS_SAME(F16) && IS_SAME(Q4_0) && IS_SAME(Q4_1) && IS_SAME(Q8_0) && IS_SAME(Q4_K) && IS_SAME(Q5_K) &&
                    IS_SAME(Q6_K) && IS_SAME(BF16),
@@ -77,7 +77,7 @@ static void what_cannot_be_dequantized_is_refused(void **state)
     assert_int_equal(vkt_gguf_dequantize(&h, VKT_GGUF_Q4_0, block, 1, NULL), VKT_E_ARG);
 }
 
-/* ---- the package's numbers ---- */
+/* ---- values from the Python package gguf ---- */
 
 enum { GUARDS = 8, MOST = 1024 };
 
@@ -219,7 +219,7 @@ static void random_blocks_are_rounded_once(void **state)
 /* Returns the checksum of a tensor's values, which are read in parts. */
 static uint32_t checksum(const vkt_gguf *g, const vkt_gguf_tensor *t)
 {
-    enum { PART = 1 << 16 }; /* a multiple of each type's block */
+    enum { PART = 1 << 16 }; /* elements; a multiple of the elements of each type's block */
     float *values = malloc(PART * sizeof *values);
     uLong crc = crc32(0, NULL, 0);
     for (uint64_t at = 0; at < t->elements; at += PART) {

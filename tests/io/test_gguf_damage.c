@@ -207,7 +207,7 @@ static void a_file_that_cannot_be_mapped_is_an_error(void **state)
 
 /* ---- truncations and damage ---- */
 
-/* Reads everything of an open file. Each entry must be sound. `n` is the size of the file. */
+/* Reads everything of an open file. Each entry must be sound. `n` is the size of the file in bytes. */
 static void read_everything(const vkt_gguf *g, size_t n)
 {
     for (size_t i = 0; i < vkt_gguf_n_meta(g); i++) {

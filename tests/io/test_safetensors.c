@@ -242,7 +242,7 @@ static void the_pretrained_mnist_network_loads(void **state)
 
 /* ---- malformed files ---- */
 
-/* Writes the length word, the header and `data_bytes` zeros, opens the file and returns the status. */
+/* Writes `length` as u64, the header and `data_bytes` zeros, opens the file and returns the status. */
 static vkt_result open_made(const char *path, uint64_t length, const char *header, size_t data_bytes)
 {
     const vkt_host h = vkt_test_host();
@@ -273,7 +273,7 @@ static const struct {
     { "{" X("[0,9]", "0", "0") "}", 0, NULL },
     { "{}", 0, NULL },
     { "{\"__metadata__\":{}}", 0, NULL },
-    { "{" X("[1]", "4", "8") Y("0", "4") "}", 8, NULL }, /* the keys and the data have different orders */
+    { "{" X("[1]", "4", "8") Y("0", "4") "}", 8, NULL }, /* the header has x first, the data have y first */
     { "{\"x\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, NULL }, /* an unknown dtype */
     { "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"new\":null}}", 4, NULL },
     { "", 0, "does not begin with '{'" },

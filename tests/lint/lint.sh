@@ -142,8 +142,8 @@ $of_list"
     done
 }
 
-# Readers copy samples, so a sample includes no headers of the engine or of the tools (bench, info, audit). The tools may
-# include headers of the engine.
+# Readers copy sample programs, so a sample program includes no headers of the engine or of the tools (bench, info, audit).
+# The tools may include headers of the engine.
 rule_samples() {
     inside=$(find engine -mindepth 1 -maxdepth 1 -type d | sed 's|.*/||' | paste -sd '|' -)
     find samples -name '*.[ch]' ! -path 'samples/bench/*' ! -path 'samples/info/*' ! -path 'samples/audit/*' -exec \

@@ -8,8 +8,9 @@
 #define GOLDEN(name) VKT_TEST_DIR "/golden/gguf/" name
 
 enum { N = 7, RANK = 3 };
-/* A layer of block 0. Example: `layer` is "self_attn.q_proj" if a Hugging Face model calls the layer
- * model.layers.0.self_attn.q_proj, and `tensor` is "attn_q" if a GGUF file has its weight as blk.0.attn_q.weight. */
+/* A layer of the model's block 0. Example: `layer` is "self_attn.q_proj" if a Hugging Face model calls the layer
+ * model.layers.0.self_attn.q_proj, and `tensor` is "attn_q" if a GGUF file has the layer's weight as
+ * blk.0.attn_q.weight. */
 typedef struct lora_layer {
     const char *layer, *tensor;
 } lora_layer;
@@ -30,7 +31,7 @@ void close_files(files *f);
  * the file. */
 const char *partly_rotated(const rig *r);
 
-/* Returns a size of the weight of layers[layer]: its inputs (dim = 0) or its outputs (dim = 1). */
+/* Returns how many inputs (dim = 0) or outputs (dim = 1) layers[layer] has. */
 uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim);
 /* Returns element i of A (which = 0) or B (which = 1) of a layer. */
 float number(uint32_t layer, uint32_t which, uint32_t i);
@@ -38,9 +39,9 @@ float number(uint32_t layer, uint32_t which, uint32_t i);
  * With `averaged`, number() gives the published part (VKT_PART_PUBLISHED) instead, and the values are zero. */
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
 /* Returns the index that row `row` of a Hugging Face weight has in the GGUF file. The weight has `out` rows. The rows
- * of most layers keep their order. Query and key of a llama model have another order in the file. RoPE rotates the
- * first n rows of a head (n is vkt_gguf_model.rope_width). In a head, row i becomes row 2 i, and row i + n / 2 becomes
- * row 2 i + 1, for i < n / 2. The other rows of a head keep their order. If n is the width of a head,
+ * of most layers keep their order. The rows of query and key of a llama model have another order in the file. RoPE
+ * rotates the first n rows of a head (n is vkt_gguf_model.rope_width). In a head, row i becomes row 2 i, and row
+ * i + n / 2 becomes row 2 i + 1, for i < n / 2. The other rows of a head keep their order. If n is the width of a head,
  * convert_hf_to_gguf.py writes this order. */
 uint32_t file_row(const vkt_gguf_model *m, uint32_t layer, uint32_t out, uint32_t row);
 

@@ -64,7 +64,7 @@ static void a_checkpoint_has_the_adapters_alone(void **state)
         assert_non_null(strstr(name, ".lora_"));
         adapters++;
     }
-    assert_true(adapters >= 2 * 2 * TINY_TARGETS); /* A and B of each target in two blocks; the moments count too */
+    assert_true(adapters >= 2 * 2 * TINY_TARGETS); /* A and B of each target in two blocks, and the moments */
     vkt_safetensors_close(&st);
 }
 
@@ -123,7 +123,8 @@ static void read_device(rig *r, const vkt_lm_tensor *t, float *out)
 }
 
 /* Compares a tensor on the device with the tensor `name` of the file. If `heads` is not 0, the rows of each head are in
- * another order: rows 2 i and 2 i + 1 of a head in the file are rows i and i + head / 2 of this head on the device. */
+ * another order: rows 2 i and 2 i + 1 of a head in the file are rows i and i + n / 2 of this head on the device, if a
+ * head has n rows. */
 static void check_tensor(rig *r, const vkt_gguf *file, const char *name, const vkt_lm_tensor *t, uint32_t heads)
 {
     const uint64_t n = (uint64_t)t->rows * t->columns;
@@ -223,7 +224,7 @@ static void the_summary_counts_frozen_weights(void **state)
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &trainer), VKT_OK);
     const char *text = vkt_trainer_summary(trainer);
     /* There are two blocks. Each block has q (64,64), k and v (16,64), o (64,64), gate and up (256,64), down (64,256),
-     * biases of q, k and v, and two norms. The other weights are embedding and output of 272 words, and a norm. */
+     * biases of q, k and v, and two norms. The other weights are embedding and output for 272 tokens, and a norm. */
     enum { BLOCK = 2 * 64 * 64 + 2 * 16 * 64 + 3 * 64 * 256 + 64 + 16 + 16 + 2 * 64 };
     enum { LORA = TINY_RANK * (2 * (64 + 64) + 2 * (64 + 16) + 3 * (64 + 256)) };
     char line[80];

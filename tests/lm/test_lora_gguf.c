@@ -83,8 +83,8 @@ static void what_cannot_be_saved_is_refused(void **state)
 
 /* ---- merged models ---- */
 
-/* Checks that layer k of `merged` is W + (alpha / rank) B A, where W is the layer of f->g. The error is at most
- * `tolerance` times the largest magnitude in a block of 32 elements. */
+/* Checks that the weight of layer k in `merged` is W + (alpha / rank) B A, where W is the weight in f->g. The error of
+ * an element is at most `tolerance` times the largest magnitude in its block of 32 elements (as in Q8_0). */
 static void check_layer(const files *f, const vkt_gguf *merged, vkt_gguf_type type, uint32_t k, double tolerance)
 {
     char name[64];

@@ -14,7 +14,7 @@
 
 /* ---- adapters that are read ---- */
 
-/* Makes a store with adapters for the first n layers of block 0. Every number is 7. */
+/* Makes a store with adapters for the first n layers of the model's block 0. Every element is 7. */
 static vkt_store *sevens(const rig *r, const vkt_gguf *g, uint32_t n)
 {
     vkt_store *s = make_store(r, g, n, false);
@@ -120,7 +120,7 @@ static void put_text(bytes *to, const char *text)
     put(to, text, strlen(text));
 }
 
-/* Appends x in the given type. Q8_0 stores x as the integer 4 x, because all blocks have the scale 1/4. */
+/* Appends x in the given type. Q8_0 stores x as the integer 4 x, because all quantized blocks have the scale 1/4. */
 static void put_number(bytes *to, vkt_gguf_type type, float x)
 {
     uint32_t bits;
@@ -164,7 +164,7 @@ static void put_half(bytes *to, const vkt_gguf *g, uint32_t layer, uint32_t whic
     while (to->n % 32) put(to, "", 1);
 }
 
-/* Makes the bytes of a file with adapters of query, key and value of block 0. */
+/* Makes the bytes of a file with adapters of query, key and value of the model's block 0. */
 static void put_adapter(bytes *to, const vkt_gguf *g, const char *architecture, bool permuted)
 {
     const char *const texts[][2] = { { "general.type", "adapter" },
@@ -412,7 +412,7 @@ static void every_failed_allocation_is_reported(void **state)
     close_files(&f);
 }
 
-/* Tests faults that only vkt_lora_load_gguf finds: it reads the numbers, and compares the file with the network. */
+/* Tests faults that only vkt_lora_load_gguf finds: it reads the tensors, and compares the file with the network. */
 static void what_does_not_fit_is_refused(void **state)
 {
     rig *r = rig_of(state);

@@ -35,13 +35,13 @@ enum { N = VKT_COUNT(parameters), ADAPTERS = N - 1, MOST = 64 };
 static const char *const targets[] = { "q_proj", "v_proj", "down_proj" };
 static const vkt_lora_params lora = { .targets = targets, .n_targets = 3, .rank = 2, .alpha = 6, .dropout = 0.05f };
 
-/* Returns number i of tensor t in the golden file. */
+/* Returns element i of tensor t in the golden file. */
 static float golden(uint32_t t, uint32_t i)
 {
     return (float)((37 * (int)t + 11 * (int)i) % 61 - 30) / 64;
 }
 
-/* Makes a store of the first n parameters. Every number is `fill`. */
+/* Makes a store of the first n parameters. Every element is `fill`. */
 static vkt_store *make_store(const rig *r, uint32_t n, float fill)
 {
     vkt_graph *g;

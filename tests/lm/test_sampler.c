@@ -57,7 +57,7 @@ static void filters_keep_what_they_should(void **state)
     assert_int_equal(chosen(even, 1, 0, 0.01), 1); /* the first token always remains */
     assert_int_equal(chosen(even, 1, 0, 0.41), 7); /* tokens 0 and 1 together have only 0.4 */
     assert_int_equal(chosen(even, 1, 0, 0.39), 3);
-    assert_int_equal(chosen(even, 1, 2, 0.6), 3); /* top_k leaves two tokens, with 1/2 each */
+    assert_int_equal(chosen(even, 1, 2, 0.6), 3); /* top_k leaves two tokens, each with the probability 1/2 */
     assert_int_equal(chosen(even, 1, 2, 0.5), 1);
     static const float halves[] = { 0, 0.6931471805599453f, -INFINITY, 1.3862943611198906f, 0 }; /* weights 1 2 0 4 1 */
     assert_int_equal(chosen(halves, 1, 0, 0), 27);   /* -infinity is never chosen */

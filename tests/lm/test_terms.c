@@ -1,5 +1,5 @@
-/* Tests vkt_dataset_params.terms. The samples have different numbers of labels that count (terms). A batch, micro-batch
- * or shard with more terms must have more influence on a step. */
+/* Tests vkt_dataset_params.terms. The samples differ in how many of their labels are terms of the loss. A batch,
+ * micro-batch or shard with more terms must have more influence on a step. */
 #include <math.h>
 
 #include "lm/tiny.h"
@@ -7,7 +7,7 @@
 enum { ROWS = 12, STEPS = 4 };
 
 /* Makes a data set of the first ROWS samples of tiny_data. In the first ROWS / 2 samples, only the last two labels
- * count. */
+ * are terms of the loss. */
 static vkt_dataset *unequal(const vkt_host *h, bool with_terms)
 {
     static uint32_t rows[ROWS][2][TINY_CONTEXT];
@@ -111,7 +111,7 @@ static void micro_batches_and_shards_equal_one_large_batch(void **state)
     vkt_ctx_destroy(&second);
 }
 
-/* The loss of a data set is the mean over all its terms, for any batch size. So a sample with few terms counts less. */
+/* The loss of a data set is the mean over all its terms, for any batch size. So a sample with few terms weighs less. */
 static void losses_are_means_over_terms(void **state)
 {
     rig *r = rig_of(state);

@@ -27,7 +27,7 @@ const char *tiny_rewrite(const rig *r, const char *from, const char *name, const
  * TINY_RANK and alpha 8. */
 tiny tiny_open(const rig *r, const char *architecture);
 /* Makes the TINY_ROWS samples that golden/README.md defines. A sample is TINY_CONTEXT ids, then TINY_CONTEXT labels.
- * A label that does not count is UINT32_MAX. */
+ * A label that is no term of the loss is UINT32_MAX. */
 vkt_dataset *tiny_data(const vkt_host *h);
 /* The functions `forward` and `loss` of a vkt_model. `rows` has samples in the form of tiny_data, `user` is a tiny *.
  * tiny_forward returns vkt_lm_hidden of the ids, (B,T,D). tiny_loss computes the loss from the labels in `rows`, and

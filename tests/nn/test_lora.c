@@ -165,7 +165,7 @@ typedef struct numbers {
     float x[ROWS * IN], weight[2][OUT * IN * MIDDLE], bias[2][MIDDLE], a[2][RANK * IN], b[2][RANK * MIDDLE];
 } numbers;
 
-/* Computes y = x W^T + bias + factor (x A^T) B^T in double precision. */
+/* Computes y = x W^T + bias + factor (x A^T) B^T in float64. */
 static void reference(const double *x, uint32_t in, uint32_t out, const float *w, const float *bias, const float *a,
                       const float *b, double factor, double *y)
 {
@@ -218,7 +218,8 @@ static void evaluate(rig *r, vkt_store *s, vkt_array *weight, vkt_array *bias, c
     net_free(&n);
 }
 
-/* The graph of two_layers with adapters and a loss, and its numbers. setting_store makes the store. */
+/* The graph of two_layers with adapters and a loss, and the values `v` of inputs and weights. setting_store makes the
+ * store. */
 typedef struct setting {
     numbers v;
     vkt_array *weight, *bias;
@@ -386,7 +387,7 @@ static void a_merged_layer_computes_the_same(void **state)
             for (int k = 0; k < RANK; k++) want += 2 * (double)s->v.b[0][o * RANK + k] * (double)s->v.a[0][k * IN + i];
             assert_true(high[o * IN + i] == (float)want);
         }
-    /* The weight of layer two is in an array, not in the store. So vkt_lora_merge does not merge its adapter. */
+    /* The weight of layer two is in an array, not in the store. So vkt_lora_merge does not merge this layer. */
     const char *const two[] = { "two" };
     const vkt_lora_params second = { .targets = two, .n_targets = 1, .rank = 3, .alpha = 6 };
     evaluate(r, s->store, s->weight, s->bias, &second, s->v.x, merged);

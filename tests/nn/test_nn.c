@@ -13,7 +13,7 @@ static void padding_of_one_axis_is_padding_of_one_axis(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t kernel[2], pad[2], out[2]; /* out: size of the output for an image of 20 x 30 */
+        uint32_t kernel[2], pad[2], out[2]; /* out: height and width of the output for an image of 20 x 30 */
     } cases[] = { { { 3 }, { 0 }, { 18, 28 } },       { { 3 }, { 1 }, { 20, 30 } },
                   { { 3 }, { 0, 1 }, { 18, 30 } },    { { 3, 3 }, { 1 }, { 20, 28 } },
                   { { 5, 1 }, { 2, 0 }, { 20, 30 } }, { { 1, 5 }, { 0, 2 }, { 20, 30 } },
@@ -412,7 +412,7 @@ static void the_summary_shows_sums_and_what_is_frozen(void **state)
     assert_int_equal(vkt_nn_summary(b, "gpt", &summary), VKT_OK);
     int sums = 0;
     for (const char *at = summary; (at = strstr(at, "\nAdd  ")); at++) sums++;
-    assert_int_equal(sums, 4); /* there are two sums per block */
+    assert_int_equal(sums, 4); /* a block of the network has two residual sums */
     vkt_text_release(&summary);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);

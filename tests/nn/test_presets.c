@@ -79,8 +79,8 @@ static void initialisers_have_their_moments(void **state)
     expect_moments((vkt_init){ VKT_INIT_ORTHOGONAL }, 0, 1.0 / ROWS, normal, -1, 1);
 }
 
-/* Checks that all rows are orthogonal to each other and have the length `gain`. If there are fewer columns than rows,
- * checks the columns instead. A gain of 0 means 1. */
+/* Checks that all rows are orthogonal to each other and have the Euclidean norm `gain`. If there are fewer columns than
+ * rows, checks the columns instead. A gain of 0 means 1. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];
@@ -114,8 +114,8 @@ static void orthogonal_matrices_are_orthogonal(void **state)
     expect_orthogonal(vkt_shape2(1, 1), 0);
 }
 
-/* torch computes fan_out from the first dimension of the weight, for any number of groups. This dimension is the number
- * of output channels of a convolution, and the number of input channels of a transposed one. */
+/* torch computes fan_out from the first dimension of the weight, for any number of groups of channels. This dimension
+ * is the number of output channels of a convolution, and the number of input channels of a transposed convolution. */
 static void fans_are_torchs(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-#define POISON 0x7fff7fffu /* a quiet NaN; each half of its bits is a quiet NaN in f16 and in bf16 */
+#define POISON 0x7fff7fffu /* a quiet NaN; both halves of its bits are quiet NaNs in f16 and in bf16 */
 
 bool harness_open(vkt_ctx **ctx)
 {
@@ -149,7 +149,7 @@ typedef struct rig {
 /* All physical bytes of the results of a run: outputs, then gradients. */
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
-    uint64_t work;      /* hash of the dispatches: kernels, groups in y and z, push and specialization constants */
+    uint64_t work;      /* hash of dispatches: kernels, work groups in y and z, push and specialization constants */
     uint64_t not_taken; /* set of variants that ops could choose but did not choose in the newest run */
 } result;
 
@@ -366,7 +366,7 @@ static bool multiplies_matrices(const rig *r)
  * 2^-25. Some kernels also round operands that they compute for cooperative matrices: see harness_half_views. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
-    static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* half an ulp */
+    static const double ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 }; /* 1/2 ulp */
     char index[80];
     const bool f16 = r->view->precision == VKT_PRECISION_F16;
     const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
@@ -476,7 +476,7 @@ static vkt_result create(rig *r)
 }
 
 /* Returns whether a convolution is split by source channels and its partial sums are stored in 16 bits. The program of
- * such a subject is not run, because each part adds a rounding error. */
+ * such a subject is not run, because each partial sum adds a rounding error. */
 static bool adds_in_half(const rig *r)
 {
     bool any = false;

@@ -3,9 +3,9 @@
  * The harness does this for every run:
  * - Before the run, it fills all memory of activations and scratch with a NaN, so a missing write of a kernel shows. It
  *   writes 77, -77, 77, -77, .. to the padding of inputs, and 0 to the padding of gradients that the run reads.
- * - It checks that each output and gradient is within the op's tolerance. If the reference lacks an output, it only
- *   checks that each element of this output was written.
- * - It checks that the words between values still have the NaN, and that inputs have not changed, except those that an
+ * - It checks that each output and gradient is within the op's tolerance. If the reference lacks an output, the harness
+ *   only checks that each element of this output was written.
+ * - It checks that the memory between values still has the NaN, and that inputs have not changed, except those that an
  *   update of parameters writes.
  * - It checks that the padding of outputs is finite, and that the padding of gradients is 0.
  * - It checks that a second run gives the same bits, and that there is no validation message. */
@@ -16,12 +16,12 @@
 #include "record/debug.h"
 
 /* Opens the context that all tests of a program share, and prints "ran on: <device>, <driver>". If there is no Vulkan
- * loader or device, it prints "SKIPPED: no Vulkan device" and returns false. In a build with VKT_REQUIRE_DEVICE, an
- * assertion fails instead. No test may change the environment while a context has pending work: the driver's threads
- * read the environment, and setenv may move it. */
+ * loader or device, the function prints "SKIPPED: no Vulkan device" and returns false. In a build with
+ * VKT_REQUIRE_DEVICE, an assertion fails instead. No test may change the environment while a context has pending
+ * work: the driver's threads read the environment, and setenv may move it. */
 bool harness_open(vkt_ctx **ctx);
-/* Fixtures of a group. harness_setup opens harness_ctx, which stays NULL if there is no device. harness_teardown
- * destroys harness_ctx and checks for leaks and messages. */
+/* Fixtures of a group of tests. harness_setup opens harness_ctx, which stays NULL if there is no device.
+ * harness_teardown destroys harness_ctx and checks for leaks and messages. */
 extern vkt_ctx *harness_ctx;
 int harness_setup(void **state);
 int harness_teardown(void **state);
@@ -66,7 +66,7 @@ void harness_as_gpu(vkt_limits *lim);
  * - Some kernels round numbers that they have computed, and use them as operands of cooperative matrices. In f16
  *   programs, attention rounds attention weights and gradients, and a network in one node (vkt_op_mlp) rounds hidden
  *   layers and gradients. The ops of harness_makes_operands round their own operands in f16 and in bf16 programs. The
- *   tolerance of all these ops is larger by 2^-11 (f16) or 2^-8 (bf16) of the largest number of the tensor.
+ *   tolerance of all these ops is larger by 2^-11 (f16) or 2^-8 (bf16) of the largest magnitude in the tensor.
  * - The reference of a network also rounds hidden layers to f16, because the sign of a hidden element decides about its
  *   gradient. The reference and the device may still round an element to different f16 numbers, because their sums
  *   differ before the rounding. */

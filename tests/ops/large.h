@@ -4,7 +4,7 @@
 
 #include "ops/harness.h"
 
-/* A graph with two inputs and one result, and their numbers on the host. */
+/* A graph with two inputs and one result, and their data on the host. */
 typedef struct job {
     vkt_graph *g;
     vkt_program *p;

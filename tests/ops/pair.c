@@ -213,7 +213,7 @@ static uint32_t dropouts(const vkt_program *p)
     return count(p, VKT_K_DROPOUT) + count(p, VKT_K_DROPOUT_PLANES);
 }
 
-/* Checks the numbers of dispatches: see pair_spec. */
+/* Checks how many dispatches both programs have: see pair_spec. */
 static void check_dispatches(const net *fused, const net *plain)
 {
     const spec *s = fused->s;

@@ -3,9 +3,9 @@
  * vkt_backward. Nodes that vkt_backward itself fuses are fused in both programs.
  *
  * Each pair is checked:
- * - The numbers of elementwise dispatches and of dropouts are as expected. The kernels of running statistics and of the
- *   gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other dispatches. If
- *   pair_spec.dropouts is PAIR_MANY, only the numbers of dropouts are checked.
+ * - There are as many elementwise dispatches and dropout dispatches as expected. The kernels of running statistics and
+ *   of the gradient of softmax cross-entropy count as elementwise. Both programs have the same number of other
+ *   dispatches. If pair_spec.dropouts is PAIR_MANY, only dropout dispatches are counted.
  * - Both programs compute the same bits of the results that `build` passes to pair_show (except for the signs of NaN),
  *   and of the gradients and values of parameters.
  * - With APART (see pair_memory), guards do not change.
@@ -30,14 +30,14 @@ typedef struct pair_spec {
     pair_memory memory;
     uint32_t rows; /* number of rows of the batch that a run uses; 0: all */
     uint32_t left; /* number of elementwise dispatches in the fused program */
-    /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the view splits dispatches, so no
-     * exact number is known. With PAIR_MANY, the plain program must have more elementwise dispatches than the fused
-     * program. If `left` is 0, the fused program must have no elementwise dispatch, else at least one. */
+    /* Number of elementwise dispatches that only the plain program has. PAIR_MANY: the harness_view splits dispatches,
+     * so no exact number is known. With PAIR_MANY, the plain program must have more elementwise dispatches than the
+     * fused program. If `left` is 0, the fused program must have no elementwise dispatch, else at least one. */
     uint32_t fused;
     bool unary; /* if `fused` is PAIR_MANY: whether the fused program has dispatches of the kernel `unary` */
-    /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the view splits dispatches. With
-     * PAIR_MANY, the plain program must have more dropout dispatches than the fused program. Other dispatches are not
-     * counted. */
+    /* Number of dropout dispatches that only the plain program has. PAIR_MANY: the harness_view splits dispatches.
+     * With PAIR_MANY, the plain program must have more dropout dispatches than the fused program. Other dispatches are
+     * not counted. */
     uint32_t dropouts;
     /* ---- for `build` ---- */
     vkt_shape x, w;
@@ -63,21 +63,22 @@ struct pair_net {
 
 extern const harness_view pair_whole; /* the device as it is */
 
-/* Functions for `build`. pair_input adds an input; `variance`: its numbers are above 0. pair_show adds a result. */
+/* Functions for `build`. pair_input adds an input. If `variance` is true, all elements of this input are above 0.
+ * pair_show adds a result. */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
-/* Makes a program of the net's graph. Returns false if the limits of the view do not allow the program. */
+/* Makes a program of the net's graph. Returns false if the limits of `view` do not allow the program. */
 bool pair_program(pair_net *n, const harness_view *view, pair_memory memory, vkt_program **out);
 /* Writes inputs and parameters, with the same numbers in each call. Then makes three runs. The third run submits many
  * dispatches together (record/parts.c), so that only barriers keep their order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
-/* Makes and checks both programs. The caller frees them with pair_free. If the limits of the view do not allow the
+/* Makes and checks both programs. The caller frees them with pair_free. If the limits of `view` do not allow the
  * programs, returns false, and there is nothing to free. */
 bool pair_make(pair_net *fused, pair_net *plain, const pair_spec *s, const harness_view *view);
 void pair_free(pair_net *fused, pair_net *plain);
-/* Makes, checks and frees both programs of one pair. Returns false if the limits of the view do not allow them. */
+/* Makes, checks and frees both programs of one pair. Returns false if the limits of `view` do not allow them. */
 bool pair_agree_in(const pair_spec *s, const harness_view *view);
 /* Makes, checks and frees the programs of n pairs, on the device as it is. */
 void pair_agree(const pair_spec *s, size_t n);

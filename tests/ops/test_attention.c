@@ -355,8 +355,8 @@ static void loops_that_would_be_too_long_are_refused(void **state)
     }
 }
 
-/* In the gradient of k and v, the kernel has a loop over the queries for each head of q that reads a tile of keys. The
- * limit of iterations is for all loops of a tile together. */
+/* The gradients of k and v are computed in tiles of keys. For a tile, the kernel has one loop over the queries for each
+ * head of q that reads these keys. The limit of iterations is for all loops of a tile together. */
 static void loops_over_a_group_are_refused_as_one_loop(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@
 
 /* ---- modules with elements of f16 ---- */
 
-/* Numbers from the SPIR-V specification 1.6, section 3, and from SPV_KHR_bfloat16. */
+/* Constants from the SPIR-V specification 1.6, section 3, and from SPV_KHR_bfloat16. */
 enum { HEADER = 5, OP_EXTENSION = 10, OP_CAPABILITY = 17, OP_TYPE_FLOAT = 22 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 };
 
@@ -127,7 +127,7 @@ static size_t elements(const graph *s, vkt_tensor t)
     return t.id ? vkt_shape_elements(vkt_tensor_shape(s->g, t)) : 0;
 }
 
-/* Returns the f16 number that has the bits of v as bf16. */
+/* Rounds v to bf16. Returns the f16 number with the same 16 bits. */
 static float bits_as_f16(float v)
 {
     return vkt_f32_from_half(vkt_bf16_from_f32(v));
@@ -183,8 +183,8 @@ static size_t run(const product *c, vkt_precision precision, bool wide, float *o
 
 /* Checks that the kernels of bf16 compute the same numbers as the kernels of f16 from the same bits. `want` has the
  * outputs of the kernels of f16. `got` and `narrow` have the outputs of the kernels of bf16: `got` was stored as f32,
- * `narrow` in 16 bits where possible. db is a product of dy and ones. The bits of a one in bf16, read as f16, are
- * 1.875. So the db of `got` is 1.875 times the db of `want`. */
+ * `narrow` in 16 bits where possible. db is a product of dy and a matrix of ones. The bits of 1 in bf16, read as
+ * f16, are 1.875. So the db of `got` is 1.875 times the db of `want`. */
 static void check_same(const product *c, float *const want[], float *const got[], float *const narrow[],
                        const bool in_16[])
 {

@@ -66,7 +66,7 @@ static void train(net *n)
 /* In the forward pass, all seven relus, all three sums and the running statistics of all eight norms are fused. In the
  * backward pass, three relu gradients are fused into sums of two gradients, and three relu gradients into the gradient
  * of the norm in front of the relu. Five dispatches remain: the three sums of gradients; the gradient of the last relu,
- * which two norms read; and the product in the gradient of the loss. */
+ * because the gradients of two norms read it; and the product in the gradient of the loss. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
@@ -119,9 +119,9 @@ static void always_joined(vkt_limits *lim)
     joined(lim, 64);
 }
 
-/* A channel of 2 x 80 x 50 vec4s has four blocks. With always_joined, each work group of a norm combines the results of
- * the blocks. With never_joined, an extra dispatch combines them, and the running statistics of the eight norms have
- * dispatches of their own. The bits are the same in both cases. */
+/* A norm divides the 2 x 80 x 50 vec4s of a channel into four blocks. With always_joined, each work group of the norm
+ * combines the results of the blocks. With never_joined, an extra dispatch combines them, and the running statistics of
+ * the eight norms have dispatches of their own. The bits are the same in both cases. */
 static void blocks_of_a_channel_are_combined_anywhere(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Tests convolutions that random shapes seldom reach:
  * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which shapes choose this variant;
  * - pixels of 8 or 24 vec4s, for which shaders/conv/tile.comp may divide a subgroup into blocks of lanes;
- * - kernels of one pixel;
+ * - 1x1 kernels;
  * - spans of pixels (shaders/conv/span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,7 +196,7 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Tests kernels of one pixel. With a stride of 1 and no padding, the shader for the gradient of w reads a plane, or
+/* Tests 1x1 kernels. With a stride of 1 and no padding, the shader for the gradient of w reads a plane, or
  * each slice of a plane, as one large pixel. In the other cases the shader loops over the pixels. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {

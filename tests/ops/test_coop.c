@@ -56,7 +56,7 @@ static float odd_element(uint32_t k)
 }
 
 /* Two products, each N x N: y = x w^T and dw = dy^T x. One operand, `odd`, has the numbers of odd_element. The other
- * two are unit matrices. So a product that reads `odd` is equal to `odd` or its transpose, after rounding. */
+ * two are identity matrices. So a product that reads `odd` is equal to `odd` or its transpose, after rounding. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
@@ -231,7 +231,7 @@ static vkt_tensor classify(vkt_graph *g, vkt_tensor x)
 }
 
 /* Trains STEPS steps on the same batch and returns the losses. The classes are unrelated to the inputs, so the network
- * has to memorise them. */
+ * has to memorise the classes. */
 static void train(vkt_precision precision, bool off, float loss[STEPS])
 {
     static float x[SEQUENCES * TOKENS * WIDTH], w[WIDTH * WIDTH];

@@ -281,8 +281,8 @@ static void a_function_of_two_numbers_is_as_in_torch(void **state)
 
 /* ---- where ---- */
 
-/* vkt_masked_fill replaces an element of x if the mask is not 0 there. The element and its dy may have any value. The
- * mask has integers: a number that is not 0 counts, even if its bits are -0 or NaN as a float. */
+/* vkt_masked_fill replaces an element of x if the mask is not 0 there. The replaced element and its dy may have any
+ * value. The mask has integers: a number that is not 0 counts, even if its bits are -0 or NaN as a float. */
 static void what_is_not_chosen_does_not_matter(void **state)
 {
     (void)state;

@@ -173,7 +173,7 @@ static void indices_along_every_axis(void **state)
         assert_int_equal(vkt_tensor_shape(r.g, y).rank, axis < 0 ? RANK : RANK - 1);
         run(&r, x);
         read(&r, y, got);
-        for (uint32_t i = 0; i < N; i++) { /* visits the elements of each output in the order of the axis */
+        for (uint32_t i = 0; i < N; i++) { /* visits the elements of an output by rising index along the axis */
             const uint32_t o = output_of(s, VKT_AXIS(a), i);
             if (seen[o] == 0 || x[i] > best[o] || (isnan(x[i]) && !isnan(best[o]))) {
                 best[o] = x[i];

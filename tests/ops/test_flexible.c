@@ -91,8 +91,8 @@ static void flexible_matrices_multiply_any_size(void **state)
     }
 }
 
-/* With bindings of 16 KiB, the sums of c are computed in blocks. Each block adds to c or, if c is stored in 16 bits, to
- * a separate f32 buffer. */
+/* With bindings of 16 KiB, each sum of c is split into blocks of terms. The sum of a block is added to c or, if c is
+ * stored in 16 bits, to a separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
@@ -105,8 +105,8 @@ static void blocks_of_long_sums_add_up(void **state)
     check(2, 12, 16, 604, 1, &small, true);
 }
 
-/* The result is a single tile, and each of its elements is a long sum. The sums are divided into slices, and another
- * kernel adds the slices. */
+/* The result is a single tile, and each of its elements is a long sum. The terms are divided into slices, and another
+ * kernel adds the sums of the slices. */
 static void slices_of_long_sums_add_up(void **state)
 {
     (void)state;

@@ -304,7 +304,7 @@ static void a_first_convolution_larger_than_a_binding(void **state)
 }
 
 /* Each element of y and dx is a sum over channels and taps, for instance of 180,099 products for 20,011 channels. A
- * loop may not have so many iterations. If x has so many channels, y is a sum of parts. If y has so many channels, dx
+ * loop cannot have so many iterations. If x has so many channels, y is a sum of parts. If y has so many channels, dx
  * is a sum of parts. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {
@@ -325,7 +325,7 @@ static void a_linear_layer_larger_than_a_binding(void **state)
     large_skip_if_small();
     for (int texels = 0; texels <= 1; texels++) {
         check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB; w is packed */
-        check_conv(12, 6148, 6007, 1, 1, texels);  /* w is read as it is stored */
+        check_conv(12, 6148, 6007, 1, 1, texels);  /* w is not packed */
         check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
     }
 }

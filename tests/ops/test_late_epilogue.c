@@ -342,7 +342,8 @@ static uint32_t shifted(const vkt_program *p)
 
 /* The convolution has two groups. With bindings of 9 or 12 KiB, the channels of each group have their own dispatch. The
  * channels of the second group do not begin at a multiple of 256 bytes, so they do not begin at the start of a binding.
- * If v (the output of the relu) is stored as f32 and dx as f16, they begin at different vec4s of the two bindings. */
+ * If v (the output of the relu) is stored as f32 and dx as f16, the data of v and of dx begin at different vec4s of the
+ * two bindings. */
 static void slopes_in_small_bindings(void **state)
 {
     (void)state;
@@ -370,8 +371,8 @@ static void slopes_in_small_bindings(void **state)
     }
 }
 
-/* With `bare`, dropout multiplies by 2, which is exact. So a mean that is rounded before the dropout has the same bits
- * as a mean that is rounded after the dropout, if the mean is not subnormal in 16 bits. */
+/* With `bare`, dropout multiplies by 2, which is exact. So the mean of a pooling window has the same bits if it is
+ * rounded before the dropout as if it is rounded after the dropout, unless the mean is subnormal in 16 bits. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

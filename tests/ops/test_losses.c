@@ -35,8 +35,8 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Computes loss and gradient: if `plain` is true by vkt_softmax_cross_entropy, which has no options, else by
- * vkt_cross_entropy without options. The trait classes_spread is off. If it were on, vkt_softmax_cross_entropy could
+/* Computes loss and gradient by vkt_softmax_cross_entropy, which has no options, if `plain` is true. Else computes them
+ * by vkt_cross_entropy without options. The trait classes_spread is off. If it were on, vkt_softmax_cross_entropy could
  * use a kernel that adds in another order, and the results could have other bits. */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {

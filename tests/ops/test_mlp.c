@@ -281,7 +281,7 @@ static double first_of(rig *r, vkt_tensor t)
 }
 
 /* Compares two steps with and without fusion. If `fewer` is true, the fused program must have fewer dispatches than the
- * other program. If `fewer` is false, it must not have fewer. */
+ * other program. If `fewer` is false, the fused program must not have fewer. */
 static void agree(const net *n, const char *what, bool fewer)
 {
     rig fused, plain;

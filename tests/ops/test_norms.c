@@ -117,8 +117,8 @@ static void an_eps_and_a_momentum_may_be_zero(void **state)
 enum { ROWS = 5, ROW_OUTS = 5 };
 
 /* Computes layer norm, rms norm, softmax, log_softmax and causal softmax of rows of `size` numbers. Also computes the
- * gradient of x for each of these functions, where dy is x. A lane keeps its loads of a row in registers if it has at
- * most `held` loads, counted over all tensors. Returns the number of dispatches in which lanes keep loads. */
+ * gradient of x for each of these functions, where dy is x. A lane keeps its loads of a row in registers if the lane
+ * has at most `held` loads, counted over all tensors. Returns the number of dispatches in which lanes keep loads. */
 static uint32_t of_rows(const float *x, uint32_t size, uint32_t held, float *out)
 {
     const vkt_limits real = harness_ctx->limits;

@@ -3,9 +3,9 @@
  *
  *   VKT_TEST_OPS=relu,pool2d   only these ops
  *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts in parallel
- *   VKT_TEST_SEEDS=200         number of cases for each op (default: 24, or 3 with VKT_TEST_SMALL=1)
- *   VKT_TEST_FIRST=5           number of the first case; with it, the phases of run.sh test different cases
- *   VKT_TEST_SEED=17           only this case
+ *   VKT_TEST_SEEDS=200         how many cases each op has (default: 24, or 3 with VKT_TEST_SMALL=1)
+ *   VKT_TEST_FIRST=5           the seed of the first case; with it, the phases of run.sh test different cases
+ *   VKT_TEST_SEED=17           only the case with this seed
  *   VKT_REQUIRE_COOP=1         in some case of each op, a product must use cooperative matrices */
 #include <setjmp.h>
 #include <stdarg.h>

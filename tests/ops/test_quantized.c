@@ -40,7 +40,7 @@ static const struct format {
     { VKT_QUANT_Q5_K, 512, 176, { 0, 2 } }, { VKT_QUANT_Q6_K, 512, 210, { 208, 208 } },
 };
 
-/* Writes a number of about `size`, as f16 or bf16. */
+/* Writes the number `size` as f16 (rounded) or as bf16 (truncated). */
 static void put_scale(uint8_t *at, vkt_quant quant, float size)
 {
     uint32_t bits;
@@ -213,7 +213,7 @@ static bool can(const way *o)
     return o->precision == VKT_PRECISION_BF16 ? lim->coop_bf16.m != 0 : harness_needed(lim->coop.m);
 }
 
-/* Makes the program. rows_first_kib is low, so gemm_tile computes tiles in the order for a large B. */
+/* Makes the program. rows_first_kib is low, so gemm_tile orders the tiles as for a large operand B. */
 static vkt_program *layer_program(const layer *l, const way *o, vkt_graph *g)
 {
     const vkt_limits real = harness_ctx->limits;

@@ -88,7 +88,7 @@ static void losses_are_those_of_the_textbook(void **state)
     vkt_ref_tensor out = { .f = &loss };
     vkt_ref_call c = { .n_in = 2, .n_out = 1, .in = in, .out = &out, .rows = 2 };
     xent->forward(&c);
-    assert_true(fabs(loss - log(2)) < 1e-15); /* the third row is beyond the number of real rows */
+    assert_true(fabs(loss - log(2)) < 1e-15); /* c.rows is 2, so the third row does not count */
     c.rows = 3;
     xent->forward(&c);
     assert_true(fabs(loss - (2 * log(2) + 2 + log1p(exp(-2))) / 3) < 1e-15);
@@ -103,8 +103,8 @@ static void losses_are_those_of_the_textbook(void **state)
     assert_true(fabs(loss - (1 + 4 + 0 + 1) / 4.0) < 1e-15);
 }
 
-/* With a negligible eps, Adam moves a parameter by lr in every step if the gradient is constant and not 0. The size of
- * the gradient does not matter (Kingma & Ba, section 2.1). */
+/* With a negligible eps, Adam moves a parameter by lr in every step if the gradient is constant and not 0. The
+ * magnitude of the gradient does not matter (Kingma & Ba, section 2.1). */
 static void a_constant_gradient_moves_adam_by_lr(void **state)
 {
     (void)state;

@@ -211,7 +211,7 @@ static void a_convolution_joins_them(void **state)
         { CONV1D, { 3, { 6, 5, 19 } }, { .kernel = { 0, 3 } }, .forget = true },
         { CONV1D, { 3, { 130, 2, 8 } }, { .kernel = { 0, 2 } }, .forget = true, .linear = true },
     };
-    /* Fusion saves the dispatch of the pooling. If there is a relu, it also saves the dispatch of relu's gradient. */
+    /* Fusion saves the dispatch of the pooling. If there is a relu, fusion saves the dispatch of its gradient, too. */
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);
     harness_ctx->limits.choices.force = VKT_V(DIRECT_SHARED);
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], nets[i].linear ? 1 : 2);

@@ -47,7 +47,7 @@ static float frequency(float base, uint32_t dims, uint32_t j, float factor)
 
 /* An angle at position 131071 has up to 17 bits before the binary point. Rounding it to f32 adds an error of up to
  * 0.004, and for so large an angle the sine of a GPU may be wrong by any amount. The results here are as exact as at
- * position 0: the error of a pair is at most 6e-7 of its length. */
+ * position 0: the error of a pair (a, b) is at most 6e-7 of its length sqrt(a^2 + b^2). */
 static void far_positions_are_as_exact_as_near_ones(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void first_positions_continue_a_sequence(void **state)
     }
 }
 
-/* Layers with the same frequencies share one table of frequencies. Their positions may differ. */
+/* Layers with the same frequencies share one table of frequencies. The layers' positions may differ. */
 static void a_graph_has_one_table(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* Tests the ops of a step that is split into shards (ops/step/shard.c). A shard is a part of the step's batch, and a
- * rank computes one or more shards. The op shard_sum adds up the gradients of the rank's shards. Its sum has the bits
- * of a sum on the host, and it writes nothing outside of its bucket, a range of the gradients. Each shard begins with
- * the same states, for instance running means. The next state is the mean of the states of all shards, weighted by the
- * rows of each shard. */
+ * rank computes one or more shards. The op shard_sum adds up the gradients of the rank's shards. The sum has the bits
+ * of a sum on the host, and the op writes nothing outside of its bucket, a range of the gradients. Each shard begins
+ * with the same states, for instance running means. The next state is the mean of the states of all shards, weighted by
+ * the rows of each shard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,8 +47,8 @@ static float narrow(float x)
     return from_bits((b & 0xffff0000u) + (rest > 0x8000u || (rest == 0x8000u && odd) ? 0x10000u : 0));
 }
 
-/* The runs of one step: 2^levels shards with `parts` runs each. Each run has a gradient of n numbers, and a number of
- * rows. */
+/* The runs of one step: 2^levels shards with `parts` runs each. Run i has a gradient of n numbers and
+ * rows[i] rows. */
 typedef struct shard_runs {
     uint32_t levels, parts, n;
     bool bf16;
@@ -343,7 +343,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
-    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* mean and last have 1 block each, var has 2 */
+    assert_int_equal(vkt_shard_saved_bytes(r.g), 4 * VKT_ALIGN_BYTES); /* `mean` and `last`: 1 BLOCK each; `var`: 2 */
     float v[MOST];
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t shard = 0; shard < 2; shard++) {

@@ -80,8 +80,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     }
 }
 
-/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if the list of
- * tiles for the job's number of rows has it, and if the device can compute it. */
+/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if it is in the
+ * list of tiles for the job's number of rows (m), and if the device can compute this tile. */
 static void a_wanted_tile_is_used(void **state)
 {
     (void)state;
@@ -170,8 +170,8 @@ static void with_few_sums(vkt_limits *lim)
     traits.tile_sums = 16;
 }
 
-/* Returns the tile of the subject's first dispatch by the variant SHARED or SPLIT_K: 1000 times its rows, plus its
- * columns. Returns 0 if there is no such dispatch. */
+/* Returns the tile of the subject's first dispatch by the variant SHARED or SPLIT_K: 1000 times the tile's rows, plus
+ * the tile's columns. Returns 0 if there is no such dispatch. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -201,8 +201,8 @@ static void check_coop(subject *s, uint64_t force, const harness_view *in_16, ha
     assert_int_equal(report->coops, before + 1);
 }
 
-/* Checks that the subject uses the tile `tile` (a number as tile_rows returns it), and that its results are right.
- * `half`: also checks the results with values that are stored in 16 bits. `coop`: also checks the kernels with
+/* Checks that the subject uses the tile `tile` (a value that tile_rows returns), and that the subject's results are
+ * right. `half`: also checks the results with values that are stored in 16 bits. `coop`: also checks the kernels with
  * cooperative matrices, if the device has such matrices. `flexible`, together with `coop`: also checks the kernels with
  * flexible matrices. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop, bool flexible)
@@ -212,8 +212,8 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     assert_int_equal(tile_rows(s, &view), tile);
     subject_forward(s);
     subject_backward(s);
-    /* The full check has two drivers with VKT_TEST_SMALL, and one of them has matrices. So on a device with matrices, a
-     * case that uses them skips the two views without them. */
+    /* The full check has two drivers with VKT_TEST_SMALL, and one of these drivers has cooperative matrices. So on a
+     * device with cooperative matrices, a case that uses such matrices skips the two views without them. */
     const bool only_coop = coop && vkt_env_int("VKT_TEST_SMALL", 0) && harness_has_matrices();
     if (!only_coop) harness_check_in(harness_ctx, s, &view, &report);
     if (half && !only_coop && !report.faults) {

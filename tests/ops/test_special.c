@@ -1,5 +1,6 @@
-/* Tests what random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
- * used three times, reductions over any axes, infinite scores, and embeddings with frequent or wrong ids. */
+/* Tests what random cases do not reach: ties and NaN, the statistics of dropout, tables that are stored in a vkt_array,
+ * a tensor that is used three times, reductions over any axes, infinite scores, and embeddings with frequent or wrong
+ * ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +108,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, y, out);
     for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
-    harness_read_f32(p, g, dx, grad); /* relu passes the gradient of a NaN, and the pooling gives it to the NaN in x */
+    harness_read_f32(p, g, dx, grad); /* the gradient passes relu at a NaN, and the pooling gives it to the NaN in x */
     assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
     assert_true(grad[(1 * H + 2) * W + 4] == 0);
     free_guarded(&p);
@@ -154,7 +155,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
 
 enum { DROP_N = 64, DROP_C = 13, DROP_HW = 49, DROPPED = DROP_N * DROP_C * DROP_HW };
 
-/* Two dropouts of ones in one graph. */
+/* A graph with two dropouts. All elements of their input are 1. */
 typedef struct drop {
     vkt_graph *g;
     vkt_store *store;
@@ -273,10 +274,10 @@ static void dropout_of_all_or_nothing(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* ---- tables in arrays ---- */
+/* ---- tables that are stored in a vkt_array ---- */
 
-/* Gathers an epoch from a table of u8 in a vkt_array: 50 samples in three batches of 16 and one of two. Sample i has 3
- * channels of 5 numbers. Number k of sample i is i * 5 + k, modulo 256. The label of sample i is i % 7. */
+/* Gathers an epoch from a table of u8 in a vkt_array: 50 samples in three batches of 16 and one batch of 2. Sample i
+ * has 3 channels of 5 elements. Element k of sample i is i * 5 + k, modulo 256. The label of sample i is i % 7. */
 static void an_epoch_is_gathered_from_arrays(void **state)
 {
     (void)state;
@@ -328,7 +329,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
 
-/* The order has two indices beyond the table. The rows of the result for these indices are zero. */
+/* The input `order` has two row indices outside of the table. The rows of the result for these indices are zero. */
 static void row_numbers_outside_the_table_give_zeros(void **state)
 {
     (void)state;
@@ -459,9 +460,9 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* Checks an embedding with a table of 3 rows of D numbers. The op adds gradients in blocks of 64. Id 1 occurs so often
- * that its gradients fill several blocks. Id 2 is the padding, and two ids are out of range. Gradients are integers, so
- * their sums are exact. */
+/* Checks an embedding with a table of 3 rows of D numbers. The op adds the gradients of an id in blocks of 64
+ * gradients. Id 1 occurs so often that its gradients fill several blocks. Id 2 is the padding, and two ids are out of
+ * range. Gradients are integers, so their sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {
     enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };
@@ -509,7 +510,7 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
 {
     (void)state;
     harness_needs(ctx);
-    /* A row of the table has 1 to 76 vec4s. To compute the gradient, the op copies dy into the order of the ids if the
+    /* A row of the table has 1 to 76 vec4s. To compute the gradient, the op copies the rows of dy, sorted by id, if the
      * width is not a multiple of 4, or if dy has the batch last. */
     static const uint32_t widths[] = { 1, 3, 4, 68, 301 };
     for (size_t i = 0; i < VKT_COUNT(widths); i++) {

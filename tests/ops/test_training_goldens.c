@@ -1,9 +1,10 @@
 /* Tests optimizers over many steps, through vkt_update, the store and its clock. After each run, the parameters are
- * compared with those of PyTorch or Keras (tests/golden/optim.safetensors, float64). Another test compares them with
- * the double-precision reference for random settings, with groups, frozen parameters, clipping and micro-batches.
+ * compared with those of PyTorch or Keras (tests/golden/optim.safetensors, float64). Another test compares the
+ * parameters with the float64 reference for random settings, with parameter groups, frozen parameters, clipping and
+ * micro-batches.
  *
- * The arena holds several parameters of odd sizes. The loss is sum_k <p_k, c_k>, so that the gradients are the inputs
- * c_k, to the bit. */
+ * The arena holds several parameters, with padding between them. The loss is sum_k <p_k, c_k>, so that the gradients
+ * are the inputs c_k, to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static const vkt_store_part moment_parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT
 typedef struct setting {
     vkt_optimizer o;
     uint32_t size[PARAMS]; /* elements of each parameter; a 0 ends the list */
-    bool grouped[PARAMS];  /* grouped[k]: parameter k is in group k; else it is in no group */
+    bool grouped[PARAMS];  /* grouped[k]: parameter k is in parameter group k; else it is in no group */
     bool frozen[PARAMS];
 } setting;
 
@@ -158,7 +159,7 @@ static void follow(engine *e, const course *c, const char *what)
 /* Vectors with the layout of the arena: parameter k begins at element start[k]. */
 typedef struct arena {
     size_t n, start[PARAMS];
-    double *p, *g, *moments[3], *groups; /* groups: NULL if all parameters have the same settings */
+    double *p, *g, *moments[3], *groups; /* groups: 2 settings of each BLOCK; NULL: the same for all parameters */
 } arena;
 
 static arena arena_make(const setting *s, const vkt_optimizer *o)
@@ -234,8 +235,8 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
-/* Returns the number `key` of the attributes. A 0 in the file becomes VKT_ZERO, because 0 in vkt_optimizer means the
- * default. Returns 0 if there is no such number. */
+/* Returns the attribute `key`, which is a number. A 0 in the file becomes VKT_ZERO, because 0 in vkt_optimizer means
+ * the default. Returns 0 if there is no such attribute. */
 static double option(const json_t *a, const char *key)
 {
     const double x = golden_number(a, key, NAN);
@@ -434,8 +435,8 @@ static void trajectories_are_those_of_the_reference(void **state)
     }
 }
 
-/* vkt_store_set_clock sets the clock to t. It computes the powers of the decay rates by repeated multiplication, as the
- * device does in t steps. So the next step must agree with step t + 1 of the reference. */
+/* vkt_store_set_clock sets the clock to t. The function computes the powers of the decay rates by repeated
+ * multiplication, as the device does in t steps. So the next step must agree with step t + 1 of the reference. */
 static void the_clock_can_be_set(void **state)
 {
     (void)state;

@@ -246,7 +246,7 @@ static void windows_of_channels_are_right(void **state)
         n.w.dim[1] = 2 / n.conv.groups;
         assert_true(agree(&n, &view, UNPOOL) > 1);
     }
-    /* Each group has its own dispatch. */
+    /* Each group of channels has its own dispatch. */
     n.conv.groups = 2;
     n.w.dim[1] = 1;
     for (uint32_t i = 0; i < VKT_COUNT(small); i++) {

@@ -1,5 +1,5 @@
 /* Tests the effects of an update: frozen parameters; micro-batches, also after a resume and with loss scaling; norms at
- * the ends of the range of floats; and each number of the presets. (test_training_goldens.c checks the updates
+ * the ends of the range of floats; and each value of the presets. (test_training_goldens.c checks the updates
  * themselves.) */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -354,7 +354,7 @@ static void a_real_zero_replaces_each_member(void **state)
         }
 }
 
-/* Each kind has a name of its own, an op and a default learning rate. */
+/* Each kind of optimizer has a name of its own, an op and a default learning rate. */
 static void every_kind_is_complete(void **state)
 {
     (void)state;

@@ -4,9 +4,9 @@
  *
  * `finetune.py reference` has written FOLDER. The program prints vktrain's deviations from PyTorch's float64 numbers.
  * For logits and losses, the deviations of PyTorch's float32 numbers are in brackets. --recompute computes each block
- * again for its gradients. At the end FOLDER/ours has the trained adapters. FOLDER/ours.f32 has the logits of the
- * prompts, computed with these adapters. `finetune.py interop` loads both. The program is no test: no test needs the
- * model or Python. */
+ * of the network again for its gradients. At the end FOLDER/ours has the trained adapters. FOLDER/ours.f32 has the
+ * logits of the prompts, computed with these adapters. `finetune.py interop` loads FOLDER/ours and FOLDER/ours.f32. The
+ * program is no test: no test needs the model or Python. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,12 @@
     venv/bin/python finetune.py interop MODEL.gguf OUT                our adapters, loaded by PEFT (see finetune.c)
     venv/bin/python finetune.py perplexity MODEL.gguf TEXT            perplexity of windows of 512 tokens
     venv/bin/python finetune.py speed MODEL.gguf [f32|bf16]           tokens a second, and the peak of memory
-    venv/bin/python finetune.py answers MODEL.gguf TEXT.jsonl OUT     trains on questions, and then answers others
+    venv/bin/python finetune.py answers MODEL.gguf TEXT.jsonl OUT     trains on questions, and then answers other questions
 
 TEXT.jsonl has `question` and `answer` in each line, as gsm8k. `reference` writes OUT/reference.safetensors and the
 folders OUT/zero (adapters as PEFT makes them) and OUT/random (the same A, and a random B). The program finetune_compare
-(finetune.c) compares vktrain with them. docs/finetune.md has results. `reference` needs a model of the architecture llama.
+(finetune.c) compares vktrain with OUT/reference.safetensors and these folders. docs/finetune.md has results. `reference`
+needs a model of the architecture llama.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """random_qwen3.py OUT.gguf [BLOCKS] - writes a GGUF file of Qwen3-1.7B's shape with random Q8_0 weights, to measure speed.
 
-Needs gguf and numpy of PyPI. The file has 1.8 GB with all 28 blocks, and no tokenizer.
+Needs gguf and numpy of PyPI. With all 28 blocks of the network, the file has 1.8 GB. It has no tokenizer.
 """
 
 import sys
@@ -14,7 +14,7 @@ random = numpy.random.default_rng(1)
 
 
 def add(writer, name, rows, columns):
-    """Adds a matrix of Q8_0: blocks of a float16 scale and 32 signed bytes. Elements have a deviation of about 0.02."""
+    """Adds a matrix of Q8_0: quantized blocks of a float16 scale and 32 signed bytes. The standard deviation is about 0.02."""
     blocks = numpy.empty((rows, columns // 32, 34), dtype=numpy.uint8)
     blocks[:, :, :2] = numpy.frombuffer(numpy.float16(0.02 / 73).tobytes(), dtype=numpy.uint8)
     blocks[:, :, 2:] = random.integers(1, 256, size=(rows, columns // 32, 32), dtype=numpy.uint8)

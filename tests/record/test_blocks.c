@@ -44,7 +44,8 @@ static uint32_t again_nodes(const net *n)
 
 /* ---- the same bits ---- */
 
-/* Checks that the first moments of each parameter are finite and not all 0. The moments of a state may be 0. */
+/* Checks that the first moments of each parameter are finite and not all 0. The moments of a parameter that is a state
+ * (vkt_state) may be 0. */
 static void check_trained(const net *n)
 {
     for (uint32_t i = 0; i < vkt_store_count(n->s); i++) {
@@ -428,7 +429,7 @@ static void a_state_that_changes_is_not_read_twice(void **state)
         x = vkt_mul(g, y, vkt_expand(g, mean, vkt_shape2(8, 4), VKT_BATCH_LAST));
         x = vkt_mul(g, x, x);
         end(b, &j);
-        if (!behind) { /* puts the node that changes the state behind its reader */
+        if (!behind) { /* puts the node that changes the running mean behind the node that reads the mean */
             vkt_node *n = g->nodes[changes];
             for (size_t i = changes; i + 1 < g->n_nodes; i++) g->nodes[i] = g->nodes[i + 1], g->nodes[i]->index--;
             g->nodes[g->n_nodes - 1] = n;

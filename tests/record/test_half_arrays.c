@@ -32,7 +32,7 @@ static vkt_array *array(vkt_dtype dtype, uint32_t n, const void *data)
     return a;
 }
 
-/* Returns the number of f16 with these bits. */
+/* Returns the value of the f16 number with these bits. */
 static double number_of(uint32_t h)
 {
     const double sign = h >> 15 ? -1 : 1, m = h & 0x3ff;
@@ -41,8 +41,8 @@ static double number_of(uint32_t h)
     return sign * (e ? ldexp(1024 + m, e - 25) : ldexp(m, -24));
 }
 
-/* Returns the number of f16 that is nearest to x, ties to even. If |x| is 65520 or more, the result is infinity with
- * the sign of x. (65520 is half-way between 65504, the largest number of f16, and 65536.) */
+/* Returns the f16 number that is nearest to x, ties to even. If |x| is 65520 or more, the result is infinity with the
+ * sign of x. (65520 is half-way between 65504, the largest finite f16 number, and 65536.) */
 static double nearest(double x)
 {
     int e;
@@ -52,8 +52,8 @@ static double nearest(double x)
     return fabs(y) > 65504 ? copysign(INFINITY, x) : y;
 }
 
-/* Each number of f16 becomes the right f32. If this f32 is written to an array of f16, the array gets the bits of the
- * original f16. (A NaN may become another NaN.) Elements behind the tensor do not change. */
+/* Each f16 number becomes the right f32 number. If this f32 number is written to an array of f16, the array gets the
+ * bits of the original f16. (A NaN may become another NaN.) Elements behind the tensor do not change. */
 static void every_half_is_converted_both_ways(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void every_half_is_converted_both_ways(void **state)
     free(wide);
 }
 
-/* Writes f32 numbers that are between two neighbouring numbers of f16, half-way between them, or too large for f16.
- * Each f32 number is rounded to nearest, ties to even. */
+/* Writes f32 numbers that are between two neighbouring f16 numbers, half-way between them, or too large for f16. Each
+ * f32 number is rounded to nearest, ties to even. */
 static void writes_round_to_nearest(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static bool takes_half(const vkt_op *op, uint32_t i)
 }
 
 /* Applies the ops that have random cases (vkt_op.sample), with f16 instead of f32 as one input. Ops that do not support
- * f16 for this input refuse it. */
+ * f16 for this input refuse this type. */
 static void no_other_op_takes_half(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* Checks the memory plans of three common networks, for a CPU and for a GPU. A plan runs the dispatches in stages
  * (plan/plan.h). In each stage some values are live: an earlier stage or this stage has written them, and this stage or
  * a later stage reads them. A plan may have at most 1.15 times the bytes that are live in the stage with the most live
- * bytes. It may have at most as many barriers as the order of the graph needs. The test needs no device. */
+ * bytes. A plan may have at most as many barriers as the dispatches need in the order of the graph's nodes. The test
+ * needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -104,9 +104,10 @@ static void the_least_memory_is_enough_and_less_is_not(void **state)
         }
 }
 
-/* Makes a graph whose store has all parts, with blocks that are computed again. The graph has four external values.
- * scale[0] uses the array `weights`, and scale[1] uses the array `shift` (NULL: no array yet). The caller may bind an
- * array to scale[2]. To scale[3], the caller may bind the array of scale[2] and a second array (vkt_binding.other). */
+/* Makes a graph with blocks of the network that are computed again (vkt_recompute_begin). The graph's store has all
+ * parts (vkt_store_part). The graph has four external values. scale[0] uses the array `weights`, and scale[1] uses the
+ * array `shift` (NULL: no array yet). The caller may bind an array to scale[2]. To scale[3], the caller may bind the
+ * array of scale[2] and a second array (vkt_binding.other). */
 static vkt_graph *make_tuning(vkt_array *weights, vkt_array *shift, vkt_tensor scale[4])
 {
     const vkt_host h = vkt_test_host();

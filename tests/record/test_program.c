@@ -132,8 +132,8 @@ static vkt_graph *two_params(bool swapped, bool backward)
 }
 
 /* A graph with gradients writes them to the store's arena. The offsets depend on the order of the graph's parameters.
- * So the graph must declare the parameters in the store's order, even if it has no update. A graph without gradients
- * may declare them in any order. */
+ * So the graph must declare the parameters in the store's order, even if the graph has no update. A graph without
+ * gradients may declare the parameters in any order. */
 static void gradients_need_the_order_of_the_store(void **state)
 {
     (void)state;

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Builds a network whose convolutions keep the size of the images. The backward pass needs the output of each relu. It
- * also needs the outputs of the first three dropouts, because these are the inputs of convolutions. */
+/* Builds a network whose convolutions keep the height and width of the images. The backward pass needs the output of
+ * each relu. It also needs the outputs of the first three dropouts, because these are the inputs of convolutions. */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

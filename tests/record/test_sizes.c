@@ -21,7 +21,7 @@ typedef struct model {
     unsigned calls;
 } model;
 
-/* Builds one block of a language model. Its table of embeddings is frozen. */
+/* Builds one block of a language model. The model's table of embeddings is frozen. */
 static vkt_result build(void *user, uint32_t batch, uint32_t context, vkt_graph *g)
 {
     model *m = user;
@@ -72,7 +72,7 @@ static uint64_t need(vkt_ctx *ctx, uint32_t batch, uint32_t context)
 }
 
 /* Returns the largest context (`of_context`) or the largest batch that fits, or 0 if none fits. Tries MOST and all
- * multiples of `step` below MOST. `other` is the other size, which is fixed. */
+ * multiples of `step` below MOST. `other` is the batch or the context that is fixed. */
 static uint32_t largest(vkt_ctx *ctx, bool of_context, uint32_t other, uint32_t step, uint64_t limit)
 {
     uint32_t best = 0;

@@ -135,8 +135,8 @@ static void one_array_is_not_written_and_read(void **state)
 }
 
 /* A graph may name an array for a value (vkt_external_array). A program of this graph needs no binding for the value.
- * If it has a binding, the array of the binding is used instead. vkt_program_create refuses an array of another type,
- * and an array that the program both writes and reads. */
+ * If the program has a binding for the value, the array of the binding is used instead. vkt_program_create refuses an
+ * array of another type, and an array that the program both writes and reads. */
 static void graphs_have_arrays_of_their_own(void **state)
 {
     (void)state;
@@ -191,8 +191,8 @@ static void graphs_have_arrays_of_their_own(void **state)
     vkt_array_destroy(&b);
 }
 
-/* A graph may name an array or any copy of the array. A program uses the one that is in the vkt_ctx of the program. The
- * array and its copies may be destroyed in any order. */
+/* A graph may name an array or any copy of the array. A program uses the array or the copy that is in the vkt_ctx of
+ * the program. The array and its copies may be destroyed in any order. */
 static void arrays_have_copies_in_other_contexts(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void arrays_have_copies_in_other_contexts(void **state)
     }
     vkt_test_expect_errors(false);
     vkt_array_destroy(&copies[1]);
-    /* The last bytes of an array need not fill a word. */
+    /* The last bytes of an array need not fill a 32-bit word. */
     const uint8_t seven[] = { 1, 2, 3, 4, 5, 6, 7 };
     uint8_t back[8] = { 0 };
     a = array(VKT_U8, vkt_shape1(sizeof seven), seven);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Starts Xvfb, which chooses a free display. When it is ready, it writes the number of the display to a pipe. */
+/* Starts Xvfb, which chooses a free display. When Xvfb is ready, it writes the number of the display to a pipe. */
 bool screen_start(screen *s)
 {
     int ready[2];

@@ -1,4 +1,4 @@
-/* Tests samples/embed_minimal.c. The program is short, and docs/embedding.md has it word for word. Its network learns a
+/* Tests samples/embed_minimal.c. The program is short, and docs/embedding.md has it word for word. The network learns a
  * curve. */
 #include "samples/program.h"
 

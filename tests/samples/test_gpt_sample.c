@@ -46,7 +46,8 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
                                          "transformer.ln_f.weight",
                                          "lm_head.weight" };
     rig *r = rig_of(state);
-    /* The text repeats 15 characters. 15 and the context of 16 are coprime, so samples begin at each character. */
+    /* The text repeats 15 characters. 15 and the context of 16 are coprime, so training samples begin at each
+     * character. */
     write_text(r, "Fünf là, ∀x 🌍!\n", 150);
     char *text =
         written(r, (const char *const[]){ TINY, "--epochs", "20", "--lr", "0.02", "--prompt", "Fünf", "--sample", "30",
@@ -56,8 +57,8 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* There are 13 different characters, 16 positions and a width of 16. The first term has the tables of characters
-     * and positions, and lm_head. The second term is the block, and 32 is the last norm. */
+    /* There are 13 different characters, 16 positions and a width of 16. The first term has the embedding tables of
+     * characters and positions, and lm_head. The second term is the transformer block, and 32 is the last norm. */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;
@@ -136,7 +137,7 @@ static void the_attached_alphabet_has_control_characters(void **state)
 }
 
 /* With shards, the trainer submits all micro-batches of a step at once. Without shards (--shards 1), it submits one
- * after the other. In both cases the rate falls to a tenth of --lr at the last step. */
+ * micro-batch after the other. In both cases the rate falls to a tenth of --lr at the last step. */
 static void the_schedule_ends_with_the_last_step(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,4 @@
-/* Tests the program vkt-images as its users run it: tables and folders of images, options, schedule, files,
+/* Tests the program vkt-images as its users run it: CSV files and folders of images, options, schedule, files,
  * messages. */
 #include "samples/program.h"
 
@@ -36,7 +36,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), text, strlen(text)), VKT_OK);
 }
 
-/* Writes a table of images. Each image file is a class of its own, with the name of the file. */
+/* Writes a CSV file that lists images. Each image file is a class of its own, with the name of the image file. */
 static void write_table(const rig *r, const char *name, uint32_t rows)
 {
     char text[TRAIN * 300] = "path,label\n";

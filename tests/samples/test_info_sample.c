@@ -1,5 +1,5 @@
-/* Tests the program vkt-info as its users run it. The limits, traits and variants that it prints must be those that
- * programs use on this device. */
+/* Tests the program vkt-info as its users run it. The limits, traits and variants that it prints must be those that a
+ * vkt_program uses on this device. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 

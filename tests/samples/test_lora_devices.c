@@ -78,8 +78,8 @@ static void devices_change_no_byte(void **state)
     assert_true(planned(&one, ": model") == planned(&two, ": model"));
     const double saved = planned(&one, adapters) - planned(&two, adapters), all = planned(&two, adapters);
     if (!(saved > all / 5 - 0.15 && saved < all / 5 + 0.15)) fail_msg("want %g less, got %g", all / 5, saved);
-    /* On several devices, the validation before the training has a program of its own. Another program is for the later
-     * validations. So the plan has twice the memory for validation. */
+    /* On several devices, the validation before the training has a vkt_program of its own. Another vkt_program is for
+     * the later validations. So the plan has twice the memory for validation. */
     const double each = planned(&one, "validation"), both = planned(&two, "validation");
     if (!(both > 2 * each - 0.15 && both < 2 * each + 0.15)) fail_msg("want %g for validation, got %g", 2 * each, both);
     run_forget(r, &one);

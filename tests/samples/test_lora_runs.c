@@ -169,8 +169,8 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "again"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "a/adapter_model.safetensors"),
                   vkt_temp_dir_file(&r->dir, "b/adapter_model.safetensors"));
-    /* This run writes its first checkpoint in the middle of an epoch. It is killed soon after that. (A fast run may end
-     * before it is killed.) In both cases, another run resumes the checkpoint. */
+    /* This run writes its first checkpoint in the middle of an epoch. The run is killed soon after that. (A fast run
+     * may end before it is killed.) In both cases, another run resumes the checkpoint. */
     const char *const args[] = { RUN, "--checkpoint", "part", "--checkpoint-every", "1", NULL };
     const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
     pid_t ended = 0;
@@ -205,7 +205,7 @@ static void too_little_memory_says_what_fits(void **state)
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "too little memory: a step with --batch 36 --context 48 needs "));
     assert_non_null(strstr(done.err, "--recompute needs "));
-    /* All sizes that the message proposes do fit. */
+    /* All combinations of --batch, --context and --micro-batches that the message proposes do fit. */
     const char *const fits[] = { " --context 48 fits", "--batch 36 --context ", " fits, too" };
     for (size_t i = 0; i < VKT_COUNT(fits); i++) {
         unsigned batch = 36, context = 48, parts = 1;

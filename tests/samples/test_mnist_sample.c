@@ -322,7 +322,7 @@ static void the_optimizer_and_its_schedule_are_options(void **state)
            "--resume", "c");
     vkt_test_expect_errors(false);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.1", "--schedule", "cosine", "--history", "history");
-    expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* epoch 2 begins at half of the cosine */
+    expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* epoch 2 begins in the middle of the cosine schedule */
 }
 
 static void an_interrupted_run_leaves_a_checkpoint(void **state)
@@ -432,7 +432,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
 
 /* ---- the source of the data; each run ends before the training, because --class-weights is wrong ---- */
 
-/* Runs the sample without VKT_DATA and with this mirror ("": no mirror). */
+/* Runs the sample program without VKT_DATA and with this mirror ("": no mirror). */
 static run look_for_data(const rig *r, const char *mirror)
 {
     char assignment[640];

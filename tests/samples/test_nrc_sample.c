@@ -47,8 +47,8 @@ static cairo_surface_t *open_shot(const rig *r, const char *name, int width, int
     return s;
 }
 
-/* Returns the mean absolute difference, from 0 to 255, of neighbouring pixels in the middle half of a view. The
- * difference is larger if the view has noise. */
+/* Returns the mean absolute difference, from 0 to 255, of neighbouring pixels in the middle of view `view`. The
+ * screenshot `s` has the views side by side. The difference is larger if the view has noise. */
 static double roughness(cairo_surface_t *s, int view)
 {
     const unsigned char *data = cairo_image_surface_get_data(s);

@@ -89,7 +89,7 @@ static double member(const json_t *o, const char *key)
     return json_number_value(json_object_get(o, key));
 }
 
-/* Returns a word of a file, and the file's size in *bytes. */
+/* Returns a 32-bit word of a file, and the file's size in *bytes. */
 static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *bytes)
 {
     static uint8_t all[1 << 16];
@@ -105,8 +105,8 @@ static uint32_t word_of(const rig *r, const char *file, size_t word, size_t *byt
 /* ---- tests ---- */
 
 /* With --dds, unpack writes the latents as BC4 blocks. The latents of grid 0 have two bits. BC4 does not change them,
- * because the reader rounds each decoded number to one of four levels, and gets the same level as before. The latents
- * of grid 1 have four bits, and change a little. */
+ * because `unpack` rounds each decoded number to one of four levels, and gets the same level as before. The latents of
+ * grid 1 have four bits, and change a little. */
 static void latents_are_written_as_blocks(void **state)
 {
     rig *r = rig_of(state);
@@ -137,7 +137,7 @@ static size_t bytes_of(const rig *r, const char *file, uint8_t *all, size_t room
     return n;
 }
 
-/* Returns, for a checkpoint, the share of grid 0's latents that are multiples of 1/8925, the unit of BC4 values. */
+/* Returns, for a checkpoint, the share of grid 0's latents that are multiples of 1/8925, as all BC4 values are. */
 static double share_of_blocks(const rig *r, const char *file)
 {
     vkt_safetensors *st;

@@ -1,5 +1,5 @@
 /* Tests --predict of the sample programs. A program reads weights and files, and prints predictions. The accuracy of
- * these predictions must be equal to the accuracy that the training run reports for the same samples. Also tests
+ * these predictions must be equal to the accuracy that the training run reports for the same inputs. Also tests
  * --report, --confusion, --class-weights and --label-smoothing. */
 #include "samples/program.h"
 
@@ -172,8 +172,8 @@ static void standard_input_and_checkpoints_will_do(void **state)
            "dark.png");
 }
 
-/* A weights file has a data card (vktrain/card.h). Any program may have written the file, so the sample checks the card
- * before it uses the card. */
+/* A weights file has a data card (vktrain/card.h). Any program may have written the file, so the sample program checks
+ * the card before it uses the card. */
 static void a_damaged_card_is_reported(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \

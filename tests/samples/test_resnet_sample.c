@@ -71,8 +71,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     run_forget(r, &done);
     check_report(r, 2, true);
 
-    /* The checkpoint records that its run began with the weights of a file (--load). So the resumed run has the same
-     * optimizer groups, but does not train the last layer alone again. */
+    /* The checkpoint says that its run began with the weights of a file (--load). So the resumed run has the same
+     * parameter groups as that run, but does not train the last layer alone again. */
     done = FINISHED(r, SMALL, "--resume", "c", "--epochs", "2");
     assert_null(strstr(done.out, "last layer alone"));
     run_forget(r, &done);

@@ -99,8 +99,8 @@ static unsigned count(const uint8_t *all, size_t n, const void *what, size_t siz
     return times;
 }
 
-/* Returns how often a scalar is in the event files. A scalar is a value of the protobuf message Summary: field 1 is the
- * tag, field 2 the number. */
+/* Returns how often a scalar is in the event files. A scalar is a protobuf message Summary.Value: field 1 is the tag,
+ * field 2 is the value in float32. */
 static unsigned count_scalar(const uint8_t *all, size_t n, const char *tag, double value)
 {
     uint8_t bytes[64];

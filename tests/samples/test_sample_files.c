@@ -83,7 +83,7 @@ static void two_options_for_one_file_are_refused(void **state)
 }
 
 /* The data "nowhere" do not exist. The program checks the file of --load or --resume before the data. If this file is
- * missing or wrong, the message names this file. If it is good, the message names the data. */
+ * missing or wrong, the message names this file. If the file is good, the message names the data. */
 static void inputs_are_tried_before_the_data(void **state)
 {
     rig *r = rig_of(state);
@@ -99,7 +99,7 @@ static void inputs_are_tried_before_the_data(void **state)
     EXPECT(r, 1, "vkt-gpt: nowhere: cannot be read", "--data", "nowhere", "--resume", "c");
 }
 
-/* The messages come from the sample, getopt, argp and the library. */
+/* The messages come from the program itself, getopt, argp and the library. */
 static void every_message_begins_with_the_program(void **state)
 {
     rig *r = rig_of(state);
@@ -206,7 +206,7 @@ static void generated_data_are_reported_also_when_quiet(void **state)
 
 /* ---- signals ---- */
 
-/* Returns the command that the program printed, and adds --epochs 1 to it. The caller frees it with vkt_free. */
+/* Returns the command that the program printed, with --epochs 1 added. The caller frees the result with vkt_free. */
 static char *command_of(const rig *r, const run *done)
 {
     const char *begin = strstr(done->err, "continues the run:\n  ");

@@ -1,4 +1,4 @@
-/* Tests --schedule of the samples: each valid form, and texts that are not valid. */
+/* Tests --schedule of the programs of samples/: each valid form, and texts that are not valid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -53,7 +53,7 @@ words() { # words NUMBER...: prints each number as four bytes, the lowest byte f
         printf "$(printf '\\%03o\\%03o\\%03o\\%03o' $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24)))"
     done
 }
-op() { echo $((($2 << 16) | $1)); } # op CODE WORDS: prints the first word of an instruction
+op() { echo $((($2 << 16) | $1)); } # op CODE WORDS: prints the first word of an instruction of WORDS words
 
 # module WORD...: runs BFLOAT on a module that declares the type float16 with the id 4, then has the instructions
 # WORD..., then declares a matrix of float16. Sets rc.

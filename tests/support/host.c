@@ -1,6 +1,6 @@
-/* support/host.c - see host.h. Each block has a header before it and guard bytes behind it. The header reveals most
- * double frees and pointers of other allocators. The guard bytes reveal writes right behind the end. No sanitizer is
- * needed. */
+/* support/host.c - see host.h. Each block of memory has a header before it and guard bytes behind it. The header
+ * reveals most double frees and pointers of other allocators. The guard bytes reveal writes right behind the end. No
+ * sanitizer is needed. */
 #include "support/host.h"
 
 #include <setjmp.h>

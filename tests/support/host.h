@@ -36,7 +36,7 @@ void vkt_test_fail_allocation(unsigned n);
 bool vkt_test_allocation_failed(void);
 /* Returns the number of allocations since the test began. Tests check with it that a steady state allocates nothing. */
 unsigned long vkt_test_allocations(void);
-/* Return the number of blocks that are not freed yet, and their bytes. */
+/* Return how many blocks of memory are not freed yet, and how many bytes they have. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
 /* Returns the largest number of bytes that were live at once since the test began, or since the last call of this

@@ -37,7 +37,7 @@ def check(good, what):
 
 
 def write_images(folder, part, rows):
-    """Writes IDX files of gray images. An image is noise with one brighter quarter. The number of this quarter is the class."""
+    """Writes IDX files of gray images. An image is noise with one brighter quarter. The index of this quarter is the class."""
     labels = bytes(i % CLASSES for i in range(rows))
     pixels = bytearray()
     for label in labels:
@@ -83,7 +83,7 @@ def check_scalars(events, folder, when):
     for tag, column in COLUMNS.items():
         scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
         check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
-        # An event stores an f32. history.csv has nine digits of a double. So as_f32 rounds the number to f32.
+        # An event stores an f32. history.csv has nine digits of a float64. So as_f32 rounds the number to f32.
         values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
         wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
         check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")

@@ -94,7 +94,7 @@ double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows)
     return (double)m.loss;
 }
 
-/* Returns `part` of parameter i in double precision. If `fold` is not 0, returns sums instead: sum k is over all
+/* Returns `part` of parameter i in float64. If `fold` is not 0, returns sums instead: sum k is over all
  * elements whose index is k modulo `fold`. *n is the number of elements or sums. Free the result with test_free. */
 static double *ours(vkt_store *store, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
 {
@@ -128,7 +128,7 @@ static double deviation(const vkt_safetensors *st, vkt_store *store, vkt_store_p
 }
 
 /* Returns the n deviations that give the tolerances. `runs` lists names of golden tensors, and ends with NULL. Such a
- * tensor has n deviations of one float32 run of PyTorch, then n deviations of the next run, and so on. Number i of the
+ * tensor has n deviations of one float32 run of PyTorch, then n deviations of the next run, and so on. Element i of the
  * result is the largest deviation i of all runs. Free the result with test_free. */
 static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {

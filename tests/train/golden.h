@@ -14,7 +14,7 @@
 
 /* Opens golden/<name>.safetensors. Close it with vkt_safetensors_close. */
 vkt_safetensors *golden_open(const vkt_host *h, const char *name);
-/* Returns all numbers of a tensor as doubles. Free them with test_free. */
+/* Returns all elements of a tensor in float64. Free the result with test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
 /* Mixes the bits of a number. Scripts in tests/golden generate images and weights with the same function. */
@@ -30,14 +30,15 @@ void golden_start(vkt_trainer *t);
 /* Runs a step on `rows` samples of the epoch, from sample `first` on. Returns the loss of the step. */
 double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 
-/* Compares the tensors of a store part with the tensors of a golden file. Fails the test if one deviates too much. The
- * file has all elements of a tensor, or only the first ones. If `fold` is not 0, the file has sums instead: sum k is
- * over all elements whose index is k modulo `fold`. `runs` names the tensors of the file that have the deviations of
- * PyTorch's float32 runs, and ends with NULL. Each of them has the deviations of one or more runs. A run has one
- * deviation for each parameter and, if `part` is VKT_PART_VALUE, for each state. */
+/* Compares `part` of all tensors of the store with the tensors of a golden file. Fails the test if a tensor deviates
+ * too much. The file has all elements of a tensor, or only the first ones. If `fold` is not 0, the file has sums
+ * instead: sum k is over all elements whose index is k modulo `fold`. `runs` names the tensors of the file that have
+ * the deviations of PyTorch's float32 runs, and ends with NULL. Each of these tensors has the deviations of one or more
+ * runs. A run has one deviation for each parameter and, if `part` is VKT_PART_VALUE, for each running statistic. */
 void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
                           const char *const *runs, uint32_t fold);
-/* Compares as golden_check_tensors does, for a store without a trainer and without states. The file has no sums. */
+/* Compares as golden_check_tensors does, for a store without a trainer and without running statistics. The file
+ * has no sums. */
 void golden_check_store(const vkt_safetensors *st, vkt_store *store, vkt_store_part part, const char *prefix,
                         const char *const *runs);
 /* Compares the losses of n steps with the tensor `name`. `runs` is as in golden_check_tensors, but a run has one

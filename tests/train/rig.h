@@ -42,7 +42,7 @@ rig *rig_here(void **state);
  * test instead. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
 /* Makes a data set of squares with noise. The position of the square gives the class. A sample depends only on its
- * number. The samples of this data set have the numbers first .. first + rows - 1. */
+ * serial number. The samples of this data set have the serial numbers first .. first + rows - 1. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
 /* Makes a data set that varies. It has the samples of r->train, with a random number from -40 to 40 added to each
  * pixel. The sums are clamped to [0, 255]. The random numbers differ from epoch to epoch. In epoch 0, which is for
@@ -73,11 +73,11 @@ typedef struct rig_steady {
 } rig_steady;
 void rig_count_steady(void *user, const vkt_fit_progress *p);
 
-/* Fails the test unless the stores of both trainers have the same bits in this part. */
+/* Fails the test unless the stores of both trainers have the same bits in `part`. */
 #define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
-/* Returns this part of all parameters, in the order of the store. *n is the number of elements. Free the part with
- * test_free. */
+/* Returns `part` of all parameters (for instance VKT_PART_VALUE), in the order of the store. *n is the number of
+ * elements. Free the result with test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
 
 /* Fails the test unless both files have the same bytes. */

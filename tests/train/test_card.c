@@ -1,6 +1,6 @@
-/* Tests vktrain/card.h. A card is a text in a weights file. It describes the samples of the training set. The test
- * makes a data set from the card, for a predictor. The outputs of this predictor differ from the outputs of the trainer
- * by less than 1e-5. tests/samples/test_predictions.c tests damaged cards. */
+/* Tests vktrain/card.h. A card is a text in a weights file. The card describes the samples of the training set. The
+ * test makes a data set from the card, for a predictor. The outputs of this predictor differ from the outputs of the
+ * trainer by less than 1e-5. tests/samples/test_predictions.c tests damaged cards. */
 #include "train/rig.h"
 
 #include <math.h>

@@ -36,8 +36,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Sets the weights of convolutions and of the last layer by the formula of golden/README.md, and their biases to 0.
- * Batch norms keep their values. k of the formula is the index of a tensor in the store, counted without running
- * statistics. */
+ * Batch norms keep their values. k of the formula is the index of a tensor in the store; running statistics are
+ * not counted. */
 static void set_weights(vkt_trainer *t, uint32_t seed)
 {
     vkt_store *store = vkt_trainer_store(t);

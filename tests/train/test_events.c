@@ -29,7 +29,8 @@ static void the_checksum_is_crc_32c(void **state)
     assert_int_equal(vkt_crc32c(rising, 32), 0x46dd794e);
 }
 
-/* Returns the bytes of event file number `which` of the folder, in the order of names. The caller frees the bytes. */
+/* Returns the bytes of the event file with the index `which` (0 is the first) in the order of names. The caller frees
+ * the bytes. */
 static uint8_t *read_file(const vkt_temp_dir *dir, unsigned which, size_t *n)
 {
     struct dirent **list;
@@ -63,7 +64,8 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Loops over all records, checks their checksums, and returns their number. *last is the message of the last record. */
+/* Loops over all records, checks their checksums, and returns how many records there are. *last is the message of the
+ * last record. */
 static unsigned read_records(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
 {
     unsigned records = 0;

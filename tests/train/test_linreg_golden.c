@@ -1,6 +1,7 @@
 /* Compares the linear regression of samples/linreg.c with runs that PyTorch recorded (golden/README.md). A trainer
- * computes the regression from a batch that it gathers from a data set. A program that is built as in the sample
- * computes the regression from the points, which are inputs of the program. Both must give the same bits. */
+ * computes the regression from a batch that it gathers from a data set. A program that is built as in
+ * samples/linreg.c computes the regression from the points, which are inputs of the program. Both must give the
+ * same bits. */
 #include "train/golden.h"
 
 enum { ROWS = 4096, STEPS = 20 };
@@ -57,7 +58,7 @@ static bool after_one_step(void *user)
     return n == 0;
 }
 
-/* ---- the program of the sample: its inputs are the points ---- */
+/* ---- the program as in samples/linreg.c: its inputs are the points ---- */
 
 static void run_program(rig *r, const start *s, double losses[STEPS], float weights[3])
 {

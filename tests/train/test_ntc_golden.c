@@ -29,8 +29,8 @@ static vkt_tensor read_tile(const phase *f, vkt_tensor from, uint32_t scale, boo
 }
 
 /* Builds the network. In this library, the noise of a quantize node depends on the index of the node in the graph. In
- * PyTorch's runs, the noise depends on the number of the grid (0 or 1). So the quantize nodes are the first nodes of
- * the graph: then both numbers are equal. */
+ * PyTorch's runs, the noise depends on the index of the grid (0 or 1). So the quantize nodes are the first nodes of
+ * the graph: then both indices are equal. */
 static vkt_tensor network(const phase *f, bool noise)
 {
     static const uint32_t widths[LAYERS + 1] = { 2 + 4 * 3, HIDDEN, HIDDEN, CHANNELS };

@@ -180,7 +180,7 @@ static void both_formats_are_what_their_names_say(void **state)
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
         assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
-        assert_int_equal(n, n2); /* cairo gives surfaces new numbers in each SVG, so only the lengths must be equal */
+        assert_int_equal(n, n2); /* cairo gives surfaces new ids in each SVG, so only the file sizes must be equal */
         vkt_free(&h, first);
         vkt_free(&h, second);
     }

@@ -149,7 +149,7 @@ static void failed_run(group *g, flaky *f, const vkt_fit_params *fit)
     vkt_test_expect_errors(true);
     const vkt_result result = vkt_trainer_fit(g->t, fit);
     assert_true(result == VKT_E_PEER || result == VKT_E_IO);
-    assert_int_equal(vkt_test_errors() - before, 2); /* one message of the loader, one of the group */
+    assert_int_equal(vkt_test_errors() - before, 2); /* one message of the loader, one of the group of ranks */
     vkt_test_error_contains("rank 2 has failed: ");
     assert_int_equal(vkt_trainer_save(g->t, fit->checkpoint), VKT_E_STATE);
     vkt_test_error_contains("in the middle of a step");

@@ -1,5 +1,5 @@
-/* Tests the steps of several ranks. In the steady state, a step allocates and records nothing. The exchange of a bucket
- * must not wait for the rest of the backward pass. */
+/* Tests the steps of several ranks. In the steady state, a step allocates nothing and records no command buffer. The
+ * exchange of a bucket must not wait for the rest of the backward pass. */
 #include "train/hands.h"
 
 #include "kernel/ids.h"

@@ -16,8 +16,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* Sets the weights of convolutions, and the weight and bias of the last layer, by the formula of golden/README.md.
- * Batch norms keep their initial values. k of the formula is the index of a tensor in the store, counted without
- * running statistics. */
+ * Batch norms keep their initial values. k of the formula is the index of a tensor in the store; running
+ * statistics are not counted. */
 static void set_weights(const vkt_trainer *t, vkt_store *store)
 {
     for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {

@@ -88,7 +88,7 @@ static void no_memory_is_an_error(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Returns the bytes of the only event file of a folder, and their number in *n. Free them with vkt_free. */
+/* Returns the bytes of the only event file of a folder, and how many in *n. Free the bytes with vkt_free. */
 static char *events_of(const rig *r, const char *folder, size_t *n)
 {
     char path[512] = "";
@@ -110,7 +110,7 @@ static bool has(const char *bytes, size_t n, const char *tag)
     return false;
 }
 
-/* If a number of the record was not measured, it is NaN. The file must not have such a number. */
+/* If a value of the record was not measured, it is NaN. The file must not have such a value. */
 static void events_of_an_epoch_have_its_numbers(void **state)
 {
     rig *r = rig_of(state);

@@ -8,7 +8,7 @@ static vkt_trainer_params params(const rig *r)
 {
     vkt_trainer_params p = rig_params(r);
     p.ema_decay = 0.8;
-    p.optimizer.micro_batches = 2; /* seven batches an epoch: every other epoch ends in the middle of a step */
+    p.optimizer.micro_batches = 2; /* seven batches an epoch: epochs 1, 3, .. end in the middle of a step */
     return p;
 }
 

@@ -264,9 +264,9 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* A source that counts overlaps. An overlap is a fetch that begins while another fetch with the same worker number is
- * running. There must be no overlaps, because a source, for instance a decoder, may have scratch memory for each worker
- * number. */
+/* A source that counts overlaps. An overlap is a fetch that begins while another fetch with the same worker index is
+ * running. There must be no overlaps, because a source, for instance a decoder, may have scratch memory for each
+ * worker. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;

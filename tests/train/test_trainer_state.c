@@ -146,8 +146,8 @@ static void nap(uint32_t us)
     nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
 
-/* Waits until the worker has replaced its checkpoint 2 to 9 times, then kills the worker at a random time, up to 6 ms
- * later. Returns false if the worker ended before the kill. */
+/* Waits until the worker has replaced its checkpoint two to nine times, then kills the worker at a random time, up to
+ * 6 ms later. Returns false if the worker ended before the kill. */
 static bool kill_amid_work(pid_t child, const char *checkpoint, vkt_rng *rng)
 {
     int status = 0;

@@ -20,11 +20,11 @@
 #include "base/base.h"
 #include "tools/tools.h"
 
-/* ---- the abi headers as data: a block's name, then its members ---- */
+/* ---- the abi headers as data: a push block's name, then its members ---- */
 
 typedef struct item {
     const char *name;
-    char kind; /* 'P' starts a block; 'u', 'i' and 'f' are types of members */
+    char kind; /* 'P' starts a push block; 'u', 'i' and 'f' are types of members */
 } item;
 
 #define VKT_PUSH(type, members) { #type, 'P' }, members
@@ -36,7 +36,7 @@ static const item abi[] = {
     { NULL, 'P' },
 };
 
-/* Returns the members of a block, which end at the next 'P'. NULL: no header has the block. */
+/* Returns the members of a push block. They end at the next 'P'. NULL: no header has the push block. */
 static const item *find_block(const item *table, const char *name)
 {
     for (const item *i = table; i->name; i++)

@@ -89,7 +89,7 @@ static void complements_round_to_nearest(void **state)
         const uint64_t q = 0 - (random_u64(&r) >> vkt_rng_range(&r, 0, 60)) - 2;
         assert_true(vkt_fixed_complement_f32(q) == (float)(ldexpl((long double)(0 - q), -64)));
     }
-    /* In its first step, Adam divides by 1 - beta. torch computes 1 - beta in double, and this library in fixed point.
+    /* In its first step, Adam divides by 1 - beta. torch computes 1 - beta in float64, and this library in fixed point.
      * Both must give the same float. */
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.999)) == (float)(1 - 0.999));
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.9)) == (float)(1 - 0.9));
@@ -105,7 +105,7 @@ static void nadams_product_is_close_to_the_truth(void **state)
         for (uint64_t t = 1; t <= 300; t++) {
             product *= 0.9L * (1 - 0.5L * powl(0.96L, (long double)decays[i] * (long double)t));
             const long double got = ldexpl((long double)vkt_fixed_momentum_product(b, r, t), -64);
-            /* The tolerance is far above 2^-64, because r and 0.9 are rounded to double. */
+            /* The tolerance is far above 2^-64, because r and 0.9 are rounded to float64. */
             assert_true(fabsl(got - product) <= 1e-14L);
         }
         assert_true(vkt_fixed_momentum_product(b, r, 4000000000u) == 0);

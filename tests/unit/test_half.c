@@ -1,5 +1,5 @@
-/* Tests the conversions between f32 and half or bfloat16: every half and every bfloat16, in both directions, and every
- * boundary where the rounding changes. */
+/* Tests the conversions between f32 and f16 (half) or bfloat16: every f16 number and every bfloat16 number, in both
+ * directions, and every boundary where the rounding changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 
-/* Returns the value of a half, computed in double from its bit fields, as IEEE 754-2008, section 3.4, defines them. */
+/* Returns the value of an f16 number, computed in float64 from its bit fields (IEEE 754-2008, section 3.4). */
 static double half_by_definition(uint16_t h)
 {
     const int exponent = h >> 10 & 31, fraction = h & 1023;
@@ -34,8 +34,8 @@ static void every_half_has_its_value_and_comes_back(void **state)
     }
 }
 
-/* A number between two neighbouring halves is rounded to the nearer half. The middle is rounded to the half whose last
- * bit is 0. */
+/* A number between two neighbouring f16 numbers is rounded to the nearer f16 number. The middle is rounded to the f16
+ * number whose last bit is 0. */
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;

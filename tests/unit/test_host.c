@@ -1,5 +1,5 @@
-/* Tests support/host.h, the vkt_host of the tests. It counts blocks and messages, makes a selected allocation
- * fail, and finds leaks and writes past the end of a block. */
+/* Tests support/host.h, the vkt_host of the tests. This host counts blocks of memory and messages, makes
+ * a selected allocation fail, and finds leaks and writes past the end of a block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

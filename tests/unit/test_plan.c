@@ -222,7 +222,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
     for (size_t b = 0; b < p->n_blocks; b++)
         memory[b] = test_calloc(p->block_bytes[b] / VKT_ALIGN_BYTES + 1, sizeof **memory);
     for (size_t d = 0; d < e->n; d++)
-        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* checks inputs (b = 0, 1) before it writes the output */
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* first checks inputs (b = 0, 1), then writes the output */
             const vkt_tensor t = e->list[d].bind[b].t;
             if (p->region[t.id].role != VKT_ROLE_ACTIVATION) continue;
             const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;

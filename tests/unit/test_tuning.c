@@ -83,7 +83,7 @@ static void a_large_file_is_read_back(void **state)
     vkt_free(&h, list);
 }
 
-/* Writes a file of this version, with these lines and a correct check line, to `text`. Returns the length of the
+/* Writes a file of version `version`, with `lines` and a correct check line, to `text`. Returns the length of the
  * text. */
 static size_t with_check(char text[512], int version, const char *lines)
 {

@@ -58,7 +58,7 @@ static vkt_result take_handle(vkt_file_writer *w, HANDLE file)
 /* ---- the target of a path ---- */
 
 typedef struct destination {
-    bool in_place; /* the path is a device or a pipe: it is written to and never replaced */
+    bool in_place; /* the path leads to a device or a pipe, which is written to and never replaced */
 } destination;
 
 static HANDLE open_existing(const wchar_t *path, DWORD access)
@@ -142,7 +142,7 @@ static size_t directory_bytes(const vkt_file_writer *w)
 }
 
 /* Removes the temporary files of this target that a killed process left. The system does not remove a file that another
- * writer has open. Other failures than VKT_E_NOMEM are ignored, because they do not concern the file that is to be
+ * writer has open. Failures other than VKT_E_NOMEM are ignored, because they do not concern the file that is to be
  * written. */
 static vkt_result drop_left_temporaries(vkt_file_writer *w)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <windows.h>
 
-enum { LONGEST_PLAIN = 247 /* CreateDirectory accepts MAX_PATH - 12 units, with the NUL */ };
+enum { LONGEST_PLAIN = 247 /* CreateDirectory accepts MAX_PATH - 12 units of UTF-16, with the NUL */ };
 
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH])
 {

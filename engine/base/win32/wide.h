@@ -14,7 +14,7 @@ enum { VKT_WIDE_PATH = 4096 }; /* the largest number of UTF-16 units in a path, 
 int vkt_wide_path(const char *path, wchar_t out[VKT_WIDE_PATH]);
 /* Converts UTF-16 to UTF-8. Returns the number of bytes without the NUL; 0: the text is empty or does not fit. */
 size_t vkt_narrow(const wchar_t *text, char *out, size_t room);
-/* Returns the errno for a number of GetLastError. */
+/* Returns the errno for an error code of GetLastError. */
 int vkt_errno_of(unsigned long error);
 
 #endif

@@ -1,4 +1,4 @@
-/* io/without/shards.c - replaces shards.c in a build without jansson. This build never opens a set. */
+/* io/without/shards.c - replaces shards.c in a build without jansson. This build never opens a set of tensors. */
 #include "io/shards.h"
 
 vkt_result vkt_shards_open(const vkt_host *h, const char *path, vkt_shards **out)

@@ -16,7 +16,7 @@
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* Returns the attributes of the convolution. output_pad is not one of them, because the size of y includes it. */
+/* Returns the attributes of the convolution. They do not include output_pad, because the shape of y does. */
 static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
 {
     return (vkt_conv2d_attr){ .stride = { a->stride[0], a->stride[1] },

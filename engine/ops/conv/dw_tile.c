@@ -52,7 +52,7 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
  * iteration. Usually there are so many slices that all slices together have about as many work groups as the trait
  * groups_slices. There are fewer slices if a loop would otherwise have fewer than 16 iterations. There are more slices
  * if a loop would otherwise have more than LONGEST_SLICE iterations, or more than an eighth of vkt_largest_loop. But
- * there are never more slices than those whose sums fit into one binding. */
+ * there are never so many slices that one binding cannot hold all their sums. */
 static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,

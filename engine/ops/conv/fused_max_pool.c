@@ -58,9 +58,9 @@ static vkt_result infer(vkt_infer *f)
 typedef struct job {
     const vkt_node *n;
     const vkt_conv2d_max_pool_attr *a;
-    vkt_conv2d_size z;         /* z.out is the size of y */
+    vkt_conv2d_size z;         /* z.out: height and width of y */
     uint32_t z_size[2];        /* height and width of the convolution's output */
-    uint32_t rows, depth;      /* output and input channels of a group */
+    uint32_t rows, depth;      /* output and input channels of a group of the convolution */
     uint64_t y_plane, x_plane; /* vec4s of a channel */
 } job;
 
@@ -86,7 +86,8 @@ static job job_of(const vkt_node *n)
 }
 
 /* Computes the size of the first part, which fits into the bindings. No part is larger. Returns false if one of these
- * does not fit into a binding: a channel of y, its weights, or the channels of x of one group. */
+ * does not fit into a binding: a channel of y, its weights, or the channels of x of one group of the
+ * convolution. */
 static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;

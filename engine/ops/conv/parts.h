@@ -33,17 +33,17 @@ typedef struct vkt_conv2d_tilings {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* can_shared: no tensor is larger than a binding, and no loop is too long. can_coop: the
                                 * same conditions, and the program and the device allow COOP */
-    bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group has at
-                                * least 16 rows and at least 16 columns */
+    bool pays, coop_pays;      /* pays: the device has the trait shared_pays. coop_pays: the product of a group of the
+                                * convolution has at least 16 rows and at least 16 columns */
     double waste;              /* vkt_blocks_waste of `shared` */
 } vkt_conv2d_tilings;
 
 /* ---- y and dx ---- */
 
-/* The part of a product that one dispatch computes. In each of the groups group .. group + groups - 1, the dispatch
- * computes channels row .. row + rows - 1 of the destination. It reads channels k .. k + depth - 1 of the source. The
- * part is the whole product unless a tensor is larger than a binding, a loop would be too long, or a dispatch would
- * have too many work groups. */
+/* The part of a product that one dispatch computes. In each of the convolution's groups group .. group + groups - 1,
+ * the dispatch computes channels row .. row + rows - 1 of the destination. It reads channels k .. k + depth - 1 of the
+ * source. The part is the whole product unless a tensor is larger than a binding, a loop would be too long, or a
+ * dispatch would have too many work groups. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;
@@ -53,7 +53,7 @@ typedef struct vkt_conv_job {
     const vkt_conv2d_size *z;
     bool transposed; /* true for dx: the destination is the input image */
     uint32_t dst[2], src[2];
-    uint32_t rows, depth;          /* destination and source channels of a group */
+    uint32_t rows, depth;          /* destination and source channels of a group of the convolution */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
     vkt_tensor slope;        /* {0}: none. Else a tensor of the shape of `to`. Where an element of `slope` is at most 0,
@@ -110,8 +110,8 @@ static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tens
     return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
 }
 
-/* The part of dw that one dispatch computes. In each of the groups group .. group + groups - 1, the part has output
- * channels row .. row + rows - 1 and input channels channel .. channel + channels - 1. */
+/* The part of dw that one dispatch computes. In each of the convolution's groups group .. group + groups - 1, the part
+ * has output channels row .. row + rows - 1 and input channels channel .. channel + channels - 1. */
 typedef struct vkt_conv_dw_part {
     uint32_t group, groups, row, rows, channel, channels;
 } vkt_conv_dw_part;
@@ -119,7 +119,7 @@ typedef struct vkt_conv_dw_part {
 /* A vkt_conv2d_dw_product, with the numbers that the variants derive from it. */
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* rows: channels of dy in a group. channels: channels of x in a group */
+    uint32_t rows, channels;    /* channels of dy, and of x, in a group of the convolution */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
     vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output (vkt_conv2d_dw_product) */

@@ -56,7 +56,7 @@ vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_te
 static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
 {
     static const vkt_pool1d_params none;
-    if (!p) p = &none; /* its kernel is 0: infer reports the error */
+    if (!p) p = &none; /* none.kernel is 0: infer reports the error */
     return (vkt_pool2d_params){ .kernel = { 1, p->kernel },
                                 .stride = { 1, p->stride },
                                 .pad = { 0, p->pad },

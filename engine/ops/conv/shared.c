@@ -52,7 +52,7 @@ static bool is_inside(const vkt_conv_job *j)
                                                   z->in[0] == z->out[0] && z->in[1] == z->out[1]));
 }
 
-/* The sizes of the weights of one group. rows: destination channels. depth: source channels. */
+/* The sizes of the weights of one group of the convolution. rows: destination channels. depth: source channels. */
 typedef struct weights {
     uint32_t rows, taps, depth;
 } weights;
@@ -80,8 +80,8 @@ static bool reads_along_k(const vkt_conv_job *j, bool in_16)
     return !j->transposed && w.taps == 1 && w.depth % 4 == 0 && !in_16;
 }
 
-/* Returns the product of one group. M: destination channels. N: pixels of all samples, with the padding of the batch.
- * K: taps times source channels, which are padded to a multiple of 4. */
+/* Returns the product of one group of the convolution. M: destination channels. N: pixels of all samples, with the
+ * padding of the batch. K: taps times source channels, which are padded to a multiple of 4. */
 static vkt_blocks_job job_of(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -200,8 +200,8 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
 
 /* ---- dw and db ---- */
 
-/* Returns the product of one group. M: output channels. N: weights of an output channel and, for db, one column of
- * ones. K: pixels of all samples, with the padding of the batch. */
+/* Returns the product of one group of the convolution. M: output channels. N: weights of an output channel and, for db,
+ * one column whose elements are 1. K: pixels of all samples, with the padding of the batch. */
 static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;

@@ -10,8 +10,9 @@
  * compute a position as a fraction with a denominator up to 2 * P. The numerator is at most 2 * P * H, and must fit
  * into a signed 32-bit integer. */
 #define MAX_SIZE 32767u
-/* If x is an image of one pixel, its gradient is a sum over all pixels of y, in one invocation. If this sum takes ALONE
- * iterations or more, vkt_expand computes y instead. Several invocations compute the gradient of vkt_expand. */
+/* If x is an image of one pixel, its gradient is a sum over all pixels of y, which one invocation computes. If this sum
+ * would take ALONE iterations or more, vkt_expand computes y instead of upsample2d, because several invocations compute
+ * the gradient of vkt_expand. */
 #define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
@@ -81,7 +82,7 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    /* the iterations of a lane that computes one vec4 in each of its rows */
+    /* the iterations of a lane: it computes one vec4 in each image row of its work group */
     const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1);
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
@@ -131,7 +132,7 @@ static void upsample_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p)
 {
     static const vkt_upsample2d_params none;
-    if (!p) p = &none; /* its size is 0: infer reports the error */
+    if (!p) p = &none; /* no size and no scale: infer reports the error */
     if (!vkt_is_usable(g, "upsample2d", x)) return (vkt_tensor){ 0 };
     if ((p->size[0] || p->size[1]) && (p->scale[0] || p->scale[1])) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "upsample2d: want a size or a scale, got %u,%u and %u,%u",
@@ -175,8 +176,8 @@ static void upsample_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Counts for each element of y three interpolations between two numbers, of three operations each. The nearest pixel
- * costs nothing. */
+/* Nearest: counts nothing. Bilinear: counts three interpolations between two numbers for each element of y. An
+ * interpolation has three operations. */
 static double upsample_flops(const vkt_node *n)
 {
     return ((const vkt_upsample2d_attr *)n->attr)->bilinear ? 9 * vkt_elements_out(n, 0) : 0;

@@ -1,7 +1,8 @@
 /* ops/conv/variants.h - the functions of the variants of a convolution and of its gradients. Most functions check
- * whether a variant can run, return its cost, or emit its dispatches. choose.c has the tables.
+ * whether a variant can run, return its cost, or emit its dispatches. choose.c has the tables of the variants.
  *
- * The unit of cost is one multiply-add of one sample by conv/tile.comp on a CPU driver (base/traits.def). */
+ * The unit of cost is one multiply-add, for one sample of the batch, by conv/tile.comp on a CPU driver
+ * (base/traits.def). */
 #ifndef VKT_CONV_VARIANTS_H
 #define VKT_CONV_VARIANTS_H
 
@@ -14,21 +15,21 @@ bool vkt_conv_tile_split(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
-/* Returns true if SPAN is faster than TILE on this device. The answer depends on the number of destination channels of
- * a group (j->rows) and on the height of the kernel. */
+/* Returns true if SPAN is faster than TILE on this device. The answer depends on how many destination channels a group
+ * of the convolution has (j->rows), and on the height of the kernel. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 /* Returns true if direct.comp can unroll all channels_of_group * kernel[0] * kernel[1] products of an element. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
-/* Returns true if each part has all source channels of its groups, and no loop is too long. These channels, and the
- * weights of these groups, must fit into storage bindings, because this kernel does not read texels. */
+/* Returns true if each part has all source channels of its groups of the convolution, and no loop is too long. These
+ * channels and their weights must fit into storage bindings, because this kernel does not read texels. */
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* A convolution by DIRECT_SHARED, or a part of it. It has `groups` groups of channels. A group has `rows` destination
- * channels of `columns` vec4s. Each element of the destination is a sum of K products. */
+/* A convolution by DIRECT_SHARED, or a part of it. The job has `groups` groups of channels, each with `rows`
+ * destination channels of `columns` vec4s. Each element of the destination is a sum of K products. */
 typedef struct vkt_direct_job {
     uint32_t columns, rows, groups;
     uint64_t K;
@@ -39,7 +40,8 @@ typedef struct vkt_direct_job {
 typedef struct vkt_direct_tiles {
     uint32_t lanes, across, rows;
     uint32_t chunk, unroll;        /* chunk: taps in shared memory at a time. unroll: taps per iteration */
-    uint32_t row_tiles, col_tiles; /* numbers of tiles: over the channels of a group, and over the columns */
+    uint32_t row_tiles, col_tiles; /* row_tiles: number of tiles over the channels of one group of channels.
+                                    * col_tiles: number of tiles over the columns */
     uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
 } vkt_direct_tiles;
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j);
@@ -63,7 +65,7 @@ typedef struct vkt_dw_direct_tiles {
     uint32_t lanes, rows, cols, row_tiles, col_tiles;
 } vkt_dw_direct_tiles;
 vkt_dw_direct_tiles vkt_dw_direct_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j);
-/* Emits part p by DIRECT_SHARED. The part has all channels of its groups. */
+/* Emits part p by DIRECT_SHARED. The part has whole groups of the convolution. */
 void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p);
 
 /* ---- shared.c: SHARED and COOP ---- */

@@ -36,9 +36,9 @@ typedef struct job {
     bool batched;              /* the products are one batch of gemm_shared.comp */
 } job;
 
-/* Returns the rows of a tile of the weights, see winograd_weights.comp. If the products are a batch, all weights of one
- * product are one matrix. For y the matrix is row-major, so a tile is one row. For dx the matrix is column-major, so a
- * tile has all rows. */
+/* Returns the number of rows of a tile of the weights, see winograd_weights.comp. If the products are a batch, all
+ * weights of one product are one matrix. For y the matrix is row-major, so a tile is one row. For dx the matrix is
+ * column-major, so a tile has all rows. */
 static uint32_t tile_rows(const vkt_emit *e, const job *j)
 {
     if (j->batched) return j->transposed ? j->rows : 1;

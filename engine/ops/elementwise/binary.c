@@ -116,7 +116,7 @@ static void draw_pair(vkt_rng *r, vkt_case *c, const range any[2], const range o
 /* ---- gradients that need dy, a and b ---- */
 
 typedef struct binary_dx_attr {
-    uint32_t number; /* number of the function: TERNARY_ of functions.abi.h */
+    uint32_t number; /* which function: a constant TERNARY_.. of functions.abi.h */
     uint32_t flops;
 } binary_dx_attr;
 

@@ -14,7 +14,7 @@ typedef struct vkt_flat {
 } vkt_flat;
 /* Emits output 0 of n, as function f of all inputs, element by element. Inputs have the output's shape and layout. */
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
-/* Emits y = x for tensors of one shape and layout, of f32 or f16. */
+/* Emits y = x. The two tensors have the same shape and layout, and each is f32 or f16. */
 void vkt_emit_convert(vkt_emit *e, vkt_tensor x, vkt_tensor y);
 /* Emits y = dropout(f(x)), with the attributes of the node `dropout`. If f.kernel is VKT_K_DROPOUT, there is no
  * function: emits y = dropout(x). The attribute `planes` of the dropout must be false. */

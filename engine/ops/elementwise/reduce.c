@@ -49,9 +49,11 @@ typedef struct reduction {
 typedef struct plan {
     bool along;                /* the fastest reduced dimension has stride 1. Neighbouring lanes load neighbouring
                                 * elements along it */
-    uint32_t width, lanes;     /* width: elements of a load. lanes: lanes of a work group */
-    uint32_t last;             /* elements of the last row of the fastest reduced dimension; other rows may be longer */
-    uint64_t rows, iterations; /* rows: rows of an output. iterations: an invocation's loads of a row, plus 4 */
+    uint32_t width, lanes;     /* width: number of elements of a load. lanes: number of lanes of a work group */
+    uint32_t last;             /* number of elements of the last row along the fastest reduced dimension. The other
+                                * rows may be longer */
+    uint64_t rows, iterations; /* rows: number of rows that an output combines. iterations: an invocation's loads of a
+                                * row, plus 4 */
     uint32_t splits;           /* number of work groups over which the rows of an output are split */
 } plan;
 
@@ -231,7 +233,7 @@ static reduction step_of(const reduction *r, bool kept)
 }
 
 /* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if a binding does
- * not hold one step, or if it holds so few steps that y's next range would not start at a multiple of VKT_ALIGN_BYTES.
+ * not hold even one step, or holds so few steps that y's next range would not start at a multiple of VKT_ALIGN_BYTES.
  * If the dimension is kept and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a
  * part of a scratch value, and a last reduction computes y from these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)

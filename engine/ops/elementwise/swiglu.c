@@ -1,5 +1,5 @@
 /* ops/elementwise/swiglu.c - silu(a) b, the gate of a transformer's feed-forward layer, and its gradient. The operands
- * are two tensors of one shape and layout, or the halves of the rows of one tensor. */
+ * are two tensors of the same shape and layout, or the two halves of each row of one tensor. */
 #include "ops/elementwise/elementwise.h"
 
 #include "kernel/ids.h"
@@ -9,8 +9,8 @@
 
 /* ---- both ops ---- */
 
-/* The operands of a node. In a swiglu_dx, y is the gradient dy. If b is {0}, a has both halves, and da has both
- * gradients. */
+/* The operands of a node. In a swiglu_dx, y is the gradient dy. If b is {0}, each row of a has both operands, and
+ * each row of da has both gradients. */
 typedef struct operands {
     vkt_tensor a, b, y, da, db;
 } operands;
@@ -66,8 +66,8 @@ static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
     }
 }
 
-/* Emits a node whose operands are the halves of the rows of one tensor: one dispatch for each range of rows. The
- * bindings of a and b are the same range, and so are the bindings of da and db. */
+/* Emits a node whose operands are the two halves of each row of one tensor: one dispatch for each range of rows. The
+ * bindings of a and b are one range of the tensor a, and the bindings of da and db are one range of the tensor da. */
 static void emit_halves(vkt_emit *e, const operands *o, bool is_gradient)
 {
     const vkt_shape s = vkt_value_of(e->g, o->a)->shape;

@@ -5,8 +5,8 @@
  * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
  * is the number of ranges of ids in embedding_rank. The sums take positions * width additions. The table is
  * cleared, and then the rows that have gradients are written. Two other methods are not used. Sums by float atomics
- * could have other bits in every run. A loop over all positions for each row of the table would read all ids once per
- * row. */
+ * could have different bits in each run. A loop over all positions for each row of the table would read all ids once
+ * per row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -382,8 +382,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
-/* Returns true if rows are whole vec4s. Other rows are copied number by number, but kernels can read 16-bit values only
- * as whole vec4s. */
+/* Returns true if rows are whole vec4s. Other rows are copied one element at a time, but kernels can read 16-bit
+ * values only as whole vec4s. */
 static bool dw_is_half(const vkt_node *n)
 {
     return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;

@@ -1,4 +1,4 @@
-/* ops/encode/frequency.c - sines and cosines of the numbers of a point, at rising frequencies. */
+/* ops/encode/frequency.c - sines and cosines of the coordinates of points, at rising frequencies. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 

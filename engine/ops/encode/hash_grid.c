@@ -280,7 +280,7 @@ static double grid_flops(const vkt_node *n)
     return corner_flops(n->attr, vkt_node_in(n, X)->shape);
 }
 
-/* Counts x, y, and one entry of the table for every corner. */
+/* Counts the bytes of x, of y, and of one entry of the table for every corner. */
 static double grid_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (1u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_out(n, 0);
@@ -363,8 +363,8 @@ static vkt_result dw_infer(vkt_infer *f)
  * 2. Then the number of slices is doubled while the trait groups_scatter_most allows that many work groups, and while
  *    each entry of all tables gets at least 16 additions on average.
  * 3. If a lane's loop would still be too long, there are more slices, even beyond the limits.
- * More slices are not always faster. For instance, two slices took one and a half times as long as one slice on a CPU,
- * because their tables did not stay in the cache. */
+ * More slices are not always faster. For instance, two slices took 1.5 times as long as one slice on a CPU, because
+ * their tables did not stay in the cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;
@@ -446,7 +446,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const hash_grid_dw_attr *a = n->attr;
     part p = part_of(n, e, &a->grid);
-    /* These costs only give the order of the variants. */
+    /* These costs are not in a unit: they only say which variant is faster. */
     const vkt_variant_cost candidates[] = { { VKT_V_OWNED, 1 },
                                             { VKT_V_ATOMIC, e->lim->traits->atomics_pay ? 0.5 : VKT_COST_NEVER } };
     const vkt_variant v = vkt_pick(e, candidates, can_add_atomically(e, &p) ? 2 : 1);
@@ -465,7 +465,7 @@ static double dw_flops(const vkt_node *n)
     return corner_flops(&a->grid, vkt_node_in(n, X)->shape);
 }
 
-/* Counts x, dy, the table, and one entry read and written for every corner. */
+/* Counts the bytes of x, dy and the table, and of one entry that is read and written for every corner. */
 static double dw_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (2u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_in(n, DW_DY) +

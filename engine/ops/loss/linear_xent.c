@@ -1,8 +1,8 @@
 /* ops/loss/linear_xent.c - the cross-entropy of labels with the logits x w^T:
  *
  *   x (R,D), w (V,D) or words of quantized weights, t (R)  ->  loss, count
- *   loss = 1/norm sum over the rows that count of -log softmax(x[r] w^T)[t[r]]
- *   norm = count, or 1 for a sum;  count = the number of rows that count
+ *   loss = 1/norm sum of -log softmax(x[r] w^T)[t[r]] over the rows r that count
+ *   norm = `count`, or 1 for a sum;  `count` is the number of rows that count
  *
  * A row counts if it is real (its sample is one of the step's `rows`), and its label is a class and not ignored. The
  * loss is NaN if the label of a real row is neither a class nor ignored.
@@ -153,8 +153,8 @@ static float largest_weight(uint32_t format)
     }
 }
 
-/* Generates a case. Logits are of the order of 1 or less, so that loss and gradients are not near 0. In some cases,
- * rows with the label `ignore` do not count. This label is a class, or V, which is no class. */
+/* Generates a case. The magnitude of logits is about 1 or less, so that loss and gradients are not near 0. In some
+ * cases, rows with the label `ignore` do not count. This label is a class, or V, which is no class. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const uint32_t ignoring = vkt_rng_range(r, 0, 2), group = vkt_rng_range(r, 0, 1) ? 1 : vkt_rng_range(r, 2, 5);

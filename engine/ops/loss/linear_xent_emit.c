@@ -32,7 +32,7 @@ typedef struct job {
     const vkt_node *n;
     vkt_linear_xent_attr a;
     uint32_t R, D, V;
-    uint32_t pitch;               /* numbers from one row of logits to the next: V, rounded up to whole vec4s */
+    uint32_t pitch;               /* elements from one row of logits to the next: V, rounded up to whole vec4s */
     uint32_t slice;               /* number of rows of the largest slice */
     uint32_t range, n_range;      /* range: rows of the largest range of w; n_range: number of ranges */
     uint32_t at;                  /* index of the range that was used last */
@@ -107,8 +107,8 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
     vkt_gemm_emit(j->e, &product);
 }
 
-/* Calls `use` for all ranges of the weights. The order is ascending in the first call, and if range 0 was used last.
- * Otherwise the order is descending. */
+/* Calls `use` for all ranges of the weights. The order is ascending if range 0 was used last, and in the first call of
+ * each_range. Otherwise the order is descending. */
 static void each_range(job *j, uint32_t rows, void (*use)(job *j, uint32_t rows, uint32_t r, bool first))
 {
     const bool up = j->at == 0;

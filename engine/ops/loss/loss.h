@@ -27,7 +27,7 @@ typedef struct vkt_sample_blocks {
 typedef struct vkt_sample_range {
     uint32_t first, end;            /* rows first .. end - 1 of z */
     uint32_t vectors, part, blocks; /* the range has `vectors` vectors, and the blocks part .. part + blocks - 1 */
-    uint64_t offset_bytes, bytes;   /* the part of z to bind */
+    uint64_t offset_bytes, bytes;   /* the range of z to bind */
 } vkt_sample_range;
 
 /* Computes the blocks of z (B,K). `label_alone`: only the label's class of each row is read. If z is too large for
@@ -53,7 +53,7 @@ static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sa
 /* Checks that input 0 is z (B,K) f32 and, if `labels`, that input 1 is t (B) u32. */
 vkt_result vkt_check_scores(vkt_infer *f, bool labels);
 /* Sets the graph's error if an input of n needs a gradient and n's op does not compute it. Without the error, the
- * gradient would be missing without a message. Call it from `backward`. */
+ * gradient would be missing without a message. Call this function from `backward`. */
 void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n);
 /* vkt_partial_sums returns the tensor for the blocks' partial sums: y itself if there is one block, else scratch.
  * vkt_sum_partials emits the sum of the partial sums to y, or nothing if `partial` is y. */

@@ -4,8 +4,8 @@
 #include "ops/ops.h"
 
 /* Sets *shape to x's shape with 1 for the axes of the mask. Sets *n to the number of elements along these axes. The
- * mask VKT_ALL_AXES means all axes of x. If another mask is 0 or names an axis that x does not have, sets the graph's
- * error and returns false. */
+ * mask VKT_ALL_AXES stands for all axes of x. If another mask is 0 or names an axis that x does not have, sets the
+ * graph's error and returns false. */
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];

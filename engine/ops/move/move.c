@@ -1,7 +1,7 @@
 /* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension is contiguous in x and in y, its
  * elements are f32, and all starts, strides and row lengths are multiples of 4. A box is copied through blocks of 4 x 4
  * if different dimensions are contiguous in x and in y, and the other conditions of transposed_dim are true. All other
- * boxes are copied word by word. */
+ * boxes are copied one 32-bit word at a time. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"

@@ -24,9 +24,9 @@ static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {
     return i + 1 == p->rank ? p->pitch : p->dim[i];
 }
-/* Sets step[0 .. n - 1] to the coordinates of element number `lanes` in a box of n dimensions. A kernel adds these
- * coordinates to go from an element of a lane to the lane's next element (lib/positions.glsl). The slowest dimension is
- * first. Its coordinate has no limit, so size[0] is not used. */
+/* Sets step[0 .. n - 1] to the coordinates of the element with index `lanes` in a box of n dimensions. A kernel adds
+ * these coordinates to go from an element of a lane to the lane's next element (lib/positions.glsl). The slowest
+ * dimension is first. Its coordinate has no limit, so size[0] is not used. */
 void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
 /* Appends a dimension to m. Slower dimensions must be appended before faster ones. A dimension of size 1 is left out.

@@ -92,8 +92,8 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Returns the range of x that a part of y contains. If the part contains nothing of x, the range has the size of one
- * load. */
+/* Returns the range of x that a part of y contains. If the part contains nothing of x, the range has as many elements
+ * as one load. */
 static range part_of_x(const frame *f, uint32_t width)
 {
     range r = { 0, 1 };
@@ -349,7 +349,7 @@ static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *
     return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
 }
 
-/* Limits an index by Python's rule: a negative one counts from the end, and an index beyond an end becomes that end. */
+/* Limits an index by Python's rule: a negative index counts from the end; an index beyond an end becomes that end. */
 static uint32_t index_in(int64_t i, uint32_t size)
 {
     if (i < 0) i += size;

@@ -321,7 +321,7 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     }
 }
 
-/* Counts x, which is read, and y, which is only written. */
+/* Counts the bytes of x, which is read, and of y, which is only written. */
 static double write_bytes(const vkt_node *n)
 {
     return (double)(vkt_node_in(n, 0)->bytes + vkt_node_in(n, 1)->bytes);

@@ -162,9 +162,9 @@ static void bind_running(vkt_emit *e, plan *p)
     p->push.momentum = a->momentum;
 }
 
-/* Emits the elementwise part, part 3. If `part` has a tensor, the work groups also find the statistics: they combine
- * the results of blocks, which are in this tensor. If a channel is one block, they compute its statistics from x
- * instead. */
+/* Emits part 3, the elementwise part. If the parameter `part` binds a tensor, the work groups also find the statistics:
+ * they combine the results of blocks, which are in this tensor. If a channel is one block, they compute its statistics
+ * from x instead. */
 static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor statistics[2], const vkt_tensor affine[2],
                            vkt_tensor step, vkt_bind part)
 {
@@ -419,7 +419,7 @@ const vkt_op vkt_op_batch_norm_dx = {
     .formula = "dx = gamma / sqrt(var + eps) (dy - mean dy - xhat mean(dy xhat))",
 };
 
-/* ---- running_stats: running mean, running variance, mean, variance, step -> the running ones, in place ---- */
+/* ---- running_stats: running mean, running variance, mean, variance, step -> both running values, in place ---- */
 
 static vkt_result running_infer(vkt_infer *f)
 {

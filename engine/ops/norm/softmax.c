@@ -96,8 +96,8 @@ static const uint16_t kernels[2][3][2] = {
       [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
-/* Emits softmax, with input x, or its gradient, with inputs y and dy. It emits one dispatch for each range of slices
- * that fits into a binding. */
+/* Emits softmax, with input x, or its gradient, with inputs y and dy: one dispatch for each range of slices that fits
+ * into a binding. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;

@@ -13,11 +13,11 @@ static bool has_kernels(uint32_t width)
     return width % 4 == 0 && width != 0 && width <= MAX_WIDTH;
 }
 
-/* ---- attention: q, k, v, or all in one -> y, lse (log sum exp of each row of scores) ---- */
+/* ---- attention: q, k, v, or all three in one tensor -> y, lse (log sum exp of each row of scores) ---- */
 
 /* The shapes of q, k and v. H is a multiple of K.
- *   three tensors: q (..,H,T,D), k and v (..,K,S,D). A sample is one head of k and v, with the group of H / K heads of
- *     q that read this head
+ *   three tensors: q (..,H,T,D), k and v (..,K,S,D). Here, a sample is one head of k and v, with the group of H / K
+ *     heads of q that read this head
  *   one tensor (`packed`): (B,T,(H + 2 K) D), with H heads of q, K heads of k and K heads of v side by side. A sample
  *     has all heads */
 typedef struct form {
@@ -201,8 +201,8 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
     return at;
 }
 
-/* Binds q, k and v, or their gradients. They are the three tensors t, or parts of t[0] if the form is packed. Sets
- * *at[0], *at[1] and *at[2] to the indices of their first vec4s in the bindings. */
+/* Binds q, k and v, or their gradients. These three are t[0], t[1] and t[2], or parts of t[0] if the form is packed.
+ * Sets *at[0], *at[1] and *at[2] to the indices of their first vec4s in the bindings. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const form *f = &p->f;
@@ -248,7 +248,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Generates a case whose scores are a few units apart. So the weights of a row differ, but not so much that only the
- * largest one counts. There are few widths, because the kernels with tiles in shared memory need pipelines of
+ * largest weight matters. There are few widths, because the kernels with tiles in shared memory need pipelines of
  * their own for each width. Long heads (with many queries or keys) would need more pipelines, so there are none.
  * test_attention_tiles.c has other widths and long heads. In half of the cases, a group of 2, 3 or 5 heads of q reads
  * the same head of k and v. */
@@ -368,7 +368,8 @@ static double dx_flops(const vkt_node *n)
 /* delta is the sum of dy * y over a row of y. The gradient of the scores is ds = p (dy v^T - delta), where p is the
  * softmax of the scores. If y is stored in 16 bits, delta is computed from the rounded y. In this case the sum of ds
  * over a row is not 0: it is the sum of dy times the rounding errors of y. If v is stored in 16 bits, its rounding
- * causes errors of the same size in ds, because no y is larger than the largest v. So y may be stored in 16 bits. */
+ * causes errors of the same magnitude in ds, because no y is larger than the largest v. So y may be stored in 16
+ * bits. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,

@@ -50,7 +50,7 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The sizes of a node. A plane is a head of k and v, with the `group` heads of q that read it. */
+/* The sizes of a node. A plane is a head of k and v, with the `group` heads of q that read this head. */
 typedef struct sizes {
     uint64_t planes, q_plane, k_plane; /* q_plane and k_plane: elements of q and of k in one plane */
     uint32_t queries, keys, group, width;

@@ -43,8 +43,8 @@ static uint64_t heads_of_rows(const struct pass *p, const vkt_attention_push *pc
     return p->by_keys ? heads / pc->group : heads;
 }
 
-/* Returns how many iterations one tile of rows needs: the iterations of the loop over columns, plus those of its inner
- * loops. `each`: the iterations of the inner loops for one tile of columns. If the rows are keys, the loop over columns
+/* Returns how many iterations one tile of rows needs: the iterations of the loop over columns and of the inner loops in
+ * it. `each`: the iterations of the inner loops for one tile of columns. If the rows are keys, the loop over columns
  * runs once for each of the pc->group heads of q that read these keys. */
 static uint64_t column_loop(const struct pass *p, const vkt_attention_push *pc, uint32_t columns, uint64_t each)
 {
@@ -86,7 +86,7 @@ static tiling tile_shuffled(const vkt_limits *lim, const struct pass *p, const v
 /* ---- in shared memory ---- */
 
 /* A tile has lanes_m * ATTENTION_SHARED_LANES_N lanes and lanes_m * own_rows() rows. A slice in shared memory has
- * `chunks` vec4s of each row. Heads with d4 <= 16 use the first table, and longer heads use the second one. Each table
+ * `chunks` vec4s of each row. Heads with d4 <= 16 use the first table, and wider heads use the second table. Each table
  * begins with the largest tile. The comments in the tables are for 4 rows per lane, without cooperative matrices. In
  * this case the last tile of each table runs on every device, because Vulkan guarantees 128 lanes and 16 KiB. */
 typedef struct shape {
@@ -128,8 +128,8 @@ static bool runs(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t 
     return lanes_of(s, d4) <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Returns whether a tile and its slices consist of whole cooperative matrices of the device's size. All subgroups must
- * be full, and each subgroup must get the same number of matrices. */
+/* Returns whether a tile and its slices consist of whole cooperative matrices, of the size that the device supports.
+ * All subgroups must be full, and each subgroup must get the same number of matrices. */
 static bool divide(const vkt_limits *lim, const shape *s, uint32_t rows, uint32_t d4)
 {
     const vkt_coop *c = &lim->coop;

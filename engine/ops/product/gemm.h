@@ -1,5 +1,5 @@
 /* ops/product/gemm.h - a struct that describes a matrix product, and functions that emit its dispatches. Ops that
- * compute products use them, for instance matmul and linear. The functions add no nodes to the graph.
+ * compute products use these functions, for instance matmul and linear. The functions add no nodes to the graph.
  *
  * M, N, K and `ld` may have any value, unless a matrix is stored in 16 bits (see vkt_gemm_matrix). Either operand may
  * be transposed. gemm_choose.c chooses a variant. With tiles in registers (gemm_tile.comp), an operand is read from its
@@ -35,7 +35,7 @@ typedef struct vkt_gemm_matrix {
     uint64_t first; /* index of the matrix's first element in the tensor */
     /* Only for B, and only if vkt_gemm_reads_blocks allows it. NULL: `t` has f32. Otherwise `t` has the words of these
      * quantized weights, all batches share the matrix, `ld` is the number of columns of the weights, and `first` is
-     * `ld` times the number of the first row. */
+     * `ld` times the index of the first row. */
     const vkt_gemm_blocks *blocks;
 } vkt_gemm_matrix;
 

@@ -1,4 +1,5 @@
-/* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits the product's parts with it. */
+/* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits the parts of the product with
+ * this variant. */
 #include "ops/product/gemm_shared.h"
 #include "ops/product/gemm_tile.h"
 

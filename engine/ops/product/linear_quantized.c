@@ -141,8 +141,8 @@ static void emit_few(const vkt_node *n, vkt_emit *e, const few *f)
 }
 
 /* Chooses the variant with the lowest cost. Costs are in multiply-adds for each weight. m rows of x cost m, and the
- * cost of unpacking is added. UNPACKED and BLOCKS compute whole tiles, so their rows cost at least 4. On GPUs their
- * rows cost at least 32, because most tiles there have 32 rows or more. */
+ * cost of unpacking is added. UNPACKED and BLOCKS compute whole tiles, so m below 4 costs 4. On GPUs, m below 32
+ * costs 32, because most tiles there have 32 rows or more. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const few lanes = few_of(n, e, false), across = few_of(n, e, true);

@@ -33,7 +33,7 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
 }
 
 /* Checks the attributes, x and all layers. `second` is NULL if input 1 is a parameter. Else it is the name of input 1,
- * which must have y's shape. `params` is the number of the input that is the first parameter. Sets *out_width to y's
+ * which must have y's shape. `params` is the index of the input that is the first parameter. Sets *out_width to y's
  * width. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
@@ -132,7 +132,7 @@ static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 {
     const vkt_mlp_attr *a = n->attr;
     const uint32_t grads = wanted_grads(g, n->in, a);
-    /* In mlp_dx, dy is input 1. So the input number of each parameter is larger by 1 than in mlp. */
+    /* In mlp_dx, dy is input 1. So the index of each parameter's input is larger by 1 than in mlp. */
     const vkt_mlp_attr wanted = { a->layers, a->params + 1, (grads & 1) | (grads & ~1u) << 1 };
     vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { n->in[0], dy[0] }, out[VKT_MAX_OUT];
     for (uint32_t i = 0; i < 2 * a->layers; i++) in[2 + i] = n->in[a->params + i];

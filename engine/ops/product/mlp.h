@@ -1,5 +1,5 @@
 /* ops/product/mlp.h - fully connected networks in one node: their inputs and outputs, and the dispatches that compute
- * them. User: mlp.c. */
+ * the networks. User: mlp.c. */
 #ifndef VKT_MLP_H
 #define VKT_MLP_H
 

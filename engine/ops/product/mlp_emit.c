@@ -257,7 +257,7 @@ static bool share(job *j)
 }
 
 /* Changes the job so that cooperative matrices compute its products. Returns false if the device cannot run the changed
- * job. shaders/lib/mlp_coop.glsl declares the shared memory. The sizes of its parts are in bytes here. */
+ * job. shaders/lib/mlp_coop.glsl declares the shared memory. Here the sizes of this memory's parts are in bytes. */
 static bool share_coop(job *j)
 {
     const vkt_limits *lim = j->e->lim;

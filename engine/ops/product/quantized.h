@@ -7,7 +7,7 @@
 /* Returns the bytes of a row of `columns` numbers. Returns 0 if these numbers are not whole blocks, or if the format is
  * unknown. */
 uint64_t vkt_quantized_row(uint32_t format, uint32_t columns);
-/* Checks input i: the words of the weights that the attributes describe. */
+/* Checks input i: the 32-bit words of the weights that the attributes describe. */
 vkt_result vkt_quantized_check(vkt_infer *f, uint32_t i, const vkt_quantized_attr *a);
 /* Emits the dispatches that write rows of the weights to y, which has rows of a->columns numbers. Without ids, y gets
  * all rows. With ids (u32), row p of y is the row ids[p], or zeros if there is no such row. */

@@ -1,5 +1,5 @@
 /* ops/step/data.c - gathers a batch from a data set on the device. The step state (abi/step.abi.h) has the position of
- * the first sample and the number of samples. */
+ * the batch's first sample and the number of the batch's samples. */
 #include "ops/ops.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ typedef struct place {
 } place;
 
 /* Returns whether a report node comes before n. If so, the kernels of n must not read the host's words: the report's
- * dispatch increments the number of the run, so these kernels would read the words of the next run. */
+ * dispatch increments STEP_RUN, the index of the run, so these kernels would read the words of the next run. */
 static bool is_behind_report(const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->index; i++)
@@ -65,8 +65,8 @@ static bool is_behind_report(const vkt_node *n)
     return false;
 }
 
-/* Returns the bindings from which the kernels of node n read the position of the batch's first sample, and the number
- * of samples: the step state or, if `early`, the host's words. */
+/* Returns the bindings (of the step state or, if `early`, of the host's words) from which the kernels of node n read
+ * the position of the batch's first sample, and the number of samples. */
 static place place_of(const vkt_node *n, const vkt_emit *e)
 {
     const vkt_graph *g = e->g;

@@ -33,13 +33,13 @@
 
 enum { MAX_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
-/* Returns how many blocks the table of groups has for `bytes` bytes of the arena. */
+/* Returns how many blocks of the arena `bytes` bytes are. The table `groups` has an entry for each block. */
 static uint64_t blocks_of(uint64_t bytes)
 {
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-/* groups_at returns the number of the input `groups`. sum_at returns the number of the input that is the sum of
+/* groups_at returns the index of the input `groups`. sum_at returns the index of the input that is the sum of
  * gradients. The moments are inputs 2 .. groups_at - 1. */
 static uint32_t groups_at(const vkt_op *op)
 {
@@ -129,7 +129,7 @@ typedef struct sweep {
     vkt_bind bind[MAX_BINDINGS];
     uint32_t ranged; /* mask of the bindings that get the dispatch's range */
     uint32_t extra;  /* specialisation constant 4 */
-    void *push;      /* push constants. The first two are n4 and block of abi/update.abi.h */
+    void *push;      /* push constants. The first two are `n4` and `block` of abi/update.abi.h */
     size_t push_bytes;
 } sweep;
 
@@ -293,7 +293,7 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
 }
 
 /* Generates the settings that all optimizers have, and the inputs: param, grad, the moments that are present, and
- * perhaps groups. The numbers of the moment in input i + 2 are from range[i][0] to range[i][1]. */
+ * perhaps groups. The elements of the moment in input i + 2 are from range[i][0] to range[i][1]. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

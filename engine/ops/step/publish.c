@@ -4,7 +4,8 @@
  * published = decay published + (1 - decay) param
  *
  * But published = param in three cases: at the first completed step; always, if decay is 0; and in blocks that the
- * table of groups fixes (frozen parameters, running statistics). A run that completes no step changes nothing. */
+ * table of groups marks as frozen. These blocks have frozen parameters or running statistics. A run that completes no
+ * step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -65,7 +66,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Generates parameters of one sign and similar size, so that terms of a sum do not cancel. */
+/* Generates parameters of one sign and similar magnitude, so that terms of a sum do not cancel. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

@@ -1,4 +1,4 @@
-/* ops/step/update.c - vkt_update, groups and freezing. */
+/* ops/step/update.c - vkt_update, groups of parameters, and freezing. */
 #include "ops/step/optimizer.h"
 
 #include "abi/update.abi.h"
@@ -8,7 +8,7 @@ _Static_assert((int)VKT_ROLE_PUBLISHED - (int)VKT_ROLE_PARAM == (int)VKT_PART_PU
                    VKT_PART_PUBLISHED + 1 == VKT_ARENAS,
                "roles and parts of a store have one order");
 
-/* ---- groups and freezing ---- */
+/* ---- groups of parameters, and freezing ---- */
 
 typedef struct mark {
     bool freeze;

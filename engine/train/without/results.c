@@ -1,5 +1,5 @@
 /* train/without/results.c - replaces results.c, scores_json.c, card.c and columns_json.c in a build without jansson. In
- * such a build, no function creates a card. */
+ * such a build, no function creates a data card. */
 #include <stdio.h>
 
 #include "train/trainer.h"

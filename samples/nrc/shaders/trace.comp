@@ -1,7 +1,7 @@
-// trace.comp - the path tracer. If the push constant `reference` is 0, it writes position, normal and albedo of the
-// surface that each pixel shows, and the mean light of `samples` random paths. If `reference` is 1, it only updates the
-// reference image: new light = keep * old light + scale * sum of the light of the `samples` paths. A pixel that shows
-// the lamp has no paths, and their light is 0.
+// trace.comp - the path tracer. If the push constant `reference` is 0, the shader writes position, normal and albedo of
+// the surface that each pixel shows, and the mean light of `samples` random paths. If `reference` is 1, the shader only
+// updates the reference image: new light = keep * old light + scale * sum of the light of the `samples` paths. A pixel
+// that shows the lamp has no paths: its sum and its mean light are 0.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "scene.h"
@@ -34,7 +34,8 @@ float random()
     return float((word >> 22 ^ word) >> 8) / 16777216.0;
 }
 
-// Returns a random direction. Its density is proportional to the cosine of its angle with the normal.
+// Returns a random direction. The probability density of a direction is proportional to the cosine of the angle between
+// this direction and the normal.
 vec3 cosine_direction(vec3 normal)
 {
     const float z = 2.0 * random() - 1.0, turn = 2.0 * PI * random(), r = sqrt(max(1.0 - z * z, 0.0));

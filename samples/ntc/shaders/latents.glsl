@@ -1,6 +1,6 @@
 // latents.glsl - functions that read the latents around one texel, and that compute a layer of the network. The results
 // equal those of vkt_quantize and vkt_latent_grid. If the network computes a whole block of texels at once, "texel"
-// means a block in this file: `texel` is the number of a block, and `scale` is the number of blocks along a side of a
+// means a block in this file: `texel` is the index of a block, and `scale` is the number of blocks along a side of a
 // cell. The shader that includes this file defines FLOAT(i), which reads float i of the parameters.
 // All sizes may be specialization constants. This is why the library's vktrain.glsl is not used: in GLSL, two arrays
 // have different types if their sizes are different expressions of such constants.

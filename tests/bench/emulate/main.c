@@ -104,7 +104,7 @@ static void print(const vkt_trainer *t)
     printf("{\"ms_per_step\": %.3f", vkt_trainer_ms_per_step(t));
     if (s.steps) {
         const size_t loss = t->g->values[t->head.loss.id].producer; /* index of the loss's node, plus 1:
-                                                                     * the forward pass ends with it */
+                                                                     * the forward pass ends with this node */
         const double steps = (double)s.steps, update = device_ms(t->shards.update, 0, SIZE_MAX);
         const double forward = device_ms(t->program, 0, loss), both = device_ms(t->program, 0, SIZE_MAX);
         const uint32_t n = VKT_MIN(s.buckets, (uint32_t)VKT_DIST_BUCKETS);

@@ -3,7 +3,7 @@
 #if CASE == 1 // the capability Float64, which vktrain does not enable
 #extension GL_EXT_shader_explicit_arithmetic_types_float64 : require
 #endif
-#if CASE == 2 // work groups that no device runs
+#if CASE == 2 // work groups that are too large for every device
 layout(local_size_x = 1024, local_size_y = 1024, local_size_z = 64) in;
 #elif CASE == 3 // specialization constants set the size of a work group
 layout(local_size_x_id = 5, local_size_y_id = 6) in;
@@ -15,7 +15,7 @@ layout(local_size_x = 4, local_size_y = 2, local_size_z = 3) in;
 layout(set = 1, binding = 0) readonly buffer X { float x[]; };
 #elif CASE == 5 // a uniform block
 layout(binding = 0) uniform X { vec4 u[16]; };
-#elif CASE == 6 // an array of blocks
+#elif CASE == 6 // an array of buffer blocks
 layout(binding = 0) readonly buffer X { float x[]; } xs[2];
 #elif CASE == 7 // an image
 layout(binding = 0, r32f) uniform readonly image2D x;
@@ -36,7 +36,7 @@ shared float big[1 << 20];
 #endif
 #if CASE == 12 // push constants with offsets, a matrix and an array
 layout(push_constant) uniform Push { layout(offset = 16) vec3 v; layout(offset = 32) mat3 m; float a[4]; } pc;
-#elif CASE == 13 // two blocks with the same binding
+#elif CASE == 13 // two buffer blocks with the same binding
 layout(binding = 1) readonly buffer Z { float z[]; };
 #endif
 

@@ -22,11 +22,11 @@
 #include "dist/dist.h"
 #include "vktrain/mpi.h"
 
-static int number = -1;    /* this rank's number; -1: not known yet */
+static int number = -1;    /* index of this rank; -1: not known yet */
 static const char *folder; /* argument FOLDER */
 static int output;         /* descriptor of FOLDER/output */
 static unsigned errors;
-static int blocks; /* blocks of host memory that the library has not freed */
+static int blocks; /* how many allocations of host memory the library has not freed */
 
 #ifdef VKT_SANITIZED /* MPI leaks memory, so leaks are not reported. `blocks` counts leaks of this library */
 /* Returns the sanitizer's options. The function is visible because the sanitizer's shared library looks it up. */
@@ -234,8 +234,8 @@ static vkt_result work(const vkt_transport *t, const char *mode)
 }
 
 /* Works until the failure of `mode`. work() must return VKT_E_PEER after one message. Later calls must return
- * VKT_E_PEER without a message. vkt_mpi_close must not wait for the failed rank. Ends the run when all ranks have
- * closed their connection. A rank that was killed or stopped does not count. */
+ * VKT_E_PEER without a message. vkt_mpi_close must not wait for the failed rank. Ends the run when all ranks, except a
+ * rank that was killed or stopped, have closed their connection. */
 static void fail_together(vkt_mpi *m, const char *mode)
 {
     const vkt_transport t = vkt_mpi_transport(m);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static vkt_vk real; /* the functions of the installed Vulkan; a lookup of a name sets one */
+static vkt_vk real; /* functions of the installed Vulkan: the lookup of a function stores the function here */
 static bool has_statistics;
 
 /* ---- objects ---- */

@@ -2,15 +2,15 @@
 
 The time of a node is the time of its memory traffic or of its arithmetic, whichever is longer. The memory traffic is slower
 if the node's largest dispatch has too few lanes to fill the device. Only the arithmetic of kernels with products (matrix
-products, convolutions, attention) counts, because other kernels are bound by memory. This arithmetic is slower if the dispatch
-has too few lanes. The time of a step is the sum of the times of its nodes and its barriers. The constants below are further
-assumptions. No GPU has confirmed them.
+products, convolutions, attention) is included, because other kernels are bound by memory. This arithmetic is slower if the
+dispatch has too few lanes. The time of a step is the sum of the times of its nodes and its barriers. The constants below are
+further assumptions. No GPU has confirmed them.
 """
 
 # "tera" is the peak of f32 in 10^12 operations per second. "matrix" is the peak of f16 matrix products with f32 sums, in
 # the same unit; 0: not used. "gb" is the bandwidth of the memory in GB/s. "cores" is the number of SMs (NVIDIA),
 # compute units (AMD) or Xe cores (Intel). These numbers are from vendors' data sheets. "barrier" is the time of a barrier in
-# microseconds. It is a guess.
+# microseconds. This time is a guess.
 DEVICES = {
     "RTX 4090": {"f32": "ada-f32", "f16": "ada-f16", "tera": 82.6, "matrix": 165, "gb": 1008, "cores": 128, "barrier": 3},
     "RX 7900 XTX": {"f32": "navi31-f32", "f16": "navi31-f16", "tera": 61.4, "matrix": 123, "gb": 960, "cores": 96, "barrier": 4},
@@ -19,7 +19,7 @@ DEVICES = {
 PRODUCT_LANES, LANES = 128, 512  # lanes that fill a core: PRODUCT_LANES in the arithmetic of products, LANES in memory traffic
 LATENCY = 0.75  # part of the time in which a product's loop is not waiting for memory
 BANDWIDTH = 0.8  # part of the bandwidth that a kernel reaches
-PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if the table has no number for the kernel
+PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if readiness.py has no measurement of the kernel
 CLOCKS = {"navi31-f16": (32, 2), "ada-f16": (16, 1)}  # clock cycles of a matrix product, and of any other instruction
 
 
@@ -55,7 +55,7 @@ def seconds_of(device, document, program, pipelines):
 
 
 def table_of(documents):
-    """documents: name -> (JSON, Kernel of each pipeline). Returns the table; "" if one of the documents is missing."""
+    """documents: name -> (JSON, Kernel of each pipeline). Returns the table of estimates; "" if a document is missing."""
     columns = [(name, p, d[p]) for name, d in DEVICES.items() for p in ("f32", "f16") if p in d]
     if any(document not in documents for _, _, document in columns):
         return ""

@@ -1,5 +1,5 @@
 /* readiness - makes the programs of networks and cases for the device that VK_DRIVER_FILES gives, and prints as JSON
- * what the driver's compiler made of them. Nothing runs: see compile_only.h. tests/gpu/readiness.sh calls it.
+ * what the driver's compiler made of them. Nothing runs: see compile_only.h. tests/gpu/readiness.sh calls this program.
  *
  *     readiness f32|f16|bf16|f32-split CASE...
  *
@@ -56,7 +56,7 @@ static json_t *dispatches_of(report *r, const vkt_program *p)
     return list;
 }
 
-/* Returns the least arithmetic and memory traffic of each node that has dispatches, by node number. */
+/* Returns the least arithmetic and memory traffic of each node that has dispatches, by index of the node. */
 static json_t *costs_of(const vkt_program *p)
 {
     json_t *costs = json_object();

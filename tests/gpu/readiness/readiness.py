@@ -5,7 +5,7 @@ FILE is what the program `readiness` printed for NAME, which is a key of RULES. 
 for each NAME. The script makes new tables. It compares them with the old ones, or replaces the old ones (--write).
 EXCEPTIONS has the kernels that break a limit, and the number of barriers of each network, with the reasons. Prints what is
 wrong: a broken limit without an exception, an exception whose value differs from the measured value, an exception that is
-not needed, an old table. Without --write, a FILE is skipped if its device, driver, subgroup size or support of cooperative
+not needed, an outdated table. Without --write, a FILE is skipped if its device, driver, subgroup size or support of cooperative
 matrices differs from the table's (see head_of). The last line is "N passed, N failed, N skipped": FILEs without a fault,
 with a fault, and skipped FILEs.
 """
@@ -359,7 +359,7 @@ def replace_part(page, name, text):
 
 
 def examine(name, doc, page, accepted, write):
-    """Returns the page with a new part, and the faults of a document."""
+    """Returns the page with the new tables of a document, and the faults of this document."""
     kernels = kernels_of(doc, networks_of(doc))
     found = {(rule, k.name): value for k in kernels for rule, value in k.broken() if rule in RULES[name]}
     for k in kernels_of(doc, cases_of(doc)):

@@ -1,4 +1,4 @@
-// shift.comp - computes dst[i + shift] = src[i] + 1 in one group of 64 lanes. The host plants the faults: a wrong
+// shift.comp - computes dst[i + shift] = src[i] + 1 in one work group of 64 lanes. The host plants the faults: a wrong
 // shift, or a missing barrier.
 #version 460
 layout(local_size_x = 64) in;
