@@ -11,7 +11,8 @@ vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
     return vkt_fail(g->h, VKT_E_FORMAT,
                     "\"%s\": its %llu bytes unpack to more than %llu: unpack it with gunzip, or set "
                     "VKT_MAX_UNPACKED=BYTES in the environment",
-                    g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(standard, (uint64_t)VKT_MAX(allowed, 0)));
+                    g->file.path, (unsigned long long)n,
+                    (unsigned long long)VKT_MAX(standard, (uint64_t)VKT_MAX(allowed, 0)));
 }
 
 /* Reads the rest of the file into *bytes. The caller frees *bytes, also after a failure. */
