@@ -308,7 +308,8 @@ static vkt_result run_training(work *w)
     return r;
 }
 
-/* For a rank above 0: switches off what only rank 0 does, that is chat, answers, perplexity, and files of adapters. */
+/* For a rank above 0: switches off what only rank 0 does. That is chat, answers, perplexity, and files of adapters and
+ * merged models. */
 static void be_silent(lora_options *o)
 {
     o->chat = false;

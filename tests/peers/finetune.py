@@ -268,6 +268,7 @@ def run_answers(a):
         ids, labels = ids.repeat(a.epochs, 1, 1), labels.repeat(a.epochs, 1, 1)
         trajectory(model, ids, labels, a.lr, rising_and_falling(len(ids)) if a.schedule == "cosine" else None)
         model.save_pretrained(a.out)
+    torch.manual_seed(SEED)
     form = re.compile(r"#### (-?[\d,.]*\d)\s*$")
     formed, right, cut = 0, 0, 0
     model.eval()
@@ -276,7 +277,8 @@ def run_answers(a):
         asks = [tokenizer.apply_chat_template([{"role": "user", "content": e["question"]}], tokenize=False,
                                               add_generation_prompt=True) for e in unseen[i:i + 8]]
         x = tokenizer(asks, return_tensors="pt", padding=True, add_special_tokens=False)
-        y = model.generate(**x, max_new_tokens=a.words, do_sample=False, pad_token_id=tokenizer.eos_token_id)
+        chosen = {"do_sample": True, "temperature": a.temperature, "top_k": 0} if a.temperature else {"do_sample": False}
+        y = model.generate(**x, max_new_tokens=a.words, pad_token_id=tokenizer.eos_token_id, **chosen)
         for e, ids in zip(unseen[i:i + 8], y[:, x["input_ids"].shape[1]:]):
             found = form.search(tokenizer.decode(ids, skip_special_tokens=True))
             formed += found is not None
@@ -320,6 +322,7 @@ def main():
     s.add_argument("--epochs", type=int, default=1)
     s.add_argument("--answers", type=int, default=200)
     s.add_argument("--words", type=int, default=256)
+    s.add_argument("--temperature", type=float, default=0, help="0: always the likeliest token")
     s.add_argument("--batch", type=int, default=4)
     s.add_argument("--context", type=int, default=320)
     s.add_argument("--lr", type=float, default=2e-4)
