@@ -42,7 +42,7 @@ static bool draw_points(points *p, uint64_t *seed)
     return p->x && p->t;
 }
 
-/* ---- the fit: run() frees all its members, also after an error ---- */
+/* ---- the fit: run() frees all members of `fit`, also after an error ---- */
 
 typedef struct fit {
     uint32_t rows;

@@ -201,8 +201,9 @@ build build-tests all "-DVKT_SPIRV=$shaders" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2
 # From now on, a build of build-tests compiles its own shaders, so that a developer's change of a shader has an effect.
 [ -z "$shaders" ] || quietly "$builds/build-tests/configure.log" cmake -DVKT_SPIRV= "$builds/build-tests" || failed "configuration"
 
-# A phase runs cases VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1 of each op. The index of a case also chooses how
-# the device's limits are changed (harness_views in tests/ops/harness.c). Cases 4 to 9 together have all of these changes.
+# For each op, a phase runs the cases with the seeds VKT_TEST_FIRST .. VKT_TEST_FIRST + VKT_TEST_SEEDS - 1. The seed of a case
+# also chooses how the device's limits are changed (harness_views in tests/ops/harness.c). Seeds 4 to 9 together give all of
+# these changes.
 phase "tests on lavapipe, validation with synchronization"
 compile_quickly
 if [ "$mode" = full ]; then

@@ -11,7 +11,7 @@
 struct vkt_tokenizer {
     vkt_host host;
     uint32_t n;                /* number of ids */
-    vkt_words words;           /* the different texts of the tokens, as bytes; one such text is called word here.
+    vkt_words words;           /* the different texts of the tokens, as bytes; one such text is called a word here.
                                 * Ids whose tokens have the same bytes share one word */
     uint32_t *word_of, *id_of; /* word_of (n): index of each id's word. id_of (words.n): the largest id of each word */
     uint32_t *plain_of;        /* (words.n): largest id of each word, control tokens excluded; VKT_NO_TOKEN: none */

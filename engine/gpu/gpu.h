@@ -10,7 +10,7 @@
 #include "gpu/vk_table.h"
 #include "vktrain/vulkan.h"
 
-typedef struct vkt_memory vkt_memory;     /* blocks of device memory, their cap, statistics (memory.c) */
+typedef struct vkt_memory vkt_memory;     /* memory blocks, memory cap, statistics (memory.c) */
 typedef struct vkt_transfer vkt_transfer; /* staging rings (transfer.c) */
 
 /* A command pool with one primary command buffer. */

@@ -123,7 +123,7 @@ VkResult vkt_handle_create(vkt_ctx *ctx, uint64_t bytes, const void *next, VkBuf
 uint32_t vkt_memory_types(const vkt_ctx *ctx, vkt_memory_kind kind, uint32_t allowed,
                           uint32_t order[VK_MAX_MEMORY_TYPES]);
 /* Gives a buffer a range of a block, and returns the block's memory in *memory. Sets buf->block, block_offset and
- * block_bytes, and buf->mapped unless `kind` is VKT_MEMORY_DEVICE. vkt_memory_free returns the range to its block, and
+ * block_bytes, and buf->mapped unless `kind` is VKT_MEMORY_DEVICE. vkt_memory_free returns the range to its block, but
  * does nothing for a buffer without a range. */
 vkt_result vkt_memory_allocate(vkt_ctx *ctx, vkt_memory_kind kind, const VkMemoryRequirements *need, vkt_buffer *buf,
                                VkDeviceMemory *memory);

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "vktrain/gguf.h"
 
-/* The kinds of metadata values: X(name, number that means the kind in the file, type in memory). */
+/* The kinds of metadata values: X(name, number that stands for the kind in a file, type in memory). */
 #define VKT_GGUF_KINDS(X)       \
     X(U8, 0, uint8_t)           \
     X(I8, 1, int8_t)            \

@@ -215,7 +215,7 @@ typedef struct part {
 
 enum { MAX_PARTS = 12 };
 
-/* Lists the tensors that each block of this architecture has. Returns how many they are. */
+/* Lists the tensors that each block of this architecture has. Returns how many there are. */
 static size_t list_parts(const vkt_gguf_model *m, part list[MAX_PARTS])
 {
     const uint32_t q = m->heads * m->head_width, kv = m->kv_heads * m->head_width, ff = m->feed_forward;

@@ -51,7 +51,7 @@ static vkt_result fail_members(const vkt_shards *s, const vkt_members *w, bool n
     return malformed(s, "byte %zu: %s", (size_t)(w->text - s->text) + w->at, w->why);
 }
 
-/* Sets *shard to the index in `names` that `name` has. Appends the name if it is new. Neighbouring tensors are mostly
+/* Sets *shard to the index of `name` in `names`. Appends the name if it is new. Neighbouring tensors are mostly
  * in the same shard, so the search begins at the last name. */
 static vkt_result find_shard(vkt_shards *s, const char *name, size_t *shard)
 {

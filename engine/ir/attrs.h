@@ -10,11 +10,11 @@ typedef struct vkt_matmul_attr {
 } vkt_matmul_attr;
 
 typedef struct vkt_conv2d_attr {
-    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups`: of channels. stride, dilation, groups >= 1 */
+    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups` groups of channels. stride, dilation, groups >= 1 */
 } vkt_conv2d_attr;
 
 typedef struct vkt_conv_transpose2d_attr {
-    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups`: of channels. stride, dilation, groups >= 1 */
+    uint32_t stride[2], pad[2], dilation[2], groups; /* `groups` groups of channels. stride, dilation, groups >= 1 */
     uint32_t output_pad[2];                          /* less than max(stride, dilation), along each axis */
 } vkt_conv_transpose2d_attr;
 

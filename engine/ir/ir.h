@@ -246,7 +246,7 @@ struct vkt_op {
     double (*flops)(const vkt_node *n);
     double (*bytes)(const vkt_node *n);
     const vkt_field
-        *fields; /* attributes by name, as text; an entry without a name ends the list; NULL: attributes have no text */
+        *fields; /* attributes by name, as text; an entry without a name ends the list; NULL: no attribute has a text */
 };
 
 #define VKT_HALF_IN(i) (1u << (i))
@@ -489,8 +489,8 @@ typedef struct vkt_launch {
 #define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
 #define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
 
-/* Appends one dispatch of x * y * z work groups. If x is above limits.max_groups, only max_groups work groups are along
- * x, so the kernel must loop over x. Kernels need not loop over y and z, so a y or z above max_groups is
+/* Appends one dispatch of x * y * z work groups. If x is above limits.max_groups, the dispatch has only max_groups work
+ * groups along x, so the kernel must loop over x. Kernels need not loop over y and z, so a y or z above max_groups is
  * VKT_E_UNSUPPORTED. A shader of an application need not loop over x either. Its op checks x before this call. */
 void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Reports that the node needs a kernel that this build does not have. The node is then lowered again with another

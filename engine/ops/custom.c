@@ -1,5 +1,5 @@
 /* ops/custom.c - the ops of the application: vktrain/custom.h. The forward node has the op custom, and the node of its
- * gradients has the op custom_dx. Both nodes have, as their attribute, the declaration of the application's op. */
+ * gradients has the op custom_dx. Both nodes have the declaration of the application's op as their attribute. */
 #include "ops/custom.h"
 
 #include <stdio.h>

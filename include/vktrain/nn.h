@@ -289,7 +289,7 @@ VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
 /* Resizes x (N,C,H,W): see vkt_upsample2d. */
 VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p);
-/* Pads x (N,C,H,W) with `value` -> (N, C, H + top + bottom, W + left + right). The parameters are in torch's order. */
+/* Pads x (N,C,H,W) with `value` -> (N, C, H + top + bottom, W + left + right). The arguments are in torch's order. */
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
@@ -308,7 +308,7 @@ VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor
 
 /* The options of a hash grid layer. A member that is 0 selects the default. */
 typedef struct vkt_nn_hash_grid_params {
-    vkt_hash_grid_params grid; /* number of levels, their resolutions, and how many entries the table has */
+    vkt_hash_grid_params grid; /* levels, features of an entry, table size and resolutions */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as in Mueller et al. 2022 */
 } vkt_nn_hash_grid_params;
 /* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L * F), for E entries of F numbers, and L

@@ -10,8 +10,8 @@
  *     convolutions, batch norms, upsampling   one channel with all samples
  *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              up to 64 slices if a slice's size is no multiple of 256 bytes. (A slice
- *                                             is the part of a tensor with one index of the slowest dimension.) If the
- *                                             size is a multiple of 256 bytes, most slices are split further, so they
+ *                                             is the part of a tensor with one index of the slowest dimension.) Most
+ *                                             slices whose size is a multiple of 256 bytes are split further, so they
  *                                             have no limit
  *     layer, group, RMS norm, vkt_to_layout   up to four samples
  *     matrix products                         a few rows
@@ -184,7 +184,7 @@ typedef struct vkt_pool2d_params {
  *
  * Limits: a binding (at least 128 MiB on every device) must hold, for all samples, the image rows that one window
  * spans. If a window has more than about 50,000 elements, several invocations share the window, and a binding must hold
- * only one image row for all samples. If windows have dilation, invocations cannot share one: R * (S + 1) is then at
+ * only one image row for all samples. Invocations cannot share a window that has dilation: R * (S + 1) is then at
  * most 49,998 on CPU devices. On CPU devices an element may be in at most about 50,000 windows, because one invocation
  * sums the element's gradient. For a maximum, images must have fewer than 1,065,353,216 pixels, because the index of a
  * pixel is stored in a 32-bit word that must have the bits of a normal float. */

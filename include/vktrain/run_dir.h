@@ -10,7 +10,7 @@
  *   best.safetensors      weights of the best epoch so far; weights of the last step if the run ended without a best
  *                         epoch and did not diverge
  *   results.json          the text of vkt_trainer_results, written at the end (needs jansson)
- *   history.csv           losses, accuracies, metrics, rate and time of each epoch, rewritten after every epoch
+ *   history.csv           losses, accuracies, metrics, learning rate and time of each epoch, rewritten after each epoch
  *   history.svg           a plot of loss and accuracy, written at the end (needs cairo)
  *   options.json          settings of the run, written at each start
  *   log.txt               a line for each start and each epoch, and texts that the program adds

@@ -22,7 +22,8 @@ typedef struct ranks {
  * false. Without --mpi, does nothing and returns true. */
 bool ranks_connect(ranks *r, train_options *o);
 /* Returns the device for the context of this process: the value of --device, or the first device of --devices. With
- * --mpi and n devices in --devices, each rank gets the device with index rank % n. `room` is memory for the result. */
+ * --mpi and n devices in --devices, each rank gets the device at index rank % n of this list. `room` is memory for the
+ * result. */
 const char *ranks_device(const ranks *r, const train_options *o, char room[256]);
 /* Without --mpi, creates the contexts of --devices from the second device on. VKT_E_ARG: there are too many devices.
  * Other errors are those of vkt_ctx_create_wide. Call ranks_close also after an error. */

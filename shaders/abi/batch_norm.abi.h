@@ -5,7 +5,7 @@
 VKT_PUSH(vkt_batch_norm_push,
          VKT_U32(channels) VKT_U32(first) /* the dispatch has `channels` channels from channel `first` on */
          VKT_U32(channel4) VKT_U32(period4) VKT_U32(batch)
-         VKT_U32(per_block) VKT_U32(blocks) /* a channel is divided into `blocks` blocks of `per_block` vec4s */
+         VKT_U32(per_block) VKT_U32(blocks) /* a channel has `blocks` blocks of at most `per_block` vec4s */
          VKT_U32(x4) VKT_U32(dy4) VKT_U32(y4) VKT_U32(plus4) /* index of the first vec4 of channel `first` in each binding */
          VKT_U32(all_channels) VKT_F32(eps)
          VKT_U32(unbiased) VKT_F32(momentum)) /* running += momentum * (new - running). If unbiased

@@ -1,8 +1,8 @@
 // self_test.comp - tests the features that fast kernels need, on small integers, so that no result is rounded.
 // The test has loads whose addresses differ by lane, in a do .. while loop with vec4 sums. One load is texelFetch. No
 // kernel of a network uses texelFetch, but this load finds an error of Mesa 25.0.7: with vectors of 512 bits, only
-// texelFetch returns wrong numbers. The test has shuffles by lane ^ m, from the next lane and from a constant lane. The
-// test has branches and trip counts that differ by lane, with loads inside. The test has stores of four floats (two
+// texelFetch returns wrong numbers. The test also has shuffles by lane ^ m, from the next lane and from a constant
+// lane. It has branches and trip counts that differ by lane, with loads inside. It has stores of four floats (two
 // 64-bit words in the texel variant). Only every third lane executes the last store. kernel/self_test.c computes the
 // same on the host.
 // grid: x over subgroups; a work group is one full subgroup

@@ -50,7 +50,7 @@ void row_of(uint i, uint base, float by)
     vec4 most = vec4(LOWEST);
     for (uint k = lane; k < n; k += lanes) most = max(most, logits(base, k, classes));
     const float m = max_of_lanes(max(max(most.x, most.y), max(most.z, most.w)));
-    vec4 rest4 = vec4(0.0), top4 = vec4(0.0); // rest: sum of exp(z - m) over z < m; top: how many z are m
+    vec4 rest4 = vec4(0.0), top4 = vec4(0.0); // rest: sum of exp(z - m) over z < m; top: how many z equal m
     for (uint c = 0; c < n; c += SPAN * lanes) {
         const uint end = min(c + SPAN * lanes, n);
         vec4 span = vec4(0.0);

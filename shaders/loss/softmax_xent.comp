@@ -54,7 +54,7 @@ float losses(uint vector, uint rows)
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: how many z are m
+    float m = LOWEST, rest = 0.0, top = 0.0; // rest: sum of exp(z - m) over z < m; top: how many z equal m
     float slack = 0.0, all = 0.0;            // for smoothing. slack: sum of w (m - z); all: sum of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);

@@ -111,7 +111,7 @@ VEC z(uint at, uint k, uint visible)
 
 void line(uint at, uint all, uint n, uint visible)
 {
-    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // rest: sum of exp(z - m) over z < m; top: how many z are m
+    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // rest: sum of exp(z - m) over z < m; top: how many z equal m
     for (uint k = FIRST; k < n; k += ITERATIONS * STEP)
         [[unroll]] for (uint j = 0; j < ITERATIONS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
     m = VEC(largest(m));

@@ -274,8 +274,8 @@ static void slices_grow_again_after_a_load(void **state)
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
     /* A grain is the limit that record/slices.c sets for the time of a slice: a quarter of the budget. Without a load,
-     * the run takes a little more than two grains, so it has at least two slices. record/slices.c makes fewer slices
-     * only if there are more than six: twice the time of the run in grains, rounded up. So up to six may stay. */
+     * the run takes a little more than two grains, so it has at least two slices. Rounded up, the run takes three
+     * grains. record/slices.c makes fewer slices only if there are more than 2 * 3. So up to six slices may stay. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }

@@ -290,7 +290,7 @@ static void wider_networks_have_no_more_code(void **state)
     (void)state;
     const network *narrow = find("documented_vec4"), *wide = find("wide");
     assert_int_equal(narrow->n_widths, wide->n_widths);
-    assert_true(wide->bytes <= narrow->bytes); /* widths of `narrow` are not multiples of 4, so it needs more code */
+    assert_true(wide->bytes <= narrow->bytes); /* two widths of `narrow` are not multiples of 4: they need more code */
     assert_true(find("five_layers")->bytes < 3 * narrow->bytes);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 fake_vulkan fake;
-static vkt_vk real; /* functions of the installed Vulkan: the lookup of a function stores the function here */
+static vkt_vk real; /* the functions of the installed Vulkan; each one is stored here when it is looked up */
 
 void fake_reset(void)
 {

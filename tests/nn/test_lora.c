@@ -218,8 +218,8 @@ static void evaluate(rig *r, vkt_store *s, vkt_array *weight, vkt_array *bias, c
     net_free(&n);
 }
 
-/* The graph of two_layers with adapters and a loss, and the values `v` of inputs and weights. setting_store makes the
- * store. */
+/* The graph of two_layers with adapters and a loss, and the values `v` of x, weights, biases and adapters.
+ * setting_store makes the store. */
 typedef struct setting {
     numbers v;
     vkt_array *weight, *bias;

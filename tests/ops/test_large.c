@@ -304,7 +304,7 @@ static void a_first_convolution_larger_than_a_binding(void **state)
 }
 
 /* Each element of y and dx is a sum over channels and taps, for instance of 180,099 products for 20,011 channels. A
- * loop cannot have so many iterations. If x has so many channels, y is a sum of parts. If y has so many channels, dx
+ * loop must not have so many iterations. If x has so many channels, y is a sum of parts. If y has so many channels, dx
  * is a sum of parts. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {

@@ -371,8 +371,8 @@ static void slopes_in_small_bindings(void **state)
     }
 }
 
-/* With `bare`, dropout multiplies by 2, which is exact. So the mean of a pooling window has the same bits if it is
- * rounded before the dropout as if it is rounded after the dropout, unless the mean is subnormal in 16 bits. */
+/* With `bare`, dropout multiplies by 2, which is exact. So the mean of a pooling window may be rounded before
+ * or after the dropout: the bits are the same, unless the mean is subnormal in 16 bits. */
 static void stored_in_16_bits(void **state)
 {
     (void)state;

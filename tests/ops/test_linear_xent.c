@@ -101,8 +101,8 @@ typedef struct model {
     vkt_tensor x, w, t, loss, count, px;
 } model;
 
-/* Builds the graph. x is parameter 0, so the test can read the gradient of x from the store. w is parameter 1. Quantized
- * weights are an input, without a gradient. */
+/* Builds the graph. x is parameter 0, so the test can read the gradient of x from the store. w is parameter 1.
+ * Quantized weights are an input, without a gradient. */
 static model build(const way *o)
 {
     model m = { .g = harness_graph() };

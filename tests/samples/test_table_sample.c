@@ -120,7 +120,7 @@ static void a_price_is_predicted_in_its_own_unit(void **state)
     const json_t *optimizer = json_object_get(first, "optimizer");
     assert_true(json_is_false(json_object_get(optimizer, "amsgrad")));
     check_schema(r, "w");
-    /* The weights file has the schema of the table. So a run that loads this file uses the mean and the text values of
+    /* The weights file has the schema of the table. So a run that loads this file uses the mean or the text values of
      * each column from this schema, although --seed and --validation-share give another split. The tiny --lr keeps the
      * weights as they are. */
     EXPECT(r, 0, "", PRICES, "-q", "--load", "w", "--seed", "9", "--validation-share", "0.5", "--lr", "1e-30",

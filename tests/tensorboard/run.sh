@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh BUILD_DIR - checks the event files of --run with PyPI's tensorboard. It runs vkt-mnist of BUILD_DIR five times in one
 # folder, on generated images, and compares the numbers that tensorboard reads with history.csv. run.sh installs tensorboard in
-# BUILD_DIR/tensorboard, where tensorboard stays for the next run. The last line is "N passed, N failed, N skipped". The status
+# BUILD_DIR/tensorboard, where it stays for the next run. The last line is "N passed, N failed, N skipped". The status
 # is 0 only if nothing failed.
 set -u
 case ${1-} in

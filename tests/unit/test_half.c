@@ -34,8 +34,8 @@ static void every_half_has_its_value_and_comes_back(void **state)
     }
 }
 
-/* A number between two neighbouring f16 numbers is rounded to the nearer f16 number. The middle is rounded to the f16
- * number whose last bit is 0. */
+/* A number between two neighbouring f16 numbers is rounded to the nearer one. The middle is rounded to the one whose
+ * last bit is 0. */
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;

@@ -40,7 +40,7 @@ typedef struct vkt_direct_job {
 typedef struct vkt_direct_tiles {
     uint32_t lanes, across, rows;
     uint32_t chunk, unroll;        /* chunk: taps in shared memory at a time. unroll: taps per iteration */
-    uint32_t row_tiles, col_tiles; /* row_tiles: number of tiles over the channels of one group of channels.
+    uint32_t row_tiles, col_tiles; /* row_tiles: number of tiles over the destination channels of one group.
                                     * col_tiles: number of tiles over the columns */
     uint64_t rounds;               /* iterations of all loops of an invocation for one column tile */
 } vkt_direct_tiles;

@@ -446,7 +446,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const hash_grid_dw_attr *a = n->attr;
     part p = part_of(n, e, &a->grid);
-    /* These costs are not in a unit: they only say which variant is faster. */
+    /* These costs have no unit: they only say which variant is faster. */
     const vkt_variant_cost candidates[] = { { VKT_V_OWNED, 1 },
                                             { VKT_V_ATOMIC, e->lim->traits->atomics_pay ? 0.5 : VKT_COST_NEVER } };
     const vkt_variant v = vkt_pick(e, candidates, can_add_atomically(e, &p) ? 2 : 1);

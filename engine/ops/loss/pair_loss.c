@@ -84,8 +84,8 @@ static vkt_result loss_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Returns the push constants that do not depend on the dispatch (loss.abi.h): the dimensions of y that say which
- * elements are in real rows, the divisors of the sum of the terms, and beta. */
+/* Returns the push constants that do not depend on the dispatch (loss.abi.h): the members that say which elements of y
+ * are in real rows, the divisors of the sum of the terms, and beta. */
 static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 {
     const bool rows = y->layout == VKT_ROWS;

@@ -47,7 +47,7 @@ vkt_tile vkt_blocks_tile_at(uint32_t i);
 bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
 /* Returns the value of BLOCKS_SPEC_WHOLE for a product of m x n sums over k: BLOCKS_UNROLLED as in the plan, and a bit
  * for each axis along which all tiles are whole. The bits of the axes are not in the plan, because the plan is for the
- * largest of the blocks into which gemm.h splits a product, and other blocks may be smaller. */
+ * largest of the blocks into which a product may be split (gemm.h), and other blocks may be smaller. */
 uint32_t vkt_blocks_whole(const vkt_blocks *b, uint64_t m, uint64_t n, uint64_t k);
 /* Makes a plan for COOP, as vkt_blocks_plan does. Programs of f16 or bf16 round the operands to this type. Programs of
  * VKT_PRECISION_F32_SPLIT split the operands. Programs of f32 must not round operands, so the function also returns

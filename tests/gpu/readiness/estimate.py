@@ -19,7 +19,7 @@ DEVICES = {
 PRODUCT_LANES, LANES = 128, 512  # lanes that fill a core: PRODUCT_LANES in the arithmetic of products, LANES in memory traffic
 LATENCY = 0.75  # part of the time in which a product's loop is not waiting for memory
 BANDWIDTH = 0.8  # part of the bandwidth that a kernel reaches
-PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if readiness.py has no measurement of the kernel
+PRODUCT_SHARE = 0.5  # part of a product's instructions that multiply, if readiness.py has not counted them
 CLOCKS = {"navi31-f16": (32, 2), "ada-f16": (16, 1)}  # clock cycles of a matrix product, and of any other instruction
 
 

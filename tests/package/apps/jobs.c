@@ -111,7 +111,7 @@ static void wait_for(jobs *s, const job *j)
 
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
-/* Trains until the job's steps or its budget of device time are used up. Returns whether the job is done. */
+/* Trains until the job has no steps left, or for one budget of device time. Returns whether the job is done. */
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
