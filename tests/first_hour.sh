@@ -65,11 +65,11 @@ go() {
     begun=$(date +%s)
     if [ "$where" = piped ]; then
         # shellcheck disable=SC2086 # word splitting is wanted
-        timeout 100 $offline "$@" >seen 2>&1 </dev/null
+        timeout 300 $offline "$@" >seen 2>&1 </dev/null
         status=$?
     else
         # shellcheck disable=SC2086
-        "$out/in_terminal" "$where" report timeout 100 $offline "$@" >seen
+        "$out/in_terminal" "$where" report timeout 300 $offline "$@" >seen
         status=$?
     fi
     cat seen >>"$transcript"

@@ -76,24 +76,19 @@ static const member *waits_for(const vkt_thread_group *g, const member *r)
     return r;
 }
 
-static bool copies(const vkt_thread_group *g)
-{
-    for (uint32_t i = 0; i < g->n; i++)
-        if (g->ranks[i].reading) return true;
-    return false;
-}
-
 /* Called after r has waited as long as the timeout. Either fails the group, or returns a new time until which r must
- * wait. While any rank copies, no rank is at fault: a copy always ends, but may take longer than the timeout. The
- * caller holds the lock. */
+ * wait. If r waits for a rank whose data are copied right now, or for the rank that copies them, no rank has failed: a
+ * copy may take longer than the timeout. The caller holds the lock. */
 static uint64_t find_culprit(vkt_thread_group *g, const member *r, uint64_t now_ns)
 {
-    if (copies(g)) return now_ns + g->timeout_ns;
     const member *before = r, *end = waits_for(g, r);
+    bool copies = r->reading || end->reading;
     for (uint32_t steps = 0; end->call != CALL_NONE && steps < g->n; steps++) {
         before = end;
         end = waits_for(g, end);
+        copies = copies || end->reading;
     }
+    if (copies) return now_ns + g->timeout_ns;
     const uint64_t waited_ns = now_ns - before->since_ns;
     if (waited_ns < g->timeout_ns) return before->since_ns + g->timeout_ns;
     const double seconds = (double)waited_ns * 1e-9;
@@ -143,6 +138,7 @@ static void copy_from(member *peer, void *receive, size_t bytes)
     pthread_mutex_lock(&g->lock);
     peer->reading = false;
     peer->taken = true;
+    peer->since_ns = vkt_now_ns(); /* the copy was no wait for a rank */
     pthread_cond_signal(&peer->wake);
 }
 

@@ -49,9 +49,7 @@ static uint64_t shard_bytes(const vkt_step_graphs *g)
 
 static vkt_result plan_training(const vkt_trainer *t, uint32_t batch, need *n)
 {
-    const vkt_program_params p = { .profile = t->params.profile,
-                                   .precision = t->params.precision,
-                                   .recompute = t->params.recompute };
+    const vkt_program_params p = { .precision = t->params.precision, .recompute = t->params.recompute };
     vkt_step_graphs g;
     vkt_feed feed;
     vkt_feed_values v;

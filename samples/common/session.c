@@ -263,7 +263,7 @@ void session_print_memory(const session *s)
     say(s, "memory  %.1f MiB of device memory at the peak\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-/* Prints the best epoch, and the loss or accuracy by which it is the best. */
+/* Prints the best epoch, and its value of the monitor: a loss, an accuracy or a metric. */
 static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
     const vkt_epoch_record *r = vkt_trainer_best(t);

@@ -425,6 +425,12 @@ vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to)
         ntc_weight_name(i, true, name);
         TRY(read_parameter(t, name, to->weights + l.bias));
     }
-    for (size_t i = 0; i < ntc_weights(to); i++) to->weights[i] = ntc_half(to->weights[i]);
+    for (size_t i = 0; i < ntc_weights(to); i++) {
+        if (!isfinite(to->weights[i])) {
+            complain("a weight is not finite: the training has diverged; use a smaller --lr");
+            return VKT_E_DIVERGED;
+        }
+        to->weights[i] = ntc_half(to->weights[i]);
+    }
     return write_weights(t, to);
 }

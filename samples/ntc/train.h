@@ -72,7 +72,7 @@ vkt_result ntc_trainer_save(ntc_trainer *t, const char *path);
 vkt_result ntc_trainer_load(ntc_trainer *t, const char *path);
 /* Writes the rounded latents and the rounded weights to `to`, a set with the sizes of the trainer's `set`. Latents of
  * BC4 blocks are first encoded and decoded. The store gets the rounded weights and the decoded latents, too. Waits for
- * all steps. */
+ * all steps. VKT_E_DIVERGED, with a message: a weight is not finite. */
 vkt_result ntc_trainer_result(ntc_trainer *t, ntc_set *to);
 
 /* Set `name` to the store's name of a parameter. The parameter is the latents of grid i (ntc_grid_name), or the weight

@@ -28,11 +28,11 @@ static bool make_program(vkt_graph *g, vkt_program **p)
     return true;
 }
 
-/* If a binding has room for n bytes, prints that the case tests no tensor larger than a binding. */
-static void report_room(size_t n)
+/* If a binding has room for the n bytes of `tensor`, prints that the case tests no tensor larger than a binding. */
+static void report_room(const char *tensor, size_t n)
 {
     if (n <= harness_ctx->limits.max_storage_range_bytes)
-        puts("SKIPPED: quantized weights larger than a binding: a binding of this device has room for them");
+        printf("SKIPPED: %s larger than a binding: a binding of this device has room for it\n", tensor);
 }
 
 /* Reads rows of a table of 158 MB, whose numbers are f16. The ids are spread over the table. The last id is larger than
@@ -50,7 +50,7 @@ static void a_table_larger_than_a_binding(void **state)
     for (size_t i = 0; i < n; i++) table[i] = vkt_half_from_f32((float)(i % 30011) / 64 - 200);
     for (uint32_t i = 0; i < IDS; i++) ids[i] = (uint32_t)((uint64_t)i * (ROWS + 2) / (IDS - 1));
     assert_true(ids[IDS - 1] > ROWS);
-    report_room(n * sizeof *table);
+    report_room("a table of f16", n * sizeof *table);
     vkt_graph *g = harness_graph();
     vkt_program *p;
     const vkt_tensor list = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape1(IDS));
@@ -117,7 +117,7 @@ static void a_layer_larger_than_a_binding(void **state)
     float *y = malloc(BATCH * OUT * sizeof *y), *dx = malloc(BATCH * IN * sizeof *dx);
     float *few_y = malloc(FEW * OUT * sizeof *few_y);
     assert_true(words && w && y && dx && few_y);
-    report_room(n * sizeof *w);
+    report_room("a matrix of Q8_0", n * sizeof *w);
     vkt_rng r = vkt_rng_make(4, VKT_STREAM_TEST, 0, 0);
     for (size_t i = 0; i < bytes / BLOCK; i++) { /* a block is a scale and 32 numbers */
         const uint16_t scale = vkt_half_from_f32(vkt_rng_uniform(&r, 0.001f, 0.01f));
