@@ -63,8 +63,8 @@ uint64_t ntc_bytes(const ntc_set *s);  /* returns the size of the file in bytes 
 vkt_result ntc_allocate(ntc_set *s);
 void ntc_free(ntc_set *s);
 
-/* Returns x rounded to the nearest number that 16 bits can store (IEEE 754 binary16), at most 65504 in magnitude. NaN stays
- * NaN. */
+/* Returns x rounded to the nearest number that 16 bits can store (IEEE 754 binary16), at most 65504 in magnitude. NaN
+ * stays NaN. */
 float ntc_half(float x);
 
 vkt_result ntc_write(const ntc_set *s, const char *path);
