@@ -1,4 +1,5 @@
-// embedding_rank.comp - for each counted position p: rank[p] = number of positions before p with the same id as p
+// embedding_rank.comp - for each counted position p (abi/embedding_dw.abi.h):
+//   rank[p] = number of positions before p with the same id as p
 //   start[v] = number of counted positions with an id below v
 //   A position is counted if its id is a row of the table other than pc.padding.
 //   A work group is one subgroup. For a range of ids it loops over all positions, one position per lane, and counts the

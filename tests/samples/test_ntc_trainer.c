@@ -1,5 +1,5 @@
-/* Tests the trainer of vkt-ntc. A window submits a step in slices between its frames; the training must give the same
- * bits as one by whole steps. */
+/* Tests the trainer of vkt-ntc. With a window, vkt-ntc divides a step into slices, and submits them between the frames
+ * of the window. Such a training must give the same bits as a training by whole steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
