@@ -343,8 +343,8 @@ static void one_slow_frame_is_no_load(void **state)
     rig_free(&r);
 }
 
-/* Each frame has one slice, and the times of slices vary at random. These variations do not add up in the expected
- * times of the other slices. */
+/* Each frame submits one slice, and the times of slices vary at random. A measured time corrects the expected times of
+ * all slices, also of those that the frame did not submit. These corrections do not add up over many frames. */
 static void noise_does_not_add_up(void **state)
 {
     (void)state;
