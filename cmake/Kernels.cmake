@@ -1,5 +1,5 @@
 # Functions that read shaders/kernels.def and shaders/tools.def. Shaders.cmake and the script coop.cmake include this file.
-# `root` is the root folder of the source tree.
+# In these functions, `root` is the root folder of the source tree.
 
 # The options with which the shader compiler compiles every module.
 set(VKT_GLSL_OPTIONS -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1)

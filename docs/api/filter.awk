@@ -46,7 +46,7 @@ function linked(s,    out, before, name)
     return out s
 }
 
-# Converts the lines of a comment to Doxygen's markup. The lines have no /*, */ and leading * any more.
+# Converts the lines of a comment to Doxygen's markup. The lines have no /*, */ or leading * any more.
 function markup(lines, n,    i, s, out, laid_out, list)
 {
     for (i = 1; i <= n; i++) {

@@ -11,7 +11,7 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* how many values and nodes the graph had before the traversal */
-    bool *wanted;             /* [value id]: the value is in wrt (a parameter of vkt_gradients), or depends on
+    bool *wanted;             /* [value id]: the value is in wrt (an argument of vkt_gradients), or depends on
                                * such a value through inputs that `passes` accepts */
     vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */
     vkt_again again;          /* the nodes that compute values of blocks a second time */

@@ -213,8 +213,8 @@ vkt_result vkt_parts_prepare(vkt_program *p);
 vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: a function that submits a run calls vkt_run_begin before the submission, and vkt_run_end behind it.
  * vkt_run_begin calls vkt_run_words and prepares the submission. vkt_run_begin may wait. vkt_run_end counts the run as
- * submitted. vkt_run_words checks the run, and writes its RING_WORDS words to `words`, for a slot of the ring of
- * words (abi/step.abi.h). */
+ * submitted. vkt_run_words checks the run, and writes its RING_WORDS words to `words`, for a slot of their ring
+ * (abi/step.abi.h). */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);

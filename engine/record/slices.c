@@ -1,6 +1,6 @@
 /* record/slices.c - the slices of a run that is distributed over several frames (budget.c): how long each slice takes,
- * and where a step is divided. A slice is some dispatches in a row. The budget is the device time that the run may use
- * in one frame of the application (vkt_step_budget).
+ * and where a step is divided. A slice is some consecutive dispatches. The budget is the device time that the run may
+ * use in one frame of the application (vkt_step_budget).
  *
  * The limit for the expected time of a new slice is a quarter of the budget, or 0.1 ms if the quarter is less than
  * 0.1 ms. Only a slice of one kernel may exceed the limit. If possible, a slice ends at the end of a stage of the
@@ -228,8 +228,8 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 /* ---- times ---- */
 
 /* Returns the measured time of slice i. If the next slice was submitted in the same frame, adds the gap between the two
- * slices, because the gap is the cost of a submission. If a vkt_step_budget without limit submitted the next slice,
- * does not add the gap, because such a call may come any time later. */
+ * slices, because the gap is the cost of a submission. If a call of vkt_step_budget without limit submitted the next
+ * slice, does not add the gap, because such a call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;

@@ -3,8 +3,8 @@
  *
  * The bytes that a batch needs are computed from memory plans (vkt_program_needs), without work on the device. Each
  * batch size needs a plan for training, and a plan for validation if there is a validation set. The search makes plans
- * only for the batch that did not fit and for some powers of two. A data set is streamed if only a
- * ring of a few batches is in device memory (feed.h). */
+ * only for the batch that did not fit and for some powers of two. A streamed data set has only a ring of a few batches
+ * in device memory (feed.h). */
 #include "record/record.h"
 #include "train/trainer.h"
 

@@ -290,10 +290,10 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
  * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
  * at most pixels / 4096 (rounded up). The calls never wait. The first call submits one slice and uses up the budget.
  * Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits only
- * these semaphores if earlier slices that read this texture (or that write it, for the write function) are not
- * finished, and the expected times of these slices add up to more than the budget. A slice that is longer than the
- * whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for other calls of the
- * same frame:
+ * these semaphores if the expected times of earlier slices that read this texture (or that write it, for the write
+ * function) add up to more than the budget. These times count until the last of these slices is finished. A slice that
+ * is longer than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for
+ * other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -1,7 +1,7 @@
 /* Tests how vkt_step_budget corrects the expected times of slices by measured times. A slice is a part of a run. A load
- * is other work on the device, which makes all kernels slower by the same factor. Most tests simulate a device of a
- * chosen speed: before vkt_step_budget reads the times that the real device has measured, the test overwrites them with
- * computed times. So these tests do not depend on the speed of the machine. */
+ * multiplies the times of all kernels by the same factor, as other work on the device can do. Most tests simulate a
+ * device of a chosen speed: before vkt_step_budget reads the times that the real device has measured, the test
+ * overwrites them with computed times. So these tests do not depend on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"

@@ -205,7 +205,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(reported, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* the other two: Vulkan 1.3, subgroup size control */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* the other two: Vulkan 1.3, NEED_SIZE of gpu/device.c */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();

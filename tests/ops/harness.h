@@ -46,7 +46,7 @@ typedef struct harness_view {
     const char *name;
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is allowed */
-    bool same_bits;  /* if only the number of work groups in x differs from view 0, results must be those of view 0 */
+    bool same_bits;  /* if only the number of work groups in x differs from view 0, results must have the same bits */
     uint64_t force;  /* set of the variants that are forced */
     vkt_precision precision;
 } harness_view;

@@ -163,7 +163,7 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
             assert_int_equal(report.halves, 1);
         }
         /* With cooperative matrices, tiles do not depend on the trait attention_vec4s. So the cases that set this trait
-         * would repeat the tiles of other cases. They are skipped, because Mesa takes seconds to compile a kernel. */
+         * are skipped: they would repeat the tiles of other cases, and Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         if (!again && harness_has_matrices()) {
             view.force = VKT_V(COOP);

@@ -133,7 +133,7 @@ static void check(subject *s, size_t seed, bool large)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    bool no_bias, large; /* large: a channel is more than 8 KiB, so small_storage may allow no program */
+    bool no_bias, large; /* large: a channel is more than 8 KiB, so small_storage may make a program impossible */
 } conv;
 
 static void every_convolution_is_right(void **state)

@@ -130,7 +130,7 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
 }
 
 /* The weights of Q8_0 have 41 KB, and a binding has 8 KiB. So each of the two variants for few rows of x needs several
- * dispatches. Most dispatches read rows of the weights that do not begin at a multiple of 256 bytes. */
+ * dispatches. Most dispatches read a range of rows of the weights that does not begin at a multiple of 256 bytes. */
 static void few_rows_and_small_bindings(void **state)
 {
     (void)state;

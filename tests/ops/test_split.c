@@ -66,9 +66,8 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
 /* Divides the error of each finite element of y by the bound of this element, and returns the largest quotient. An
- * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT plus 2^-38
- * times the largest magnitudes of the tile, the second term of the bound in blocks_split.glsl. Otherwise the bound is
- * F32. */
+ * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT plus the
+ * second term of the bound in blocks_split.glsl, 2^-38 (A |b| + |a| B). Otherwise the bound is F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;

@@ -138,7 +138,7 @@ vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j
     return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
 }
 
-/* Emits y or dx. `part` has a partial sum of each element for each slice. */
+/* Emits y or dx as the sum of its slices. For each slice, `part` has a partial sum of each element. */
 static void sum_slices(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, uint32_t slices, vkt_tensor part)
 {
     vkt_gemm_sum_emit(e, &(vkt_gemm_sum){ .part = VKT_WHOLE(part),

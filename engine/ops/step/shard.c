@@ -120,8 +120,8 @@ static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool pac
 }
 
 /* ---- shard_sum: grad, sum, planes or null, step -> sum, planes, in place ----
- * A plane has one partial sum for each gradient. There is one plane for each level of the binary tree, and one more if
- * several runs compute a shard. */
+ * A plane has one partial sum for each element of grad. There is one plane for each level of the binary tree, and one
+ * more if several runs compute a shard. */
 
 enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STEP };
 
