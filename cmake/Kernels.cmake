@@ -1,4 +1,5 @@
 # Functions that read shaders/kernels.def and shaders/tools.def. Shaders.cmake and the script coop.cmake include this file.
+# In these functions, `root` is the root folder of the source tree.
 
 # The options with which the shader compiler compiles every module.
 set(VKT_GLSL_OPTIONS -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1)
@@ -64,7 +65,7 @@ function(vkt_kernel_sources root file out)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# vkt_kernel_hash(root file defines out): sets `out` to a hash of everything in this tree that decides the SPIR-V of
+# vkt_kernel_hash(root file defines out): sets `out` to a hash of everything in the tree that decides the SPIR-V of
 # shaders/<file>.comp with these defines: the text of all its sources, the defines in their order, and the options of
 # the compiler. If BFLOAT is defined, bfloat.c is one of the sources, because it changes the compiled module.
 function(vkt_kernel_hash root file defines out)

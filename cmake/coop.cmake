@@ -13,7 +13,7 @@
 #   COMPILER=PATH   the shader compiler that made the modules in SPV
 #   WRITE=ON        writes the files from the modules in SPV; without WRITE, the script compares the files with these modules
 #   STAMP=FILE      the script writes this file if it finds no fault
-#   ROOT=DIR        the tree to check; default: this tree
+#   ROOT=DIR        the root folder of the source tree to check; default: the tree of this script
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/Kernels.cmake)
 if(NOT ROOT)

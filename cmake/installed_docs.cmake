@@ -1,7 +1,7 @@
 # Writes the pages that are installed, with links that lead to installed files. The installation runs this script
 # (cmake/Install.cmake).
 #
-#   SOURCE    this tree
+#   SOURCE    the root folder of the source tree
 #   OUT       folder for README.md, CHANGELOG.md and docs/*.md; its content goes to the installed folder of documents
 #   INCLUDE   the installed folder of the headers, which has the folder vktrain; relative to the folder of documents
 #

@@ -13,7 +13,7 @@
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum {
-    SMALLEST = 10 /* 10 -> 8 (3x3 convolution) -> 4 (pooling) -> 2 (3x3 convolution) -> 1 (pooling) pixels a side */,
+    SMALLEST = 10 /* smallest side of an image: 10 -> 8 (3x3 convolution) -> 4 (pooling) -> 2 (convolution) -> 1 */,
     LARGEST = 1024,
     SHOWN = 8
 };

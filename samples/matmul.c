@@ -205,10 +205,10 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
 }
 
 /* Compares the row sums of the device with those of the host. For any order of the additions, each term of a row sum
- * passes at most k + n roundings. Each rounding has a relative error of 2^-24 at most. Roundings go up as often as
+ * is rounded at most k + n times. Each rounding has a relative error of 2^-24 at most. Roundings go up as often as
  * down, and all terms are positive. So the relative error of the sum grows like sqrt(k + n) 2^-24 (Higham & Mary, "A
  * new approach to probabilistic rounding error analysis", 2019). This is the limit here. If n is large, the device adds
- * the n elements of a row of C in many partial sums. Then a term passes far fewer roundings, and the errors are far
+ * the n elements of a row of C in many partial sums. Then a term is rounded far fewer times, and the errors are far
  * below the limit. */
 static void check(const product *p, const operands *o, outcome *out)
 {

@@ -65,7 +65,7 @@ static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0
 
 typedef struct resnet_options {
     uint32_t network; /* index in `networks` */
-    uint32_t size;    /* side of an image, in pixels. 0: 32 if the network has the CIFAR form, otherwise 224 */
+    uint32_t size;    /* side of an image, in pixels. 0: 32 if the network has vkt_resnet_params.cifar, otherwise 224 */
     uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;

@@ -46,7 +46,7 @@ function linked(s,    out, before, name)
     return out s
 }
 
-# Converts the lines of a comment, without its marks, to Doxygen's markup.
+# Converts the lines of a comment to Doxygen's markup. The lines have no /*, */ or leading * any more.
 function markup(lines, n,    i, s, out, laid_out, list)
 {
     for (i = 1; i <= n; i++) {
@@ -134,8 +134,8 @@ function take(line)
     sub(/^ *\*? ?/, "", line)
     return set_text(line)
 }
-# Adds a line of a comment to body. The caller has already removed the mark at the beginning of the line. Returns true if
-# the comment ends in this line.
+# Adds a line of a comment to body. The caller has already removed the /* or * at the beginning of the line. Returns true
+# if the comment ends in this line.
 function set_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)

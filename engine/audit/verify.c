@@ -25,8 +25,9 @@ vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s)
     return VKT_OK;
 }
 
-/* Compares `got` with the side's reference. If the worst error / tolerance is NaN or above *excess, stores it in
- * *excess. If the worst error / tolerance is NaN or above 1, also logs the element and sets v->wrong. */
+/* Compares `got`, the elements that the device computed, with their reference side->ref (check/subject.h). If the worst
+ * error / tolerance is NaN or above *excess, stores it in *excess. If the worst error / tolerance is NaN or above 1,
+ * also logs the element and sets v->wrong. */
 static void compare(const vkt_subject *s, const vkt_side *side, const void *got, const char *what, vkt_verdict *v,
                     double *excess)
 {

@@ -1,5 +1,5 @@
-/* audit/verify.h - runs a subject on a device, and compares the results with the subject's reference in double
- * precision. */
+/* audit/verify.h - runs a subject (one op with one case: check/subject.h) on a device, and compares the results with
+ * the subject's reference in double precision. */
 #ifndef VKT_VERIFY_H
 #define VKT_VERIFY_H
 
@@ -26,9 +26,9 @@ typedef struct vkt_verdict {
     char fault[240]; /* the first fault; "" if there is none */
 } vkt_verdict;
 
-/* Runs the phase with the variants in `force` (a mask), and compares its results with the reference. Each call makes a
- * new program and (for a graph with parameters) a new store. So the clock and the values that an op updates in place
- * start as in the reference.
+/* Runs the phase with `force` as vkt_choices.force (base/variant.h), and compares its results with the reference. Each
+ * call makes a new program and (for a graph with parameters) a new store. So the clock and the values that an op
+ * updates in place start as in the reference.
  * Wrong results are logged and set v->wrong. The status is an error only if the program could not be made or run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 

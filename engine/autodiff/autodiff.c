@@ -11,8 +11,8 @@
 typedef struct traversal {
     vkt_graph *g;
     size_t n_values, n_nodes; /* how many values and nodes the graph had before the traversal */
-    bool *wanted;             /* [value id]: the value is in wrt, or depends on wrt through inputs that `passes`
-                               * accepts */
+    bool *wanted;             /* [value id]: the value is in wrt (an argument of vkt_gradients), or depends on
+                               * such a value through inputs that `passes` accepts */
     vkt_tensor *grad;         /* [value id]: the value's gradient so far; {0}: none yet */
     vkt_again again;          /* the nodes that compute values of blocks a second time */
 } traversal;
@@ -182,8 +182,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
 }
 
 /* Places the gradient `d` of parameter `p` in the range of `p` in the gradient arena. A copy of `d` is placed instead
- * if the memory of `d` cannot become that range. This happens if the memory is another parameter's gradient already
- * (one dy for two parameters), an input or a constant, or if its size or layout differs. */
+ * if the memory of `d` cannot become that range. This happens if the memory is another parameter's gradient already (in
+ * a + b, dy is the gradient of both), an input or a constant, or if its size or layout differs. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {
     const vkt_value *root = &g->values[vkt_root(g, d)];

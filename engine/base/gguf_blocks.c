@@ -7,7 +7,7 @@
  * Bytes are in this order:
  *   Q4_0  f16 d | 16 bytes: the low half of byte j is q of element j, the high half is q of element j + 16
  *   Q4_1  f16 d, m | 16 bytes as in Q4_0
- *   Q8_0  f16 d | 32 signed bytes
+ *   Q8_0  f16 d | 32 signed bytes: q
  *   Q4_K  f16 d, e | 12 bytes: eight pairs of 6-bit integers s, m | 128 bytes: q, four bits each
  *   Q5_K  f16 d, e | 12 bytes as in Q4_K | 32 bytes: the fifth bits | 128 bytes: the low four bits
  *   Q6_K  128 bytes: the low four bits | 64 bytes: the high two bits | 16 signed bytes s | f16 d */

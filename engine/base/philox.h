@@ -24,7 +24,7 @@ enum {
     VKT_STREAM_DROPOUT = 3,  /* masks of dropout: see vkt_dropout_attr (ir/attrs.h) */
     VKT_STREAM_DIGITS = 4,   /* generated digits */
     VKT_STREAM_TEST = 5,     /* random cases and numbers of tests, audits and benchmarks */
-    VKT_STREAM_PLAN = 6,     /* the search of plan/pack.c */
+    VKT_STREAM_PLAN = 6,     /* the search for a small memory plan (plan/pack.c) */
     VKT_STREAM_AUGMENT = 7,  /* augmented images: counter = (i, epoch, index of the sample, stream) */
     VKT_STREAM_QUANTIZE = 8, /* noise of quantization: see vkt_quantize_attr (ir/attrs.h) */
     VKT_STREAM_GENERATE = 9  /* tokens of a generated text: see vktrain/generate.h */
@@ -33,7 +33,7 @@ enum {
 /* A stream of random numbers. */
 typedef struct vkt_rng {
     uint64_t key;
-    vkt_philox counter; /* w[0] advances; w[1..3] identify the stream */
+    vkt_philox counter; /* w[0] counts blocks of four words; w[1..3] identify the stream */
     vkt_philox block;
     uint32_t used; /* how many words of `block` are used already; 0 before the first number */
 } vkt_rng;

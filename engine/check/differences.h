@@ -1,5 +1,5 @@
-/* check/differences.h - compares the gradients of a reference with difference quotients of its outputs. Needs no
- * device. */
+/* check/differences.h - compares the gradients of a subject's reference (check/subject.h) with difference quotients of
+ * the reference's outputs. Needs no device. */
 #ifndef VKT_DIFFERENCES_H
 #define VKT_DIFFERENCES_H
 

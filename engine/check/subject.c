@@ -235,7 +235,7 @@ static vkt_result differentiate(vkt_subject *s)
 }
 
 /* If the result is an alias of an input, an op without side effect has no dispatch. In this case, adds a node that
- * reads the result. */
+ * reads the result, so that the graph has a dispatch. */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;

@@ -35,10 +35,9 @@ typedef struct vkt_subject {
     const double *stored; /* see vkt_ref_call; NULL unless a test has read the values that a device stored in 16 bits */
 } vkt_subject;
 
-/* Generates the case of `seed` with the op's `sample`, and makes its graph and numbers. The reference's results are not
- * computed yet. Every random number comes from Philox (seed, VKT_STREAM_TEST), so the case is the same on every
- * machine. After an error, returns its status and logs one line. The caller frees the subject, also after a
- * failure. */
+/* Generates the case of `seed` with vkt_op.sample (ir/ir.h), and makes its graph and numbers. The reference's results
+ * are not computed yet. Every random number comes from Philox (seed, VKT_STREAM_TEST), so the case is the same on every
+ * machine. After an error, returns its status and logs one line. The caller frees the subject, also after a failure. */
 vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed);
 /* Makes the subject of a given case, with random numbers and a random step state. */
 vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed);

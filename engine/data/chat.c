@@ -3,7 +3,7 @@
  * Qwen/Qwen2-0.5B-Instruct, Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen3-0.6B and meta-llama/Meta-Llama-3-8B-Instruct. */
 #include "data/tokenizer.h"
 
-/* A chat as a text, with the marks of its bytes. */
+/* A chat as a text, with the marks of its bytes (VKT_MARK_* in tokenizer.h). */
 typedef struct writer {
     const vkt_host *h;
     char *text;

@@ -14,7 +14,7 @@ static inline bool vkt_is_sequence(vkt_row_type t)
 
 /* Creates a data set like vkt_dataset_from_arrays, from memory of vkt_alloc. The data set becomes the owner of
  * `features`, p->labels and p->targets (p->labels and p->targets may be NULL). p->terms is copied. On failure the
- * caller still owns all arrays. `h` must be resolved. */
+ * caller still owns all arrays. `h` must be a result of vkt_host_resolve. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
 /* Creates a new data set with `features`: n samples in memory of vkt_alloc. The new data set becomes the owner of

@@ -1,12 +1,12 @@
 /* dist/emulation.c - a cluster of which only rank 0 is real. An exchange copies `send` to `receive`. A call returns at
- * the time when its messages would have arrived: the call sleeps until shortly before that time, then polls the clock.
- */
+ * the time when its messages would have arrived: the call sleeps until shortly before that time, then calls vkt_now_ns
+ * again and again. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"
 
 #define LONGEST_SECONDS 1e6
-#define WATCH_NS 50000u /* in this last part of a wait, the clock is polled: a sleep could last too long */
+#define WATCH_NS 50000u /* the last part of a wait, without sleep, because a sleep could last too long */
 
 struct vkt_emulation {
     vkt_host host;

@@ -92,9 +92,9 @@ static void sort_by(uint32_t *order, uint32_t n, const uint32_t *key)
     }
 }
 
-/* Splits the program of shards into sections, with a mark between two sections. For each bucket, a section ends behind
- * the last dispatch that uses the bucket. The last section ends with the program. Sets x->order, x->section and
- * x->n_sections. */
+/* Splits the program of shards into sections. For each bucket b, a section ends behind last[b], the last dispatch that
+ * uses the bucket. The last section ends with the program. `marks` gets the index of the first dispatch of each section
+ * but the first one. Sets x->order, x->section and x->n_sections. */
 static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *last, uint32_t *marks)
 {
     uint32_t n = 0;
@@ -108,9 +108,9 @@ static vkt_result mark_shards(vkt_exchange *x, vkt_program *p, const uint32_t *l
     return vkt_program_mark(p, marks, n);
 }
 
-/* Splits the update program into sections, with a mark between two sections. A section begins at each dispatch that
- * needs a sum which arrives later than all sums that earlier dispatches need. The first section begins at dispatch 0,
- * which gets no mark. Sets x->needs and x->n_waits. */
+/* Splits the update program into sections. A section begins at each dispatch that needs a sum which arrives later than
+ * all sums that earlier dispatches need. first[b] is the first dispatch that needs bucket b. `marks` gets the index of
+ * the first dispatch of each section but the first one, which begins at dispatch 0. Sets x->needs and x->n_waits. */
 static vkt_result mark_update(vkt_exchange *x, vkt_program *p, const uint32_t *first, uint32_t *marks, uint32_t *users)
 {
     uint32_t n = 0;

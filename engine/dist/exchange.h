@@ -2,11 +2,11 @@
  *
  * The program of shards writes the sum of the gradients of this rank's shards to the vector `sum`. With one rank and
  * VKT_WIRE_F32, these sums are final. Otherwise (`active`), host and device share the vector. Each section of the
- * program of shards (record/marks.h), except the last one, ends where a bucket is complete. The last section ends with
- * the program. The host waits until a bucket is complete, exchanges the bucket with the other ranks, and opens the gate
- * for the bucket. Each section of the update program waits for the buckets that it needs. So the backward pass of early
- * layers runs while the ranks exchange the gradients of late layers, and the update begins with the buckets whose sums
- * have arrived. */
+ * program of shards (record/marks.h), except the last one, ends where a bucket is complete: behind the last dispatch
+ * that uses the bucket. The last section ends with the program. The host waits until a bucket is complete, exchanges
+ * the bucket with the other ranks, and opens the gate for the bucket. Each section of the update program waits for the
+ * buckets that it needs. So the backward pass of early layers runs while the ranks exchange the gradients of late
+ * layers, and the update begins with the buckets whose sums have arrived. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 
@@ -20,7 +20,7 @@ typedef struct vkt_exchange {
     bool active;                  /* each step needs the host, because there are other ranks or `wire` rounds numbers */
     vkt_array *sum;               /* f32, with the size of the arena; if `active`, the host can also access it */
     uint32_t n;                   /* number of buckets */
-    uint64_t *ends;               /* for each bucket, in the order of offsets: the offset of its end in bytes */
+    uint64_t *ends;               /* for each bucket: the offset of its end in the arena, in bytes; rising */
     uint32_t *order;              /* buckets in the order in which they are complete */
     uint32_t *section;            /* for each bucket: the section of the program of shards that completes it */
     uint32_t n_sections, n_waits; /* number of sections of the program of shards, and of the update program */
@@ -28,7 +28,7 @@ typedef struct vkt_exchange {
     uint32_t *needs;              /* section i of the update waits for the first needs[i] buckets of `order` */
     VkSemaphoreSubmitInfo
         *waits;           /* for each section of the update: its wait for the gate, in the last submitted step */
-    vkt_gate gate;        /* its value: number of buckets, in all steps, whose sums have arrived */
+    vkt_gate gate;        /* its value: number of sums of buckets that have arrived, counted over all steps */
     uint64_t begun, done; /* number of steps whose exchange has begun, and of steps whose exchange has ended */
     float *scratch;
     uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: no previous step */

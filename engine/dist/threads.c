@@ -5,8 +5,9 @@
  * When a rank has waited as long as the timeout, it looks for the cause. It follows a chain: the rank for which it
  * waits, the rank for which that rank waits, and so on. The chain ends at the first rank that is in no call: this rank
  * does not answer. If the chain is a cycle, the search stops after as many steps as there are ranks, and the rank that
- * it has reached counts as the end. The last rank before the end waits for the end. If this last rank has also waited
- * as long as the timeout, the group fails. If not, the search is repeated when this last rank has waited as long. */
+ * it has reached counts as the end. The last rank before the end waits for the rank at the end. If this last rank has
+ * also waited as long as the timeout, the group fails. If not, the search is repeated when this last rank has waited as
+ * long. */
 #include "base/base.h"
 #include "base/system.h"
 #include "vktrain/dist.h"

@@ -121,7 +121,8 @@ vkt_result vkt_coop2_steps(vkt_ctx *ctx, vkt_coop *out)
             ctx->instance, what);
     uint32_t n = 0;
     *out = (vkt_coop){ 0 };
-    if (!get || !ctx->limits.coop.m || largest_dimension(ctx) < 128) return VKT_OK; /* 128: side of the largest tile */
+    /* 128: a matrix has at most as many rows and columns as the largest tile (ops/product/blocks.c). */
+    if (!get || !ctx->limits.coop.m || largest_dimension(ctx) < 128) return VKT_OK;
     VKT_TRY(vkt_vk_check(ctx, get(ctx->phys, &n, NULL), what));
     VkCooperativeMatrixFlexibleDimensionsPropertiesNV *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of flexible matrices", n * sizeof *list);

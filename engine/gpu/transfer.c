@@ -37,7 +37,7 @@ typedef struct retired {
 struct vkt_transfer {
     uint64_t most; /* largest size of the ring, in bytes; a piece has at most a quarter of `most` */
     vkt_buffer *ring;
-    uint64_t head, tail; /* the ring is in use from tail to head */
+    uint64_t head, tail; /* positions: the ring is in use from tail to head */
     retired retired[RETIRED];
     uint32_t n_retired;
     uint64_t full_bytes; /* vkt_memory_used at the last time when there was no memory for a ring or readback buffer of

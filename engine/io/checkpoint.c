@@ -25,7 +25,7 @@ static void insert_checksum(char *header, size_t header_bytes, const vkt_blob *b
     crc = crc32_z(crc, (const Bytef *)header + BODY_AT, header_bytes - BODY_AT);
     for (size_t i = 0; i < n_blobs; i++) {
         const uint64_t bytes = vkt_blob_bytes(&blobs[i]);
-        /* An empty blob may have NULL data. With NULL, crc32_z would return the start value. */
+        /* A tensor without elements may have NULL data. With NULL, crc32_z would return 0 instead of crc. */
         if (bytes) crc = crc32_z(crc, blobs[i].data, (size_t)bytes);
     }
     char digits[DIGITS + 1];

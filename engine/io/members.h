@@ -1,7 +1,8 @@
 /* io/members.h - reads the members of a JSON object one by one, so that a large object never becomes a tree.
  *
- * A tree of jansson takes up to 75 times the bytes of its text, from malloc. vkt_members_next allocates nothing: it
- * finds the start and end of each key and value. jansson then checks one key or value at a time. */
+ * A tree of json_t, which jansson allocates by malloc, takes up to 75 times the bytes of its text. vkt_members_next
+ * allocates nothing: it finds the start and end of each key and value. jansson then checks one key or value at a
+ * time. */
 #ifndef VKT_MEMBERS_H
 #define VKT_MEMBERS_H
 

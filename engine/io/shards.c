@@ -1,4 +1,4 @@
-/* io/shards.c - reads an index of safetensors files and opens the files: see io/shards.h. */
+/* io/shards.c - reads an index of safetensors files ("shards") and opens the files: see io/shards.h. */
 #include "io/shards.h"
 
 #include <stdio.h>

@@ -95,13 +95,14 @@ typedef struct vkt_publish_attr {
     double decay; /* weight of the old published value when the op averages (publish.c). 0: the op always copies */
 } vkt_publish_attr;
 
-/* A range of the parameter arena that has only states (vkt_state). */
+/* For the ops shard_begin, shard_give and shard_take (ops/step/shard.c). A range of the parameter arena that has only
+ * states (vkt_state). */
 typedef struct vkt_shard_state_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint64_t copy_bytes;          /* offset, in input 1, of the copy of the range; a multiple of VKT_ALIGN_BYTES */
 } vkt_shard_state_attr;
 
-/* A bucket of the gradient arena. */
+/* For the op shard_sum (ops/step/shard.c). A bucket of the gradient arena. */
 typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */

@@ -39,7 +39,7 @@ typedef enum vkt_role {
     VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
     VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
     VKT_ROLE_WORDS,   /* ring of words that the host passes to runs, one slot per run (abi/step.abi.h) */
-    VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run */
+    VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot per run (abi/step.abi.h) */
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
     VKT_ROLE_SCRATCH  /* made by emit, for the dispatches of its node and of later nodes that recall it (vkt_recall) */
 } vkt_role;
@@ -55,7 +55,7 @@ typedef struct vkt_value {
     bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
     bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; only an `appended` alias of it may be read */
-    bool appended;     /* the result of vkt_append: nodes may read it, although its root is `written` */
+    bool appended;     /* the result of vkt_append: nodes may read it, although its root (vkt_root) is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is, or whose emit made it; 0: none */
     uint32_t readers;  /* number of node inputs that refer to this value. If `again` is set, call vkt_readers instead */
     uint32_t again;    /* id of a second value: a later node computes the same numbers again (vkt_recompute_begin). The
@@ -65,7 +65,7 @@ typedef struct vkt_value {
     uint8_t group;               /* PARAM: index + 1 of its vkt_param_group; 0: no group */
     bool frozen;                 /* PARAM: frozen by vkt_freeze: no gradient, no update */
     vkt_array *array;            /* EXTERNAL: the array of vkt_external_array; NULL: see vkt_program_params.arrays */
-    const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering */
+    const void *data;            /* CONST: `bytes` bytes, owned by the graph or the lowering (vkt_emit) */
     uint64_t bytes;              /* physical size, including the padding of the batch */
     vkt_precision storage;       /* stored type of an f32 or f16 value in a lowering; always F32 in the graph */
 } vkt_value;
@@ -118,11 +118,11 @@ struct vkt_graph {
     vkt_optimizer optimizer; /* set by vkt_update or vkt_update_by_sum */
     vkt_tensor groups;       /* the optimizer's table of parameter groups, abi/update.abi.h; {0}: no groups */
     bool has_optimizer, has_publish, has_advance;
-    uint32_t draws; /* in a graph of shards: number of runs that make a step, on all ranks together; else 0 */
+    uint32_t draws; /* in a graph of shards (ops/ops.h): how many runs of all ranks together make a step; else 0 */
     bool sums;      /* the update reads the weighted sum of the gradients of all runs of a step (see vkt_run, and
                      * vkt_update_by_sum) */
-    const uint64_t *bucket_ends; /* rising byte offsets in the arena, owned by the graph. No dispatch of the update
-                                  * crosses one of these offsets */
+    const uint64_t *bucket_ends; /* the ends of the buckets: rising byte offsets in an arena. Owned by the graph. No
+                                  * dispatch of the update crosses one of these offsets */
     uint32_t n_buckets;
     vkt_block *blocks; /* the blocks of vkt_recompute_begin, in rising order; the end of an open block is UINT32_MAX */
     size_t n_blocks, cap_blocks;
@@ -207,13 +207,13 @@ struct vkt_op {
     size_t attr_bytes; /* size of the struct of attributes. If the op chooses variants, the struct has no padding
                         * bytes, because vkt_node_key hashes all its bytes */
     /* Checks inputs and attributes, and describes the outputs. Later code does not repeat these checks. So a node that
-     * passes must be safe to emit and to compute, also if its attributes are from the text of a case. */
+     * passes must be safe to emit and to compute, also if its attributes were parsed from a text (vkt_attr_parse). */
     vkt_result (*infer)(vkt_infer *f);
     /* Called after the shapes of a case have changed (check/case.c). Recomputes the attributes that depend on shapes.
      * Reduces the `bound` of inputs to what these attributes allow. NULL: no attribute follows from a shape. */
     void (*settle)(void *attr, vkt_case_input *in);
     /* Appends dispatches, which depend only on the node, its graph and `e`. Uses no Vulkan, and allocates only
-     * through `e`. NULL: nothing runs on the device (aliases). */
+     * through `e`. NULL: nothing runs on the device, because the outputs are aliases. */
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
      * is for f32 values in VKT_BATCH_LAST, `half_rows` for f32 values in VKT_ROWS with a last dimension that is a
@@ -280,7 +280,7 @@ uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
 const char *vkt_element_name(const vkt_value *v); /* as stored: "f32", "f16", "bf16", "u32" or "u8" */
 
 /* A value as shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim {C,H,W,N}
- * and stride {H * W * N', W * N', N', 1}, where N' is the pitch. logical[i] is the logical dimension of physical
+ * and stride {H * W * N', W * N', N', 1}, where N' is `pitch`. logical[i] is the logical dimension of physical
  * dimension i. For a value of rank 0, the member `rank` is 1 and `dim` is {1}. */
 typedef struct vkt_phys {
     uint32_t rank;
@@ -497,7 +497,7 @@ void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
  * variant, or refused if there is no other variant. vkt_dispatch_add calls this function. */
 void vkt_kernel_absent(vkt_emit *e, uint16_t kernel);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last one. Both dispatches are
- * of this node, unless a later node recalls the value. */
+ * of this node, unless a later node recalls the value (vkt_recall). */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
 /* Makes a scratch value of `elements` floats that are stored in this precision. */
 vkt_tensor vkt_scratch_stored(vkt_emit *e, const char *name, uint64_t elements, vkt_precision stored);

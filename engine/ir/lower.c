@@ -241,8 +241,8 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     for (size_t i = 0; i < g->n_values; i++)
         if (e->values[i].dtype == VKT_F16) e->values[i].storage = VKT_PRECISION_F16;
     /* With f16, the loss of a training step is scaled. The condition is true for three kinds of graphs. Without shards,
-     * a step has one graph, with `seed` and `has_optimizer`. With shards, a step has two graphs: the graph of shards,
-     * with `seed` and `draws`, and the graph of the update, with `sums` and `has_optimizer`. */
+     * a step has one graph, with `seed` and `has_optimizer`. With shards, a step has two graphs (ops/ops.h): the
+     * graph of shards, with `seed` and `draws`, and the graph of the update, with `sums` and `has_optimizer`. */
     e->scaled = s.precision == VKT_PRECISION_F16 && (g->has_optimizer || g->draws) && (g->seed.id || g->sums);
     if (e->scaled && g->seed.id) { /* the backward pass starts from the step state's scale instead of 1 */
         vkt_value *seed = &e->values[g->seed.id];

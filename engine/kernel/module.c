@@ -3,7 +3,7 @@
 #include "kernel/module.h"
 
 #if VKT_INFLATE
-#define ZLIB_CONST /* next_in points to constant bytes */
+#define ZLIB_CONST /* makes z_stream.next_in a pointer to constant bytes */
 #include <zlib.h>
 
 static void *allocate(void *host, uInt n, uInt size)

@@ -1,5 +1,6 @@
 /* kernel/tuning.h - the tuning file: the variants that were measured to be best on this device. It is in the cache
- * directory. vkt-bench --tune writes it. A context reads it when its first program is made or planned.
+ * directory. vkt-bench --tune writes it. A context reads it when its first program is made, or planned by
+ * vkt_program_needs.
  *
  * The file belongs to one device, driver and subgroup size, and to all shaders of the library. If one of these has
  * changed, the file is stale. A file that is stale, truncated or damaged is ignored with one warning. The file is text:

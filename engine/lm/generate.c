@@ -1,5 +1,5 @@
 /* lm/generate.c - see vktrain/generate.h. A generator has two programs: one for a chunk of tokens, one for a single
- * token. Both have the same arrays for the cache.
+ * token. Both programs use the same arrays: the cache of keys and values.
  *
  * The program for a chunk always computes a whole chunk, even if it gets fewer tokens. The cache then also gets rows
  * for the missing tokens, behind the rows of the text. No query of the text reads these rows, and later tokens of the

@@ -1,4 +1,5 @@
-/* lm/peft.h - what peft.c and peft_config.c share: names in folders of PEFT, and the file adapter_config.json. */
+/* lm/peft.h - what peft.c and peft_config.c share: the names that PEFT gives to its files and tensors, and the file
+ * adapter_config.json. */
 #ifndef VKT_LM_PEFT_H
 #define VKT_LM_PEFT_H
 

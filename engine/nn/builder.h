@@ -8,7 +8,9 @@
 typedef struct vkt_layer_row {
     char name[2 * VKT_NAME_MAX]; /* for instance "conv1 (Conv2d)" */
     vkt_tensor out;
-    /* parameters: how many numbers the layer has in its parameters and frozen arrays. bytes: size of these numbers. */
+    /* parameters: how many numbers the layer has in its parameters and frozen arrays. A frozen array is a vkt_array
+     * with weights or a bias that training does not change, as in vkt_nn_linear_quantized. bytes: size of these
+     * numbers. */
     uint64_t parameters, bytes;
 } vkt_layer_row;
 

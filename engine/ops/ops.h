@@ -59,7 +59,8 @@ typedef struct vkt_shard_params {
     uint32_t n_ends;
 } vkt_shard_params;
 /* vkt_shard_plane_bytes returns the bytes of a rank's partial sums (0: there are none). vkt_shard_saved_bytes returns
- * the bytes of the graph's saved states (0: the graph has no states). */
+ * the bytes of the graph's saved states (0: the graph has no states). A state is a parameter without a gradient, like
+ * a running mean: step/shard.c explains why it is saved. */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
 /* The external f32 vectors of a graph of shards, and of its update's graph. */

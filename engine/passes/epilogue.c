@@ -2,11 +2,11 @@
  * dropout, a sum, or an activation's gradient. The earlier node also computes the epilogue, before it stores its
  * output. The other operand of a sum or of a gradient must exist before the earlier node runs.
  *
- * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
- * output of the later node becomes an alias of the earlier node's output, as for a reshape, and the lowering skips the
- * later node. The dispatches of the earlier node do the work of the later node (vkt_fuse_epilogue). This saves one
- * store and one load of the tensor. If emit does not call vkt_fuse_epilogue, additional dispatches do the work in
- * place.
+ * The graph keeps both nodes, so gradients and audits (vktrain/audit.h) are not affected, and a printed program shows
+ * the fusion. The output of the later node becomes an alias of the earlier node's output, as for a reshape, and the
+ * lowering skips the later node. The dispatches of the earlier node do the work of the later node (vkt_fuse_epilogue).
+ * This saves one store and one load of the tensor. If emit does not call vkt_fuse_epilogue, additional dispatches do
+ * the work in place.
  *
  * The gradient of a relu behind a norm is fused the other way round: the later node, which is the norm's gradient, does
  * the work of the relu's gradient (vkt_fuse_slope). */

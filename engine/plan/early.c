@@ -1,5 +1,5 @@
-/* plan/early.c - moves dispatches of `early` ops towards the start of the list, each behind the last node on which it
- * depends.
+/* plan/early.c - moves dispatches of `early` ops (vkt_op.early) towards the start of the list, each behind the last
+ * node on which it depends.
  *
  * Sums of gradients are added to the graph behind the whole backward pass, but each sum needs only the gradients of its
  * bucket. The earlier a sum runs, the earlier another rank can get the sum. */

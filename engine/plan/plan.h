@@ -4,9 +4,11 @@
  * Dispatches run in stages. Dispatches of one stage need no barrier between them. Between two stages there may be a
  * barrier. In a plan that keeps the graph's order, each stage has one dispatch. In a plan with another order
  * (schedule.c), a stage may have several dispatches. The live range of a value is a range of stages: from the first
- * stage that touches the value to the last stage that touches it. A kept value is live in the whole program. Two values
- * may share bytes if their live ranges do not overlap. Then no stage uses both values, so the sharing needs no barrier
- * within a stage. */
+ * stage that touches the value to the last stage that touches it. A kept value (vkt_value.keep) is live in the whole
+ * program. Two values may share bytes if their live ranges do not overlap. Then no stage uses both values, so the
+ * sharing needs no barrier within a stage.
+ *
+ * Packed values are activations and scratch: pack.c finds their offsets in a few buffers, the activation blocks. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -15,7 +17,8 @@
 /* The memory of a value: a range of one arena or buffer. */
 typedef struct vkt_region {
     vkt_role role;  /* the arena or buffer; ACTIVATION is used for activations and scratch */
-    uint32_t index; /* ACTIVATION: index of the activation block, which is one buffer; else the id of the root value */
+    uint32_t index; /* ACTIVATION: index of the activation block, which is one buffer; else the id of the root value
+                     * (vkt_root) */
     uint64_t offset_bytes;
     uint64_t bytes;
 } vkt_region;
@@ -56,7 +59,7 @@ typedef struct vkt_plan {
     uint64_t input_bytes;
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
-    size_t emitted_barriers; /* number of barriers of the graph's order, after the `early` ops have moved */
+    size_t emitted_barriers; /* number of barriers of the graph's order, after vkt_run_early */
     uint64_t work;           /* cost of making the plan: number of loop iterations of packing, barriers and schedule */
 } vkt_plan;
 
@@ -71,14 +74,14 @@ typedef struct vkt_plan_options {
     vkt_access_fn access;
 } vkt_plan_options;
 
-/* Lowers the peak of memory: inserts dispatches of `cheap` ops into e->list a second time, in front of a late reader of
- * their outputs. So the outputs of the first run are not live at the peak. Call this function before the plan is made.
- * *again gets the number of inserted dispatches. After VKT_E_NOMEM the list is still valid, and vkt_lower_free frees
- * it. */
+/* Lowers the peak of memory: inserts dispatches of `cheap` ops (vkt_op.cheap) into e->list a second time, in front of
+ * a late reader of their outputs. So the outputs of the first run are not live at the peak. Call this function before
+ * the plan is made. *again gets the number of inserted dispatches. After VKT_E_NOMEM the list is still valid, and
+ * vkt_lower_free frees it. */
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
 
-/* Moves the dispatches of `early` ops towards the start of the list, each behind the last node on which it depends.
- * vkt_plan_make calls this function. */
+/* Moves the dispatches of `early` ops (vkt_op.early) towards the start of the list, each behind the last node on which
+ * it depends. vkt_plan_make calls this function. */
 void vkt_run_early(vkt_emit *e, vkt_access_fn access);
 
 /* Makes the plan and puts e->list into the planned order. The planned order is the graph's order with `early` ops

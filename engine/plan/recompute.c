@@ -4,12 +4,12 @@
  *
  * The peak is the first dispatch at which the number of live bytes is largest. The search looks for nodes in front of
  * the peak with outputs that the peak does not touch, but that a dispatch behind the peak reads. The op of such a node
- * must be `cheap`. The inputs of the node must still be live and unchanged at the first reader behind the peak. The
- * search chooses the node whose outputs for readers behind the peak have the most bytes. The node's dispatches are
- * inserted again before the first of these readers, with outputs of their own. Then the search starts again, until it
- * finds no node. Each time, the first run of a node loses a reader, and a second run is never repeated. So the search
- * ends. Kernels are deterministic, and the second run has the same inputs. So it computes the same bits as the first
- * run. */
+ * must be `cheap` (vkt_op.cheap). The inputs of the node must still be live and unchanged at the first reader behind
+ * the peak. The search chooses the node whose outputs for readers behind the peak have the most bytes. The node's
+ * dispatches are inserted again before the first of these readers, with outputs of their own. Then the search starts
+ * again, until it finds no node. Each time, the first run of a node loses a reader, and a second run is never repeated.
+ * So the search ends. Kernels are deterministic, and the second run has the same inputs. So it computes the same bits
+ * as the first run. */
 #include "plan/plan.h"
 
 #include <stdio.h>

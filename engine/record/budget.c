@@ -1,5 +1,5 @@
-/* record/budget.c - distributes a run over frames: each frame gets as much of the run as the frame's budget allows.
- * slices.c divides the run into slices and finds their expected times. */
+/* record/budget.c - vkt_step_budget: distributes a run over frames of the application. Each frame gets as much of the
+ * run as the frame's budget allows. slices.c divides the run into slices and finds their expected times. */
 #include "record/record.h"
 
 /* Larger budgets are reduced to this budget. It stands for no limit, because no run takes this long. A sum of up to 8
@@ -64,8 +64,8 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
     uint32_t end = p->budget.next;
     *cost_ns = 0;
     if (!p->parts[0].n) {
-        /* There are no parts yet. So the run submits pieces, one for each dispatch. Their times are not known, so the
-         * frame gets only one piece. */
+        /* There are no parts yet (parts.c). So the run submits pieces, one for each dispatch. Their times are not
+         * known, so the frame gets only one piece. */
         *cost_ns = budget_ns;
         return end + 1;
     }

@@ -46,7 +46,8 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, ui
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
                             vkt_dispatch_name(d), given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
-        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* side 0: on side 1, offset and size are the same */
+        const vkt_range r = vkt_range_of(p, &d->bind[b], 0); /* side 0 is enough: on side 1 (vkt_program.sides), offset
+                                                              * and size are the same */
         const uint64_t most =
             texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {

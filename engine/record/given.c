@@ -1,7 +1,7 @@
 /* record/given.c - runs whose learning rate, number of rows and index of the first row are in an array that the device
- * wrote (run_values). An additional dispatch copies these values to the run's slot of the ring of words
- * (abi/step.abi.h). In other programs, the host writes these values to the slot. In both cases the kernels read the
- * slot. */
+ * wrote (vkt_program_params.run_values). An additional dispatch copies these values to the run's slot of the ring of
+ * words (abi/step.abi.h). In other programs, the host writes these values to the slot. In both cases the kernels read
+ * the slot. */
 #include "record/record.h"
 
 #include "abi/abi.h"

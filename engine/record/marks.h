@@ -1,13 +1,14 @@
-/* record/marks.h - a program whose step is submitted in sections. Other work can begin when a section ends, and a
- * section can wait for work of the host. The exchange of gradients between ranks (dist/exchange.h) uses sections. */
+/* record/marks.h - a program whose step is submitted in sections. At each mark, a section ends: a mark is the index of
+ * the next section's first dispatch (vkt_program_mark). Other work can begin when a section ends, and a section can
+ * wait for work of the host. The exchange of gradients between ranks (dist/exchange.h) uses sections. */
 #ifndef VKT_MARKS_H
 #define VKT_MARKS_H
 
 #include "gpu/gpu.h"
 #include "vktrain/graph.h"
 
-/* The numbers that the host passes to one run of a graph of shards: see STEP_SHARD, STEP_PART and RING_DRAW in
- * abi/step.abi.h. */
+/* The numbers that the host passes to one run of a graph of shards (ops/ops.h): see STEP_SHARD, STEP_PART and RING_DRAW
+ * in abi/step.abi.h. */
 typedef struct vkt_shard_run {
     uint32_t shard, part, draw;
 } vkt_shard_run;

@@ -29,9 +29,9 @@ static void free_sides(vkt_program *p, vkt_series s[2])
     for (int side = 0; side < 2; side++) vkt_series_destroy(p->ctx, &s[side]);
 }
 
-/* Records one series for each side of the program. A series is n command buffers, which together have all dispatches.
- * Command buffer i ends before dispatch ends[i]. timer NULL: there are no timestamps. `all`: conditional dispatches
- * always run. */
+/* Records one series for each side of the program (vkt_program.sides). A series is n command buffers, which together
+ * have all dispatches. Command buffer i ends before dispatch ends[i]. timer NULL: there are no timestamps. `all`:
+ * conditional dispatches always run. */
 static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, bool all,
                                 vkt_series out[2])
 {
@@ -62,7 +62,7 @@ static vkt_result record_parts(vkt_program *p, uint32_t n)
     return VKT_OK;
 }
 
-/* Sets p->ends so that each section is one part. Returns the number of parts. */
+/* Sets p->ends so that each section (marks.h) is one part. Returns the number of parts. */
 static uint32_t find_sections(vkt_program *p)
 {
     for (uint32_t i = 0; i < p->n_marks; i++) p->ends[i] = p->marks[i];

@@ -125,8 +125,8 @@ static bool has_other_tile(vkt_tuned want, const vkt_picked *picked)
            !vkt_tile_is(want.tile, picked->tile);
 }
 
-/* Returns whether a choice with the key uses the entry of the tuning file. A node with several products has several
- * choices with the same key, and the entry may fit only some of them. */
+/* Returns whether some choice of a variant (vkt_picked) with this key uses `want`, the entry of the tuning file. A node
+ * with several products has several choices with the same key, and the entry may fit only some of them. */
 static bool is_used(const vkt_program *p, vkt_tuned want, uint64_t key)
 {
     for (size_t i = 0; i < p->lowered.n_picked; i++) {

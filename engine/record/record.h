@@ -76,7 +76,7 @@ typedef struct vkt_pending {
 /* A set of command buffers, one for each slice of a run. vkt_slices has two such sets, which the frames use
  * alternately. Each slice copies the times of its start and its end to `times`, in ticks. */
 typedef struct vkt_slice_set {
-    vkt_series series[2]; /* by side of the program */
+    vkt_series series[2]; /* by side of the program (vkt_program.sides) */
     vkt_timer timer;
     vkt_buffer *times;    /* READBACK; words of 64 bits: start and end of slice 0, of slice 1, ... */
     uint64_t *values;     /* by slice: timeline value of its last submission; 0 after its times were read */
@@ -148,12 +148,13 @@ struct vkt_program {
     uint32_t *marks;        /* marks.c: a part ends before each of these dispatches */
     uint32_t n_marks;
     vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
-    const vkt_shard_run *shard; /* the numbers of a run of shards (marks.h) while the run is prepared; else NULL */
+    const vkt_shard_run *shard; /* while a run of a graph of shards is prepared: its numbers (marks.h); else NULL */
     struct {
         const vkt_pipeline *pipeline;
         VkDescriptorPool pool;
         VkDescriptorSet set;
-        vkt_series series; /* one command buffer for each slot of the ring; none: the host writes the values */
+        vkt_series series; /* one command buffer for each slot of the ring of words (abi/step.abi.h); none: the host
+                            * writes the values */
     } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
     uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
@@ -212,7 +213,8 @@ vkt_result vkt_parts_prepare(vkt_program *p);
 vkt_series *vkt_parts_now(vkt_program *p);
 /* submit.c: a function that submits a run calls vkt_run_begin before the submission, and vkt_run_end behind it.
  * vkt_run_begin calls vkt_run_words and prepares the submission. vkt_run_begin may wait. vkt_run_end counts the run as
- * submitted. vkt_run_words checks the run, and writes its RING_WORDS words to `words`, for a slot of the ring. */
+ * submitted. vkt_run_words checks the run, and writes its RING_WORDS words to `words`, for a slot of their ring
+ * (abi/step.abi.h). */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);
@@ -228,7 +230,7 @@ vkt_result vkt_check_idle(const vkt_program *p);
  * (vkt_program_params.run_values). Does nothing if `values` is NULL. */
 vkt_result vkt_given_create(vkt_program *p, const vkt_array *values);
 void vkt_given_free(vkt_program *p);
-/* Records the copy to one slot of the ring. */
+/* Records the copy of a run's values to one slot of the ring of words. */
 void vkt_given_record(const vkt_program *p, VkCommandBuffer cmd, uint32_t slot);
 /* Submits the copy for the next run. The copy waits for the semaphores of `sync`. *rest gets the semaphores that remain
  * for the run itself. If the program has no such copy, submits nothing, and all semaphores of `sync` remain. */

@@ -16,7 +16,7 @@ vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_ind
     return vkt_program_run_synced(p, run, NULL, run_index);
 }
 
-/* Reads the metrics from a slot of the ring. The run that wrote them must be done. */
+/* Reads the metrics from a slot of the metrics ring (abi/step.abi.h). The run that wrote them must be done. */
 static void read_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
 {
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;

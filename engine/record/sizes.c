@@ -1,6 +1,7 @@
 /* record/sizes.c - finds two sizes of a step under a limit of memory: the largest batch that fits with the wanted
- * context, and the largest context that fits with the wanted batch. Each probe builds a graph and plans it, which takes
- * some tenths of a second for a network of several thousand nodes. */
+ * context, and the largest context that fits with the wanted batch. Context: the number of positions of a sample, such
+ * as tokens. Each probe builds a graph and plans its memory, which takes some tenths of a second for a network of
+ * several thousand nodes. */
 #include "record/record.h"
 
 typedef struct search {
@@ -14,7 +15,7 @@ static bool cannot_run(vkt_result r)
     return r == VKT_E_UNSUPPORTED || r == VKT_E_DEVICE_MEMORY || r == VKT_E_MEMORY_CAP;
 }
 
-/* Builds and plans one graph. */
+/* Builds one graph and plans its memory. */
 static vkt_result needs_of(const search *s, uint32_t batch, uint32_t context, vkt_log_level level,
                            vkt_memory_needs *out)
 {
@@ -43,7 +44,7 @@ static vkt_result probe(search *s, uint32_t batch, uint32_t context, bool *fits)
     return cannot_run(r) ? VKT_OK : r;
 }
 
-/* Plans the wanted sizes. If that fails, plans them again, with messages about the error. */
+/* Plans a graph of the wanted sizes. If that fails, plans it again, with messages about the error. */
 static vkt_result plan_wanted(search *s)
 {
     const vkt_size_params *p = s->params;

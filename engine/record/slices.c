@@ -1,10 +1,11 @@
 /* record/slices.c - the slices of a run that is distributed over several frames (budget.c): how long each slice takes,
- * and where a step is divided.
+ * and where a step is divided. A slice is some consecutive dispatches. The budget is the device time that the run may
+ * use in one frame of the application (vkt_step_budget).
  *
  * The limit for the expected time of a new slice is a quarter of the budget, or 0.1 ms if the quarter is less than
- * 0.1 ms. Only a slice of one kernel may exceed the limit. If possible, a slice ends at the end of a stage of the plan.
- * Each slice has its own timestamps, which the device copies to memory of the host. So the host can read the times of a
- * slice as soon as the slice is done, and never waits.
+ * 0.1 ms. Only a slice of one kernel may exceed the limit. If possible, a slice ends at the end of a stage of the
+ * memory plan (vkt_plan.stage). Each slice has its own timestamps, which the device copies to memory of the host. So
+ * the host can read the times of a slice as soon as the slice is done, and never waits.
  *
  * Other work on the device makes times vary. A frame that is too long is worse than a frame that trains less, so
  * expected times are rather too long than too short. If a slice takes longer than expected, its expected time rises to
@@ -227,8 +228,8 @@ vkt_result vkt_slices_make(vkt_program *p, uint64_t budget_ns, uint32_t *next)
 /* ---- times ---- */
 
 /* Returns the measured time of slice i. If the next slice was submitted in the same frame, adds the gap between the two
- * slices, because the gap is the cost of a submission. If a call without limit submitted the next slice, does not add
- * the gap, because such a call may come any time later. */
+ * slices, because the gap is the cost of a submission. If a call of vkt_step_budget without limit submitted the next
+ * slice, does not add the gap, because such a call may come any time later. */
 static uint64_t measured(const vkt_program *p, const vkt_slice_set *s, uint32_t i)
 {
     const uint64_t *times = s->times->mapped;

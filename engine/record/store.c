@@ -12,7 +12,8 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     s->n = (uint32_t)g->n_params;
     s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
     if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
-    uint64_t at = 0; /* offset in the arena, as in vkt_param. The values of g may have another store's offsets */
+    uint64_t at = 0; /* offset in the arena, counted as vkt_param counts it. The offsets in the values of g are not
+                      * used, because they may be those of another store */
     for (uint32_t i = 0; i < s->n; i++) {
         const vkt_value *v = &g->values[g->params[i]];
         vkt_store_entry *e = &s->entries[i];

@@ -37,7 +37,8 @@ vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run)
     uint32_t words[RING_WORDS];
     const uint64_t r = p->runs;
     VKT_TRY(vkt_run_words(p, run, words));
-    if (r >= VKT_RUN_RING) VKT_TRY(vkt_wait_run(p, r - VKT_RUN_RING)); /* run r uses the ring slots of this older run */
+    /* Run r uses the slots of the older run r - VKT_RUN_RING, in both rings of step.abi.h. */
+    if (r >= VKT_RUN_RING) VKT_TRY(vkt_wait_run(p, r - VKT_RUN_RING));
     VKT_TRY(vkt_parts_prepare(p));
     p->side = run && run->swap && p->sides == 2;
     if (p->words) memcpy((uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS, words, sizeof words);

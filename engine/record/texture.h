@@ -22,8 +22,8 @@ const char *vkt_texture_format_names(void);
  * kernel, or the device does not support it for this format. */
 vkt_kernel_id vkt_texture_kernel(const vkt_ctx *ctx, const vkt_texture_format *f, bool write);
 
-/* For texture_slices.c: the copies in slices, in one direction. A slice is a range of neighbouring pixels of the
- * rectangle that is copied (vkt_texture_params). */
+/* For texture_slices.c: one direction of copying, divided into slices that several frames submit. A slice is a range of
+ * neighbouring pixels of the rectangle that is copied (vkt_texture_params). */
 typedef struct vkt_texture_slices {
     vkt_series series; /* n is 0 before the first use */
     vkt_timer timer;   /* start and end of each slice */
@@ -33,7 +33,8 @@ typedef struct vkt_texture_slices {
     uint64_t copies;   /* number of copies whose slices are all submitted */
     uint64_t ns;       /* expected time of a slice; 0: not known */
     vkt_pending pending;
-    uint64_t measured_ns, measured_budget_ns; /* sum of the times that the host read last, and `budget_ns` then */
+    uint64_t measured_ns, measured_budget_ns; /* sum of the slices' times that the host read last, and
+                                               * `budget_ns` at that time */
     uint64_t budget_ns;                       /* budget of the last call that submitted slices */
 } vkt_texture_slices;
 void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s); /* in texture.c */
@@ -53,7 +54,7 @@ struct vkt_texture {
     vkt_array *array;
     VkImageView view;
     VkImage image;
-    VkImageSubresourceRange range; /* the range for transfers of ownership: all aspects of the level and layer */
+    VkImageSubresourceRange range; /* for transfers of ownership: all aspects of the level and layer that are copied */
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;

@@ -1,7 +1,8 @@
-/* record/texture_slices.c - copies between images and arrays, in slices that several frames submit. The rectangle is
- * divided once, into slices of the same size; only the last slice may be smaller. So one expected time is enough for
- * all slices. If a slice takes longer than expected, the expected time rises to the measured time at once. If a slice
- * takes less time, the expected time falls by a quarter of the difference, as in slices.c. */
+/* record/texture_slices.c - copies between images and arrays, in slices that several frames submit. A call submits the
+ * slices that fit into its budget, which is a device time (vkt_texture_read_budget). The rectangle is divided once,
+ * into slices of the same size; only the last slice may be smaller. So one expected time is enough for all slices. If
+ * a slice takes longer than expected, the expected time rises to the measured time at once. If a slice takes less
+ * time, the expected time falls by a quarter of the difference, as in slices.c. */
 #include "record/texture.h"
 
 /* A copy has at most MOST_SLICES slices, and at most pixels / LEAST_PIXELS, rounded up. More slices are not worth the

@@ -23,7 +23,8 @@ vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *c
 const char *vkt_column_name(const vkt_records *r, uint32_t column);
 /* Returns a field without leading blanks; "" if there is no such field. */
 const char *vkt_column_field(const vkt_records *r, uint32_t row, uint32_t column);
-/* Returns whether a field is missing: it is empty, or "?", or "NA", or another mark of vktrain/columns.h. */
+/* Returns whether a field is missing: it is empty, or "?", or "NA", or another text of the list in
+ * vktrain/columns.h. */
 bool vkt_field_missing(const char *field);
 /* Reads a finite decimal number, and skips blanks around it. If the field is anything else, returns false and does not
  * change *x. Call this function between vkt_numbers_begin and vkt_numbers_end, so that the locale does not matter. */

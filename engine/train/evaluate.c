@@ -1,5 +1,5 @@
 /* train/evaluate.c - the evaluation program. It computes loss and accuracy over a data set, and the model's outputs for
- * single samples. */
+ * single samples. feed.h explains the feed and its order. */
 #include "train/trainer.h"
 
 bool vkt_splits_validation(const vkt_trainer *t)
@@ -23,7 +23,7 @@ static vkt_result split(const vkt_trainer *t, uint32_t rows, uint32_t batch, vkt
 
 /* Returns the number of samples in a batch of an evaluation. This is the trainer's batch size, but at most `rows`. With
  * shards, a batch of this size may be too large for one device. So with shards, the batch also has at most as many
- * samples as one run of a step. But this limit is never below 128 samples. */
+ * samples as one run of a training step (vkt_shards.rows). But this limit is never below 128 samples. */
 static uint32_t batch_of(const vkt_trainer *t, uint32_t rows)
 {
     const uint32_t most = t->shards.count ? VKT_MAX(t->shards.rows, 128u) : UINT32_MAX;
@@ -112,7 +112,8 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, uint64_t batch, vkt_su
     return VKT_OK;
 }
 
-/* Writes this rank's samples to the front of the feed's order, and sets the feed's length to their number. */
+/* Writes the indices of this rank's samples to the front of the feed's order, and sets the feed's length to their
+ * number. */
 static void choose_samples(vkt_evaluator *e)
 {
     vkt_feed *f = &e->feed;

@@ -15,8 +15,8 @@ typedef struct export
     vkt_export_params p;
     const char *prefix;
     uint32_t element_bytes;
-    uint64_t *first;           /* for each parameter, the index of its first element in the blob */
-    uint64_t elements;         /* number of elements of the blob */
+    uint64_t *first;           /* for each parameter, the index of its first element in the flat file */
+    uint64_t elements;         /* number of elements of the flat file */
     char(*macros)[MACRO_ROOM]; /* all macros so far; a second macro of the same name is an error */
     size_t n_macros;
     vkt_text text; /* the header */
@@ -82,7 +82,7 @@ static vkt_result describe(export *x)
     return VKT_OK;
 }
 
-/* Reads parameter i, and appends it to the blob in little-endian order. */
+/* Reads parameter i, and appends it to the flat file in little-endian order. */
 static vkt_result append(export *x, vkt_file_writer *w, uint32_t i, float *values, unsigned char *bytes)
 {
     const uint64_t n = vkt_shape_elements(vkt_store_shape(x->s, i));

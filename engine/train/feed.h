@@ -4,8 +4,8 @@
  * All feeds look the same to the program: a table of samples, a table of labels, a table of targets if the data set has
  * targets, and an array `order` with indices into these tables. A batch starts at position `first` of `order`.
  *   resident: the table is the data set, and `order` is the order of the epoch
- *   resident, with `room`: the table has the samples of one epoch, sorted in the order of the epoch. So `order` is
- *   0, 1, 2, ..
+ *   resident, with vkt_feed_params.room: the table has the samples of one epoch, sorted in the order of the epoch. So
+ *   `order` is 0, 1, 2, ..
  *   streamed: the table is a ring of VKT_FEED_SLOTS batches in memory that worker threads write. `order` is 0, 1, 2, ..
  *   `first` selects the slot */
 #ifndef VKT_FEED_H

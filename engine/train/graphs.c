@@ -1,5 +1,5 @@
-/* train/graphs.c - builds the graphs of a training step and of an evaluation, and chooses the part of the store that an
- * evaluation reads. */
+/* train/graphs.c - builds the graphs of a training step and of an evaluation, and chooses whether an evaluation reads
+ * the parameters or their averages (vkt_store_part). */
 #include "train/identity.h"
 
 /* Builds the graph of a training step: data, forward, loss, backward, and the update. With shards, the graph has the

@@ -367,8 +367,8 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     const uint32_t settings = other.n;
-    /* Compares the nodes only if settings and attached texts are equal. Another batch size, for instance, changes
-     * almost every node. */
+    /* Compares the nodes only if settings and attached texts (vkt_trainer_attach) are equal. If a setting differs, many
+     * nodes may differ only because of it: another batch size, for instance, changes almost every node. */
     if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
     const char *network = other.n > settings ? "the network is another: " : "";
     /* If nothing differs so far, only the parameter groups and the frozen parameters can differ: the graph is equal. */

@@ -79,7 +79,9 @@ static vkt_result add_facts(vkt_trainer *t, const vkt_fit_params *p, vkt_text *x
     vkt_text_add(x, "epochs=%u\npatience=%u\nmonitor=%d\nmin_delta=%a\ncheckpoint=%d\ncheckpoint_every=%" PRIu64 "\n",
                  p->epochs, p->patience, (int)p->monitor, p->min_delta, p->checkpoint != NULL, p->checkpoint_every);
     vkt_text_add(x, "allow_nonfinite=%d\n", p->allow_nonfinite);
-    vkt_attachments_hash(&(t->first ? t->first : t)->attached, x); /* a replica has no attached texts of its own */
+    /* The attached texts (vkt_trainer_attach) are in the trainer that the caller made. In a replica (replicas.c),
+     * `first` points to this trainer. */
+    vkt_attachments_hash(&(t->first ? t->first : t)->attached, x);
     return x->failed ? vkt_fail_nomem(&t->host, "what ranks compare", x->len) : VKT_OK;
 }
 

@@ -1,4 +1,5 @@
-/* train/rates.c - vkt_rates_plot: draws losses over learning rates. The axis of the rates is logarithmic. */
+/* train/rates.c - vkt_rates_plot: draws the losses of a learning rate test (vkt_trainer_find_lr) over the rates. The
+ * axis of the rates is logarithmic. */
 #include <math.h>
 #include <stdio.h>
 

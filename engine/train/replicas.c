@@ -1,5 +1,5 @@
 /* train/replicas.c - the other ranks of this process: their connections, and a thread for each of their fits. The
- * caller sees the trainer of rank 0 only. */
+ * caller sees the trainer of rank 0 only. The trainers of the other ranks are its replicas. */
 #include <pthread.h>
 
 #include "train/identity.h"

@@ -19,7 +19,7 @@
  *
  *   vktrain.run, .rate, .graph   see identity.h
  *   vktrain.position             see position_text; floats are hexadecimal (C99), because this form is exact
- *   vktrain.loss_scale           scale, good steps, skipped steps; only with VKT_PRECISION_F16
+ *   vktrain.loss_scale           the members of vkt_loss_scale; only with VKT_PRECISION_F16
  *   vktrain.accumulation         number of micro-batches in gradient_sum, number of samples or terms in
  *                                these micro-batches; only if a step has several micro-batches
  *   vktrain.text.<name>          attached texts (attach.c) */

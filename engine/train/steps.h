@@ -1,8 +1,9 @@
 /* train/steps.h - training steps: submits them, and collects their results some steps later.
  *
  * Without shards, a step is one run of the training program; a micro-batch counts as a step. With shards
- * (vkt_trainer_params.dist), a step consists of one or more runs of a program of shards, the exchange of gradients with
- * the other ranks (if there are any), and one run of the update.
+ * (vkt_trainer_params.dist), a step consists of one or more runs of the program of shards, the exchange of gradients
+ * with the other ranks (if there are any), and one run of the update program. The program of shards computes gradients
+ * and their sums, and does not update the parameters.
  *
  * Members of vkt_shards give the sizes of a step with shards. The batch of a step has `count` shards. `parts` runs
  * compute one shard, and a run has `rows` samples (fewer at the end of an epoch). So shard s begins at sample
@@ -103,8 +104,8 @@ vkt_result vkt_shards_restore_states(vkt_trainer *t);
  * training set has fewer samples than the batch, params.batch becomes the number of these samples, rounded down to a
  * multiple of the number of shards. VKT_E_ARG. */
 vkt_result vkt_shards_resolve(vkt_trainer *t);
-/* Appends the sums of the gradients to the graph of shards `g`, and builds the graph of the update. The caller destroys
- * *update, also after a failure. */
+/* Appends the sums of the gradients to `g`, the graph of the program of shards, and builds the graph of the update. The
+ * caller destroys *update, also after a failure. */
 vkt_result vkt_shards_graph(const vkt_trainer *t, vkt_graph *g, vkt_shard_values *v, vkt_graph **update);
 /* vkt_shards_arrays makes the arrays of a step of shards, and appends their bindings at arrays[*n]. vkt_shards_programs
  * makes the program of the update, and connects this program with t->program. So t->program must exist before. */

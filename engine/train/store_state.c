@@ -4,9 +4,9 @@
  * weights and no history. Besides the three metadata keys of every checkpoint, it has one metadata value:
  *
  *   vktrain.store   optimizer ("none": the store has no update), number of steps, seed, loss scale (a hexadecimal float
- *                   of C99, because this form is exact), good steps, skipped steps, number of micro-batches in
- *                   the sum of gradients, vkt_accumulation.rows (in most cases: number of samples in these
- *                   micro-batches) */
+ *                   of C99, because this form is exact), vkt_loss_scale.good_steps, skipped steps, number of
+ *                   micro-batches in the sum of gradients, vkt_accumulation.rows (in most cases: number of samples
+ *                   in these micro-batches) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,9 @@
  * a smaller batch that fits, or a larger memory cap.
  *
  * The bytes that a batch needs are computed from memory plans (vkt_program_needs), without work on the device. Each
- * batch size needs a plan for training, and a plan for validation if there is a validation set. The search plans only
- * the batch that did not fit and some powers of two. */
+ * batch size needs a plan for training, and a plan for validation if there is a validation set. The search makes plans
+ * only for the batch that did not fit and for some powers of two. A streamed data set has only a ring of a few batches
+ * in device memory (feed.h). */
 #include "record/record.h"
 #include "train/trainer.h"
 
@@ -12,7 +13,7 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, arrays of shards */
+    uint64_t program;       /* bytes without the data sets: activations, scratch, arenas, the arrays of shard_bytes */
     uint64_t data;          /* bytes of the data sets, if only those that must be streamed are streamed */
     uint64_t data_streamed; /* bytes of the data sets, if all are streamed */
     uint64_t data_most;     /* sum over the data sets: the bytes that a set adds to `data` or to `data_streamed`,
@@ -38,7 +39,8 @@ static uint64_t store_bytes(const vkt_graph *g)
     return bytes;
 }
 
-/* Returns the bytes of the arrays that a step with shards needs. shard.update has the same array as shard.sum. */
+/* Returns the bytes of the arrays that a step with shards needs (vkt_shard_values). shard.update is not counted,
+ * because it has the same array as shard.sum. */
 static uint64_t shard_bytes(const vkt_step_graphs *g)
 {
     const vkt_tensor all[] = { g->shard.sum, g->shard.planes, g->shard.saved };

@@ -65,7 +65,7 @@ typedef struct vkt_position {
     vkt_monitor monitor; /* the monitor that measured `best`; AUTO before the first fit */
 } vkt_position;
 
-/* Texts that are written to files as metadata: see attach.c. */
+/* The attached texts (vkt_trainer_attach), which are written to files as metadata: see attach.c. */
 typedef struct vkt_attachments {
     vkt_meta *items; /* this struct owns the items with their keys and values */
     size_t n, cap;

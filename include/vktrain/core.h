@@ -104,7 +104,7 @@ typedef enum vkt_log_level {
     VKT_LOG_ERROR,       /* something failed; in most cases a call is about to return a result that is not VKT_OK */
     VKT_LOG_WARN,        /* the call works, but not as asked or not as fast as it could */
     VKT_LOG_INFO,        /* what the library chose or does, for instance the device that it uses */
-    VKT_LOG_DEBUG        /* plans, allocations, pipelines */
+    VKT_LOG_DEBUG        /* memory plans, allocations, pipelines */
 } vkt_log_level;
 
 /* VKT_DEBUG=N in the environment has the effects of all numbers up to N in this list. Each object, for instance a

@@ -47,9 +47,10 @@ extern "C" {
 #define VKT_STEP_FIRST 3 /* vkt_run.first: index of the batch's first row in the order of the gather */
 #define VKT_STEP_KEY0 4  /* low word of the seed of random numbers, which vkt_store_set_clock sets */
 #define VKT_STEP_KEY1 5  /* high word of the seed */
-/* Counter for random numbers. In a graph with an update or with shards, the runs of all steps and ranks are numbered,
- * and the counter is the number of this run. The runs of a skipped step do not count. In other graphs, the counter is
- * the store's number of completed steps. */
+/* Counter for random numbers. In a graph with an update, and in the training graph of a trainer whose steps are split
+ * into shards (vkt_dist_params.shards), the runs of all steps and ranks are numbered, and the counter is the number of
+ * this run. The runs of a skipped step do not count. In other graphs, the counter is the store's number of completed
+ * steps. */
 #define VKT_STEP_DRAW 18
 #define VKT_STEP_WORDS 68
 

@@ -15,7 +15,7 @@
  * the environment allows more. A library that was built without zlib cannot read gzip files (VKT_E_UNSUPPORTED).
  *
  * Threads: functions that take a `const vkt_dataset *` may run on several threads at once. Destroy a data set after the
- * last call on it. A data set and its slices may be destroyed in any order. */
+ * last call on it. A data set and its slices (vkt_dataset_slice) may be destroyed in any order. */
 #ifndef VKTRAIN_DATA_H
 #define VKTRAIN_DATA_H
 

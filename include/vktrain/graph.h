@@ -206,8 +206,8 @@ VKT_API void *vkt_array_map(vkt_array *a);
 /* Makes a store for the parameters and states of `g`. All numbers of all parts (vkt_store_part) are zero, except that
  * Adagrad's moment starts as vkt_optimizer.initial_accumulator. If `g` has gradients (vkt_backward), the store has
  * them, too. If `g` has an update (vkt_update), the store has the moments and the sum of gradients that the update
- * needs. If `g` has a vkt_publish, the store has a published part. If `g` has an error, returns that error. VKT_E_ARG:
- * `g` has neither parameters nor states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error
+ * needs. If `g` has a vkt_publish, the store has VKT_PART_PUBLISHED. If `g` has an error, returns that error.
+ * VKT_E_ARG: `g` has neither parameters nor states. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM. After an error
  * *out = NULL. Owner: the caller. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* call it after the programs that use the store are destroyed; the graph
@@ -308,7 +308,8 @@ typedef struct vkt_binding {
  *
  * In VKT_PRECISION_BF16, both operands are rounded to bf16 (to nearest) before they are multiplied. The kernels that do
  * this need VK_KHR_shader_bfloat16. They run only if the user (for instance by VKT_TRAITS=coop_bf16_pays=1)
- * or the tuning file chooses them. They are not the default, because no device has run them yet.
+ * or the tuning file of the device (vkt-bench --tune) chooses them. They are not the default, because no device has run
+ * them yet.
  *
  * In VKT_PRECISION_F32_SPLIT, the product x y of two f32 numbers is computed by three products of f16. The error is at
  * most 2^-21 |x y| + 2^-38 (X |y| + |x| Y). (The error of a product in f32 is at most 2^-24 |x y|.) To define X and Y:
@@ -334,10 +335,10 @@ typedef enum vkt_precision {
  *
  * If `rows` is larger than the batch, the run uses the whole batch.
  *
- * If `rows` is 0, no row is real. (In a vkt_run, 0 means all rows.) Gradients are 0, and the learning rate counts as 0.
- * The moments and t advance, as after a gradient of 0, and a loss that is a mean is NaN. Parameters stay as they are,
- * with one exception: SGD and RMSprop with vkt_optimizer.keras and a momentum still subtract the momentum of earlier
- * steps. If this matters, keep `rows` at 1 or more, or do not run the step. */
+ * If `rows` is 0, no row is real: see the comment below vkt_run. (In a vkt_run, 0 means all rows.) Gradients are 0, and
+ * the learning rate counts as 0. The moments and t advance, as after a gradient of 0, and a loss that is a mean is NaN.
+ * Parameters stay as they are, with one exception: SGD and RMSprop with vkt_optimizer.keras and a momentum still
+ * subtract the momentum of earlier steps. If this matters, keep `rows` at 1 or more, or do not run the step. */
 typedef struct vkt_run_values {
     float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
@@ -349,7 +350,8 @@ typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph; vkt_external_array needs none */
     uint32_t n_arrays;         /* number of entries of `arrays` */
-    uint64_t max_bytes;        /* largest size of the plan; 0: no limit. The cap of the context holds in any case */
+    uint64_t max_bytes;        /* largest size of the planned memory; 0: no limit. The context's cap
+                                * (max_device_bytes) holds in any case */
     bool recompute; /* compute cheap activations again if this lowers the peak of memory. The results have the same
                      * bits, but a run takes longer */
     bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
@@ -380,11 +382,12 @@ typedef struct vkt_memory_needs {
                            * block_bytes = 1048576 */
     uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* total_bytes by class, counted as vkt_memory_stats.used_bytes is */
 } vkt_memory_needs;
-/* Computes what a program of this graph and its store need, and the size of the caller's arrays. The call only plans,
- * and makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the plan, and
- * params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes the graph,
- * as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap allows it.
- * The errors are those of vkt_program_create, except VKT_E_MEMORY_CAP and the errors of the store and of the arrays. */
+/* Computes what a program of this graph and its store need, and the size of the caller's arrays. The call only plans
+ * memory, and makes nothing on the device. `params` may be NULL. params->precision and params->recompute change the
+ * plan, and params->arrays changes array_bytes. `arrays` may lack the array of an external value. This call finishes
+ * the graph, as vkt_program_create does. A program may use more memory than *out says, for fewer barriers, if the cap
+ * allows it. The errors are those of vkt_program_create, except VKT_E_MEMORY_CAP and the errors of the store and of the
+ * arrays. */
 VKT_API vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params,
                                      vkt_memory_needs *out);
 
@@ -396,7 +399,8 @@ typedef vkt_result (*vkt_size_fn)(void *user, uint32_t batch, uint32_t context, 
 
 /* The parameters of vkt_find_sizes. */
 typedef struct vkt_size_params {
-    vkt_size_fn build;       /* called once for each plan. If the wanted sizes have an error: once more, to log it */
+    vkt_size_fn build;       /* called once for each pair of sizes that the search tries. If the wanted sizes have an
+                              * error: once more, to log it */
     void *user;              /* passed to `build` */
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
@@ -408,32 +412,32 @@ typedef struct vkt_size_params {
 } vkt_size_params;
 /* The results of vkt_find_sizes. */
 typedef struct vkt_sizes {
-    bool planned;           /* the wanted sizes can be planned on this device. If not, `needs` is zero */
+    bool planned;           /* vkt_program_needs has succeeded for the wanted sizes. If not, `needs` is zero */
     bool fits;              /* the wanted sizes fit under the limit */
     vkt_memory_needs needs; /* what the wanted sizes need */
     uint64_t limit_bytes;   /* the limit: max_bytes, or the cap of the context */
     uint64_t need_bytes;    /* needs.cap_bytes + other_bytes; 0 if `planned` is false. If `fits`, at most limit_bytes */
     uint32_t batch;         /* the largest batch that fits with the wanted context; 0: none */
     uint32_t context;       /* the largest context that fits with the wanted batch; 0: none */
-    uint32_t plans;         /* number of plans that the search made */
+    uint32_t plans;         /* number of pairs of sizes that the search tried */
 } vkt_sizes;
 /* Finds two sizes of a step by bisection, under one limit of memory: the largest batch with the wanted context, and the
- * largest context with the wanted batch. The call only plans, and makes nothing on the device: each probe is one
- * vkt_program_needs of the graph that `build` makes. A size fits if the step, its store, the graph's arrays and
- * other_bytes fit into a context with block_bytes = 1048576 and this limit. The results are sizes that were planned and
+ * largest context with the wanted batch. The call makes nothing on the device. For each pair of sizes that it tries, it
+ * calls vkt_program_needs for the graph that `build` makes. A size fits if the step, its store, the graph's arrays and
+ * other_bytes fit into a context with block_bytes = 1048576 and this limit. The results are sizes that were tried and
  * fit. The next larger size of the search does not fit. (The search assumes that a larger size needs no less memory.
  * This is true apart from rounding.) A size that the device cannot run (VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY,
- * VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of the plan ends the search and is returned. If the
- * wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is NULL; `batch` is
- * 0 or above most_batch; or `context` is 0 or above most_context. */
+ * VKT_E_MEMORY_CAP) does not fit. Any other error of `build` or of vkt_program_needs ends the search and is returned.
+ * If the wanted sizes have an error, the message is logged, even if the search goes on. VKT_E_ARG: `build` is NULL;
+ * `batch` is 0 or above most_batch; or `context` is 0 or above most_context. */
 VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes *out);
 
 /* Plans memory and records command buffers. `store` may be NULL for a graph that has neither parameters nor states.
  * This call finishes the graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the
  * program. A graph can have several programs. Owner: the caller. After an error *out = NULL. If the graph has an error,
- * returns that error. VKT_E_MEMORY_CAP: the plan does not fit; the message has the plan. VKT_E_NOT_FOUND: the store
- * lacks a parameter of the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED, VKT_E_DEVICE_MEMORY,
- * VKT_E_NOMEM.
+ * returns that error. VKT_E_MEMORY_CAP: the planned memory does not fit; the message has its sizes. VKT_E_NOT_FOUND:
+ * the store lacks a parameter of the graph, or has it with another shape. VKT_E_ARG, VKT_E_UNSUPPORTED,
+ * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM.
  *
  * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
  * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must

@@ -738,15 +738,16 @@ typedef struct vkt_linear_cross_entropy_params {
  * rows do not count, and neither do ignored labels. A label that is neither a class nor ignored makes the loss NaN. If
  * no label counts, the mean is NaN and its gradient is 0.
  *
- * Each run makes a list of the rows whose labels count, and computes this list slice by slice. The slices use the same
- * memory for their logits, one slice after the other: at most 64 MiB. A slice without a row is not computed, but the
- * first two runs may compute all slices to measure their times (vkt_program_run). After vkt_backward, dx and dw are
- * computed with the loss, from the same logits. In three cases the logits are computed again for dx and dw: if the loss
- * is only a part of the loss that vkt_backward gets, if vkt_gradients computes dx and dw, and if the graph was created
- * with VKT_NO_FUSE=1 in the environment. For the mean loss of several batches, set `sum`, add up the losses, and divide
- * by the sum of the `count` values. VKT_E_SHAPE: operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED
- * when the program is made: the V logits of a row have more than 64 MiB, or a row of x or w has more than 32 MiB; or
- * there are more labels than a loop of a CPU device can visit (with subgroups of 8 lanes: about 1.6 million).
+ * Each run makes a list of the rows whose labels count. The list is divided into slices, which are computed one after
+ * the other. All slices use the same memory for their logits: at most 64 MiB. If few labels count, the last slices have
+ * no rows. Slices without rows are not computed, but the first two runs may compute all slices to measure their times
+ * (vkt_program_run). After vkt_backward, dx and dw are computed with the loss, from the same logits. In three cases the
+ * logits are computed again for dx and dw: if the loss is only a part of the loss that vkt_backward gets, if
+ * vkt_gradients computes dx and dw, and if the graph was created with VKT_NO_FUSE=1 in the environment. For the mean
+ * loss of several batches, set `sum`, add up the losses, and divide by the sum of the `count` values. VKT_E_SHAPE:
+ * operands that do not fit. VKT_E_DTYPE: other types. VKT_E_UNSUPPORTED when the program is made: the V logits of a row
+ * have more than 64 MiB, or a row of x or w has more than 32 MiB; or there are more labels than a loop of a CPU device
+ * can visit (with subgroups of 8 lanes: about 1.6 million).
  *
  * vkt_linear_cross_entropy_quantized: `words` has the bytes of quantized weights (outputs,D), as for
  * vkt_linear_quantized, and outputs = V. The weights have no gradient. Either a product unpacks the weights as it reads

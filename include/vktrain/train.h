@@ -206,10 +206,10 @@ typedef struct vkt_fit_params {
  * VKT_E_ARG for params that do not fit the trainer; this error changes nothing. VKT_E_STATE if the metric of
  * VKT_MONITOR_METRIC was NaN in every epoch. In this case there is no best epoch, and the trainer has the weights of
  * the last step. VKT_E_STATE also if the ranks differ in params, data, state, arrays of the model (vkt_external_array),
- * attached texts, or in the name or driver of their devices. After VKT_E_IO, VKT_E_FORMAT or another error of a data
- * source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit continues where this fit
- * failed. With several ranks such a failure ends the run: resume its checkpoint. After VKT_E_DEVICE_LOST the context
- * can only be destroyed. In all these cases the last checkpoint file stays whole.
+ * attached texts (vkt_trainer_attach), or in the name or driver of their devices. After VKT_E_IO, VKT_E_FORMAT or
+ * another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another fit
+ * continues where this fit failed. With several ranks such a failure ends the run: resume its checkpoint. After
+ * VKT_E_DEVICE_LOST the context can only be destroyed. In all these cases the last checkpoint file stays whole.
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. A message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
@@ -302,9 +302,10 @@ VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
 /* Save and load weights as safetensors, with the names and shapes of PyTorch's state_dict. Saving returns
  * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). If a fit of several
- * ranks or shards has failed in the middle of a step, saving returns VKT_E_STATE until a checkpoint is resumed. For
- * loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64. Other tensors of the file are
- * skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
+ * ranks or shards (vkt_trainer_params.dist) has failed in the middle of a step, saving returns VKT_E_STATE until a
+ * checkpoint is resumed. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64.
+ * Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO,
+ * VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
@@ -313,26 +314,26 @@ VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each
- * under its own name. Loading writes the values (vkt_store_write with VKT_PART_VALUE); the caller handles moments and
- * clock. If the file lacks a parameter, loading writes nothing. Messages go to `host` (may be NULL). Only messages
- * about the store and the device go to the host of the store's context. VKT_E_NOT_FOUND: there is no such file, or it
- * lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM; saving also
- * VKT_E_STATE: the store does not have the part. */
+ * under its own name. Loading writes the values (vkt_store_write with VKT_PART_VALUE), but neither moments nor clock
+ * (vkt_store_set_clock). If the file lacks a parameter, loading writes nothing. Messages go to `host` (may be NULL).
+ * Only messages about the store and the device go to the host of the store's context. VKT_E_NOT_FOUND: there is no such
+ * file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_DTYPE, VKT_E_UNSUPPORTED, VKT_E_FORMAT, VKT_E_IO, VKT_E_NOMEM;
+ * saving also VKT_E_STATE: the store does not have the part. */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 
 /* Save and load the whole training state of a store, for programs that train without a trainer: values, moments, sums
- * of micro-batches, published values, clock, loss scale and vkt_accumulation. A run that goes on from the file gives
- * the same bits as a run that never stopped. The file is a safetensors file with a checksum. It is replaced as a whole:
- * after a crash `path` has the old file or the new one. Both functions wait for submitted work. No run of
- * vkt_step_budget may be in progress, because the gradients of an unfinished step are not saved. `host` may be NULL. If
- * a parameter is not finite, saving returns VKT_E_DIVERGED, and the old file stays. Loading sets all of the state or
- * nothing, unless the device fails. The file must have the store's parameters with their shapes, and the parts that the
- * store has; other parts and parameters of the file are ignored, so a store for predictions can load it. VKT_E_STATE:
- * the moments are of another optimizer, or the state was saved in the middle of a step of several micro-batches
- * although a step of `s` has only one micro-batch. VKT_E_FORMAT: the file is damaged, or no file of
- * vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE, VKT_E_UNSUPPORTED
- * (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * of micro-batches, values of vkt_publish, the clock (vkt_store_set_clock), loss scale and vkt_accumulation. A run that
+ * goes on from the file gives the same bits as a run that never stopped. The file is a safetensors file with a
+ * checksum. It is replaced as a whole: after a crash `path` has the old file or the new one. Both functions wait for
+ * submitted work. No run of vkt_step_budget may be in progress, because the gradients of an unfinished step are not
+ * saved. `host` may be NULL. If a parameter is not finite, saving returns VKT_E_DIVERGED, and the old file stays.
+ * Loading sets all of the state or nothing, unless the device fails. The file must have the store's parameters with
+ * their shapes, and the parts that the store has; other parts and parameters of the file are ignored, so a store for
+ * predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state was saved in the middle of a
+ * step of several micro-batches although a step of `s` has only one micro-batch. VKT_E_FORMAT: the file is damaged, or
+ * no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE,
+ * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 

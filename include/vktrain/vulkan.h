@@ -165,18 +165,18 @@ typedef struct vkt_step_progress {
  *
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
- * The call never waits. In two cases it submits no slice, but only the semaphores of `sync`: the device still has more
- * work from earlier submissions than one budget, or it has not finished the frame before the previous frame. The run is
- * divided so that a slice of several kernels is expected to take at most a quarter of the budget, or 0.1 ms if this is
- * longer. A slice ends at a barrier if possible. A kernel that takes longer than a whole budget is submitted in a frame
- * without other slices. Expected times follow the measured times: upward at once, downward within about ten frames.
- * Measured times include other work on the device, and the time between two submissions. The work of
- * vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below its time in the second
- * run, in which the op does all of the work. So a frame may take less time than expected. A changed budget takes effect
- * at once. The first two runs submit one kernel per call; the second run is measured. From the third run on, a budget
- * of UINT64_MAX means no limit. To finish the run in progress, call the function with this budget until `completed` is
- * true. If there is no memory to divide the run anew for a changed budget, the old slices stay in use.
- * VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ * The call never waits. In two cases it submits no slice, but only the semaphores of `sync`: earlier frames are not
+ * finished, and the expected times of their slices add up to more than one budget; or the frame before the previous
+ * frame is not finished. The run is divided so that a slice of several kernels is expected to take at most a quarter of
+ * the budget, or 0.1 ms if this is longer. A slice ends at a barrier if possible. A kernel that takes longer than a
+ * whole budget is submitted in a frame without other slices. Expected times follow the measured times: upward at once,
+ * downward within about ten frames. Measured times include other work on the device, and the time between two
+ * submissions. The work of vkt_linear_cross_entropy depends on the labels. The expected time of this op is never below
+ * its time in the second run, in which the op does all of the work. So a frame may take less time than expected. A
+ * changed budget takes effect at once. The first two runs submit one kernel per call; the second run is measured. From
+ * the third run on, a budget of UINT64_MAX means no limit. To finish the run in progress, call the function with this
+ * budget until `completed` is true. If there is no memory to divide the run anew for a changed budget, the old slices
+ * stay in use. VKT_E_UNSUPPORTED without timestamps, or if vkt_ctx_params.max_submission_ns is UINT64_MAX.
  *
  * While a run is in progress, vkt_program_run, vkt_program_profile and vkt_program_write of this program return
  * VKT_E_STATE. The caller must not change what the run still reads: the program's arrays, and the parameters and
@@ -288,11 +288,12 @@ VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* Copy as vkt_texture_read and vkt_texture_write do, but in slices: each call submits as many slices as fit into
  * *budget_ns by their expected times, and subtracts these times. The next call continues with the next slice; after
  * `completed`, a call begins the next copy. Expected times follow the measured times. A copy has at most 64 slices, and
- * at most one for each 4096 pixels, rounded up. The calls never wait. The first call submits one slice and uses up the
- * budget. Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits
- * only these semaphores if the earlier slices that read this texture (or that write it, for the write function) still
- * have more work than the budget. A slice that is longer than the whole budget is submitted alone, after all earlier
- * slices are done. The rest of a budget is for other calls of the same frame:
+ * at most pixels / 4096 (rounded up). The calls never wait. The first call submits one slice and uses up the budget.
+ * Until the time of this slice is known, later calls submit only the semaphores of `sync`. A call also submits only
+ * these semaphores if the expected times of earlier slices that read this texture (or that write it, for the write
+ * function) add up to more than the budget. These times count until the last of these slices is finished. A slice that
+ * is longer than the whole budget is submitted alone, after all earlier slices are done. The rest of a budget is for
+ * other calls of the same frame:
  *
  *     uint64_t left_ns = 4000000;
  *     if (!has_samples) r = vkt_texture_read_budget(t, NULL, &left_ns, &progress), has_samples = progress.completed;

@@ -10,9 +10,9 @@ vkt_result bench_write_json(const vkt_host *h, const char *path, const bench_res
                             const vkt_device_info *device, const char *date);
 vkt_result bench_write_csv(const vkt_host *h, const char *path, const bench_results *all);
 
-/* Sets `change` of each result that has a time, if the file has a time under the same name and by the same clock.
- * *matched gets the number of results whose `change` is set. VKT_E_FORMAT, logged: the file is not an output of
- * bench_write_json. Other errors are those of vkt_file_read. */
+/* Sets `change` of each result that has a time, if the file has a time under the same name that was measured by the
+ * same clock (GPU or host). *matched gets the number of results whose `change` is set. VKT_E_FORMAT, logged: the file
+ * is not an output of bench_write_json. Other errors are those of vkt_file_read. */
 vkt_result bench_compare_with(const vkt_host *h, const char *path, bench_results *all, size_t *matched);
 
 #endif

@@ -73,9 +73,9 @@ static const vkt_op copy_op = {
 
 /* ---- programs of these ops ---- */
 
-/* Limits of bench_job.min_ns (the time to measure by each clock) in this file. The ceilings must be accurate, because
- * the results of ops and steps are compared with them. So min_ns is at least MIN_NS. The ceilings must not take long,
- * because each run that measures ops or steps also measures the ceilings. So min_ns is at most MAX_NS. */
+/* Limits of bench_job.min_ns (measure.h) in this file. The ceilings must be accurate, because the results of ops and
+ * steps are compared with them. So min_ns is at least MIN_NS. The ceilings must not take long, because each run that
+ * measures ops or steps also measures the ceilings. So min_ns is at most MAX_NS. */
 #define MIN_NS 20000000u
 #define MAX_NS 100000000u
 

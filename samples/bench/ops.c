@@ -22,7 +22,7 @@ static void phase_name(bench_phase *p)
         if (p->what.grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
 }
 
-/* Sets timed[i] to whether the time of the phase includes the time of node i. */
+/* Sets timed[i] to whether the time of the phase (verify.h) includes the time of node i. */
 static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
 {
     vkt_find_live(s->g, timed);
@@ -165,8 +165,8 @@ static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
     return bench_report(x->b, r);
 }
 
-/* Measures the phase. `force` is a set with the one variant to use; 0: the variants that the ops prefer. If the phase
- * cannot use this variant, nothing is measured. *others: the usable variants that the phase did not use. */
+/* Measures the phase. `force` is 1 << v for the variant v to use; 0: the variants that the ops prefer. If the phase
+ * cannot use variant v, nothing is measured. *others: the set of the usable variants that the phase did not use. */
 static vkt_result run_variant(experiment *x, bench_result r, uint64_t force, uint64_t *others)
 {
     vkt_limits *lim = &x->b->ctx->limits;

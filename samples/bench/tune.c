@@ -22,7 +22,8 @@ typedef struct choice {
     uint32_t nodes; /* number of these nodes in one step */
     char what[160];
     double ns[VKT_V_COUNT];     /* by variant: the sum of the times of these nodes; 0: not timed */
-    vkt_tile tile[VKT_V_COUNT]; /* by variant: the tile forced when ns[] was measured; all 0: no tile was forced */
+    vkt_tile tile[VKT_V_COUNT]; /* by variant: the argument `tile` of time_step when ns[] was measured; all 0: the nodes
+                                 * used the tiles that they prefer */
     double now;                 /* the sum of the times of these nodes in the step that is being measured */
     vkt_variant variant;        /* the variant that these nodes use in that step */
     vkt_tile used;              /* the tile that these nodes use in that step */
@@ -88,7 +89,7 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
 }
 
 /* Returns the choice that has the key of *p and can use the variant of *p. NULL: there is no such choice. p->usable may
- * differ from choice.usable, because a forced tile may change which variants a node can use. */
+ * differ from choice.usable, because the `tile` of time_step may change which variants a node can use. */
 static choice *find_measured(tuning *t, const vkt_picked *p)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -1,4 +1,4 @@
-/* bench/verify.h - compares one phase of a case (forward, or gradients) with a float64 reference. */
+/* bench/verify.h - compares one phase (forward, or gradients) of a case (bench/case.h) with a float64 reference. */
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 

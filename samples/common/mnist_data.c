@@ -99,7 +99,8 @@ static vkt_result normalize(mnist_data *d)
     uint32_t chw[3];
     double mean[MAX_CHANNELS], std[MAX_CHANNELS];
     vkt_dataset_sample_shape(d->train, chw);
-    if (chw[0] > MAX_CHANNELS) return VKT_OK; /* vkt_trainer_attach_card refuses so many channels, with a message */
+    /* No error here: later vkt_trainer_attach_card fails for so many channels, with a message. */
+    if (chw[0] > MAX_CHANNELS) return VKT_OK;
     vkt_result r = vkt_dataset_measure(d->train, mean, std);
     for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
         mean[c] = round(mean[c] * 1e4) / 1e4;

@@ -54,7 +54,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* Creates the contexts of this process. Prints their devices, unless --predict or --quiet is given. Returns false, with
  * a message, if this fails. */
 bool session_open(session *s);
-uint64_t session_now_ns(void);               /* returns CLOCK_MONOTONIC; start_ns has the same clock */
+uint64_t session_now_ns(void);               /* returns the time of CLOCK_MONOTONIC, as in start_ns */
 void session_print_memory(const session *s); /* prints the peak of device memory, unless --quiet */
 /* Copies *data to s->data. Unless --quiet is given, prints a line: source, number of training and validation samples,
  * shape of a sample, number of classes. */

@@ -167,7 +167,7 @@ static void print_limits(FILE *out, const info_facts *f)
     table_print(out, &t);
 }
 
-/* Prints name, value, source and meaning of each trait. */
+/* Prints name, value, source (VKT_TRAITS or the device class) and meaning of each trait. */
 static void print_traits(FILE *out, const info_facts *f)
 {
     const char *cls = vkt_class_name(f->ctx->device_class);

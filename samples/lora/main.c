@@ -270,9 +270,9 @@ static vkt_result choose_batch(const session *s, uint32_t n, uint32_t *batch)
     return *batch ? VKT_OK : VKT_E_ARG;
 }
 
-/* Plans the memory of a step. With several ranks, each rank validates on a part of the validation set. The validation
- * before the training is different: it runs on one rank, with the whole set. So it needs a second program and a second
- * copy of the set. */
+/* Checks whether a step fits into the memory (model_plan). With several ranks, each rank validates on a part of the
+ * validation set. The validation before the training is different: it runs on one rank, with the whole set. So it needs
+ * a second program and a second copy of the set. */
 static vkt_result plan(work *w, uint32_t batch)
 {
     const session *s = w->s;

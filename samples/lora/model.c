@@ -259,13 +259,13 @@ static vkt_result build_step(void *user, uint32_t batch, uint32_t context, vkt_g
     TRY(build_loss(&m, batch, true, g, &loss));
     TRY(vkt_backward(g, loss));
     vkt_optimizer optimizer = of->s->o.optimizer;
-    /* With shards, sums_bytes counts the sums of micro-batches, so this graph must not have them. */
+    /* With shards, sums_bytes counts the gradient sums of micro-batches, so this graph must not have the same sums. */
     if (ranks_shards(&of->s->ranks, &of->s->o) > 1) optimizer.micro_batches = 1;
     TRY(vkt_update(g, &optimizer));
     return of->s->o.ema_decay > 0 ? vkt_publish(g, of->s->o.ema_decay) : VKT_OK;
 }
 
-/* Returns how many bytes the program that validates needs; 0 if this program cannot be planned. */
+/* Returns how many bytes the program that validates needs; 0 if this cannot be computed. */
 static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };
@@ -282,8 +282,8 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
 
 /* Returns how many bytes the buffers have in which a step with shards adds gradients. One buffer has the sum of all
  * shards. A rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of
- * these levels has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the step
- * cannot be planned. */
+ * these levels has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the bytes
+ * cannot be computed. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };

@@ -90,8 +90,8 @@ lora_options lora_defaults(void)
     return o;
 }
 
-/* Sets the targets from a list with commas, for instance "q_proj,v_proj". The targets point into `text`: each
- * comma in it becomes the end of a string. */
+/* Sets o->targets, the names of the layers with adapters, from a list with commas, for instance "q_proj,v_proj". The
+ * names point into `text`: each comma in it becomes the end of a string. */
 static void read_targets(struct argp_state *state, lora_options *o, char *text)
 {
     o->lora.n_targets = 0;

@@ -5,7 +5,7 @@
  * paper, paths end in the network. In this program no path ends in the network: the image shows the network's light
  * at the first surface.)
  *
- *   graphics/   the parts of any application that draws with Vulkan
+ *   graphics/   the code that any application needs to draw with Vulkan
  *   gbuffer     the images of the scene on the device
  *   render      traces paths into the images and draws views
  *   learn       uses the library: reads images, trains, and writes the network's image

@@ -11,7 +11,7 @@
  * 8925 = 255 * 5 * 7. */
 enum { BC4_STEPS = 8925, BC4_BYTES = 8 };
 
-/* Returns the size in bytes of the blocks of a plane. */
+/* Returns the size in bytes of the blocks of a plane, which is a matrix (height, width) of numbers. */
 size_t bc4_bytes(uint32_t height, uint32_t width);
 
 /* Encodes a plane (height, width). A block that reaches beyond the plane repeats the numbers at the edge. `levels`

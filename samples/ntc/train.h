@@ -1,5 +1,5 @@
 /* ntc/train.h - trains the latents and the network of a set with the library. A step reads one tile of the textures. A
- * training has three parts:
+ * training has three parts, the phases:
  *   NTC_NOISE     random noise is added to the latents; the noise is as large as a rounding error
  *   NTC_ROUNDED   the latents are rounded, and gradients pass through the rounding unchanged
  *   NTC_FROZEN    (the last 5 % of the steps) the latents do not change any more, and only the network is trained

@@ -4,7 +4,7 @@
 #include "scaling/layers.h"
 
 #define LINK_GB_PER_S (25.0 / 8)           /* the connection of a server has 25 Gbit/s */
-#define FITTED 0.70                        /* the fraction of LINK_GB_PER_S that the ring gets */
+#define FITTED 0.70                        /* the fraction of LINK_GB_PER_S that an all-reduce gets (horovod.h) */
 #define FUSION_BUFFER (64.0 * 1024 * 1024) /* bytes: Horovod's default */
 #define BATCH 64
 #define GPUS_PER_SERVER 4

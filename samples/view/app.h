@@ -5,7 +5,7 @@
 #include "common/session.h"
 
 typedef struct view_options {
-    const char *image;      /* path of an image; NULL: the program's own image */
+    const char *image;      /* path of an image; NULL: the program's own image (drawn.h) */
     const char *screenshot; /* file of the last frame; NULL: none */
     const char *save, *load;
     const char *keys;    /* simulated keys, one per frame; '.': no key. NULL: none */

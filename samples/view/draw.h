@@ -1,4 +1,5 @@
-/* view/draw.h - draws a frame: the target, the network, and the panel below them. */
+/* view/draw.h - draws a frame: the target image, the network's image, and below them the panel with curves and text
+ * (panel.h). */
 #ifndef VIEW_DRAW_H
 #define VIEW_DRAW_H
 
@@ -22,7 +23,7 @@ typedef struct renderer {
     const device *d;
     const rgba_image *p;
     gpu_image panel;
-    buffer upload[FRAMES_IN_FLIGHT]; /* pixels of the panel, one buffer for each frame slot */
+    buffer upload[FRAMES_IN_FLIGHT]; /* pixels of the panel, one buffer for each frame in flight */
     buffer levels;                   /* the level table: see VIEW_LEVEL_TABLE in network.h */
     VkSampler sampler;
     VkDescriptorSetLayout set_layout;

@@ -1,4 +1,4 @@
-/* view/drawn.h - the program's own image. */
+/* view/drawn.h - the program's own image: the target if the command line names no image. */
 #ifndef VIEW_DRAWN_H
 #define VIEW_DRAWN_H
 

@@ -36,7 +36,7 @@ typedef struct learner {
     vkt_array *positions, *colours, *order, *all;
     learn_graph train, measure;
     vkt_store *store;
-    vkt_program *step[FRAMES_IN_FLIGHT]; /* if p.recorded, one program for each frame slot, otherwise only step[0] */
+    vkt_program *step[FRAMES_IN_FLIGHT]; /* one program for each frame.slot if p.recorded, otherwise only step[0] */
     vkt_program *check;
     uint64_t began;           /* value of `steps` at the last learn_reset or learn_load */
     uint64_t steps;           /* number of whole steps that were submitted or recorded */
@@ -64,7 +64,8 @@ vkt_result learn_step(learner *l);
  * is the measured time of the slices of an earlier frame, or 0 if no new measurement has arrived. If `finish`, begins
  * no new step, and only continues a step that is partly done. */
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns, uint64_t *measured_ns);
-/* Records a step into a frame's command buffer. Two frames of the same slot must not run at the same time. */
+/* Records a step into a frame's command buffer. Two frames with the same frame.slot must not run at the same time,
+ * because both run the same program. */
 vkt_result learn_record(learner *l, const frame *f);
 /* Returns the barriers before and after a recorded step: see vkt_program_barriers. */
 void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after);

@@ -6,7 +6,7 @@
  *               creates a device that fulfils the library's needs, and makes the library's context. rgba_image.c reads
  *               and writes image files
  *   learn       the training with the library. A step is submitted whole, submitted in slices, or recorded
- *   draw, panel the drawing of a frame
+ *   draw, panel the drawing of a frame (panel: its curves and text)
  *   app         the loop over frames, which calls the other parts */
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-/* attention_cached.abi.h - see attention_cached.comp. k and v have one plane of `keys` rows for each head of k. q and y have
- * `group` planes of `queries` rows for each plane of k. A row has 4 * ATTENTION_CACHED_SPEC_D4 numbers. */
+/* attention_cached.abi.h - see attention_cached.comp. A plane is a matrix: the last two dimensions of a tensor. k and v
+ * have one plane of `keys` rows for each head of k. q and y have `group` planes of `queries` rows for each plane of k.
+ * A row has 4 * ATTENTION_CACHED_SPEC_D4 numbers. */
 VKT_PUSH(vkt_attention_cached_push,
          VKT_U32(units) /* rows of q: `queries` times the number of planes of q */
          VKT_U32(queries) VKT_U32(keys)

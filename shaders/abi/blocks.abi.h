@@ -1,6 +1,7 @@
 /* blocks.abi.h - specialisation ids of all kernels that compute a tile of a matrix product in shared memory by
  * lib/blocks.glsl. */
-#define BLOCKS_K 16u /* length of a tile along k without COOP. A slice of a sum starts at a multiple of this length */
+#define BLOCKS_K 16u /* length of a tile along k without COOP. If a sum over k is divided into slices, each slice
+                      * starts at a multiple of this length */
 #define BLOCKS_COOP_K 32u /* length of a tile along k with COOP, but without SPLIT */
 #define BLOCKS_COOP2_K 16u /* with COOP2: length of a cooperative matrix along k. A tile has the length BLOCKS_COOP_K */
 #define BLOCKS_SPLIT_K 16u /* length of a tile along k with COOP and SPLIT. SPLIT stores an element as two f16 */

@@ -4,7 +4,7 @@ VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                         /* Q */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P * Q * n4 */
-         VKT_U32(strip)                         /* vec4s of a plane per work group; a multiple of LANES */
+         VKT_U32(strip)                         /* vec4s of a plane per work group (a slice); a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* increments of p, q, n for LANES columns: lib/strip.glsl */
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */

@@ -2,7 +2,7 @@
 VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(columns)                      /* lanes for a destination plane: n4 lanes for each span of each row */
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
-         VKT_U32(runs)                         /* spans of a destination row: SPAN pixels; the last may have fewer */
+         VKT_U32(runs)                         /* spans of a row. A span has SPAN pixels; the last one may have fewer */
          VKT_U32(width)                        /* pixels in a destination row */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */

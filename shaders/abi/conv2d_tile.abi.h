@@ -37,7 +37,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels per lane; a multiple of 4, at most 4 * ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels per iteration: a divisor of depth */
-#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile use the same taps: ACROSS divides n4, or no tap is outside the source */
+#define TILE_SPEC_UNIFORM 3 /* 1: all lanes of a tile use the same taps, because ACROSS divides n4 (so these lanes have
+                             * the same pixel), or because no tap is outside the source */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4. MB is below ACROSS or a multiple of ACROSS */
 #define TILE_SPEC_ACROSS  6 /* lanes of a block: a power of two up to LANES. A block computes MB channels */

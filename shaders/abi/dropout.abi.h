@@ -1,7 +1,7 @@
 /* dropout.abi.h - y = keep ? x * scale : 0 over a range of `n` elements that starts at element `begin` of the tensor.
  * `begin` is a multiple of 4, and so is `n`, except at the tensor's end. threshold, scale, salt and columns: see
- * dropout.comp. In a dropout of planes, a plane has `plane` elements, and a sample of the batch has `channels`
- * planes. p, q: parameters of FUNCTION (functions.abi.h). */
+ * dropout.comp. PLANES and PLANES_ROWS: a plane is one channel of one sample. It has `plane` elements, and a sample has
+ * `channels` planes. p, q: parameters of FUNCTION (functions.abi.h). */
 VKT_PUSH(vkt_dropout_push,
          VKT_U32(n) VKT_U32(begin) VKT_U32(threshold) VKT_F32(scale) VKT_U32(salt)
          VKT_U32(plane) VKT_U32(columns) VKT_U32(channels)

@@ -15,7 +15,7 @@ VKT_PUSH(vkt_embedding_dw_push,
                                             * no id: START[rows] is how many entries SORTED has */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
-         VKT_U32(zeros))                   /* embedding_scatter: number of floats of OUT to clear */
+         VKT_U32(zeros))                   /* embedding_scatter: number of floats of EMBEDDING_DW_OUT to clear */
 #define EMBEDDING_DW_SPEC_WIDTH 1 /* embedding_sum: width */
 #define EMBEDDING_DW_SPEC_VECS  2 /* embedding_sum: vec4s of a row per lane, a divisor of the vec4s of a row */
 #define EMBEDDING_DW_IDS    0 /* u32 (N) */

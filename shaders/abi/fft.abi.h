@@ -13,7 +13,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first stored element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* image size; for weights R, S */
          VKT_U32(w_channel) VKT_U32(w_lane)  /* weights: floats between channels, and between elements of a vec4 */
-         VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
+         VKT_U32(sum_columns) VKT_U32(sum_pitch) /* `columns` and `pitch` of FFT_SUM */
          VKT_F32(scale))                     /* fft_inverse_rows: factor of the inverse transform, not of the bias */
 #define FFT_IN   0
 #define FFT_OUT  1

@@ -1,7 +1,8 @@
-/* gemm_shared.abi.h - C = A B (+ C) (+ bias) of matrices that are not packed. All members count elements. An operand's
- * rows start `ld` elements apart. The rows of A run along k, or along m if GEMM_SHARED_SPEC_A_BY_K is 0. The rows of B
- * run along k, or along n if GEMM_SHARED_SPEC_B_BY_K is 0. If slice < K, work group y computes the sums over slice y of k.
- * The sums of slice y are `part` elements behind those of slice y - 1. gemm_sum.comp adds the slices.
+/* gemm_shared.abi.h - C = A B (+ C) (+ bias). A and B are not packed into tiles (gemm_pack.comp). All members count
+ * elements. An operand's rows start `ld` elements apart. The rows of A run along k, or along m if
+ * GEMM_SHARED_SPEC_A_BY_K is 0. The rows of B run along k, or along n if GEMM_SHARED_SPEC_B_BY_K is 0.
+ * If slice < K, work group y computes the sums over slice y of k. The sums of slice y are `part` elements behind those
+ * of slice y - 1. gemm_sum.comp adds the slices.
  * QUANTIZED: b_base is the first byte of the weights, and b_ld is the size of a row in bytes. With B_BY_K, the product
  * reads elements b_first .. b_first + K - 1 of each row. */
 VKT_PUSH(vkt_gemm_shared_push, VKT_U32(M) VKT_U32(N) VKT_U32(K)

@@ -2,15 +2,16 @@
  * as long as the tiles of C. In this comment, x is m for A and n for B; base, step and so on are a_base, a_step and so
  * on for A, and b_base, b_step and so on for B.
  *
- * An operand has one of two layouts. Its vec4s are numbered, and tile p begins at vec4 start = base + p * panel. An
- * iteration reads four k of a tile. The first iteration reads these vec4s:
+ * An operand has one of two layouts. Its vec4s are numbered, and tile p begins at vec4 start = base + p * panel. So a
+ * tile of an operand is also called a panel. An iteration reads four k of a tile. The first one reads these vec4s:
  *   along x   (a vec4 has four neighbouring x) vec4 i of row k, for 0 <= k < 4, at start + i' + k * step
  *   along k   (a vec4 has four neighbouring k; GEMM_SPEC_A_ROWS, _B_ROWS) the vec4 of row i, at start + i' * step
  * In each further iteration, these indices grow by k_step.
  *
  * i' = min(i, last - first), so that no load is outside an operand that is not packed. `first` is the index of the
  * tile's first vec4 in the operand, and `last` is the index of the operand's last vec4. (In the layout along k, both
- * are indices of rows.) If an operand is packed, `last` is UINT32_MAX, so i' is i. */
+ * are indices of rows.) An operand is packed if it is stored in whole tiles (as gemm_pack.comp stores it). Then `last`
+ * is UINT32_MAX, so i' is i. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

@@ -1,6 +1,7 @@
 /* pool2d.abi.h - max and average pooling of images in the layout BATCH_LAST, and the gradient. A dispatch has
  * `channels` channels. A vec4 has four neighbouring samples of the batch: x and dx are vec4 [channels][H][W][N4]; y, dy
- * and index are vec4 [channels][P][Q][N4]. */
+ * and index are vec4 [channels][P][Q][N4]. PART, JOIN and DROPOUT are macros of pool2d.comp, and DISJOINT is a macro of
+ * pool2d_dx.comp: see there. */
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */
@@ -25,7 +26,7 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_RELU   5 /* 1: y is the maximum of max(x, 0). 0: y is the maximum of x */
 #define POOL_SPEC_DILATION_H 6 /* max pooling: rows from one element of a window to the next */
 #define POOL_SPEC_DILATION_W 7 /* max pooling: columns from one element of a window to the next */
-#define POOL_SPEC_PLANES 8 /* DROPOUT. 1: one random number for each plane (n,c). 0: one for each element */
+#define POOL_SPEC_PLANES 8 /* DROPOUT. 1: one random number for each channel of each sample. 0: one for each element */
 #define POOL_X     0       /* POOL_X, POOL_Y, POOL_INDEX, POOL_WINNERS and POOL_STEP are bindings of pool2d.comp */
 #define POOL_Y     1
 #define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */

@@ -5,7 +5,7 @@ VKT_PUSH(vkt_row_norm_push,
          VKT_U32(rows) VKT_U32(first) /* the dispatch has `rows` rows from row `first` on */
          VKT_U32(run) VKT_U32(groups) VKT_U32(channels) VKT_U32(inner)
          VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* index of the first element of row `first` in each binding */
-         VKT_U32(slices)        /* row_norm_dw: number of slices of the dispatch */
+         VKT_U32(slices)        /* row_norm_dw: number of slices of the dispatch. A slice is a range of samples */
          VKT_U32(first_slice)   /* row_norm_dw: index in PART of the dispatch's first slice */
          VKT_U32(slice_samples) /* row_norm_dw: samples per slice */
          VKT_F32(eps))

@@ -1,9 +1,9 @@
 /* shard_sum.abi.h - see shard_sum.comp. A dispatch adds the gradients of one range of a bucket to the partial sums of this
  * range. */
 VKT_PUSH(vkt_shard_sum_push, VKT_U32(n4) /* vec4s of the range, and of each plane of SHARD_SUM_PLANES */
-         VKT_U32(levels)                 /* planes of partial sums: this rank has 2^levels shards */
+         VKT_U32(levels)                 /* number of planes of partial sums. This rank has 2^levels shards */
          VKT_U32(parts)                  /* runs per shard; if above 1, one more plane has the shard's sum so far */)
-#define SHARD_SUM_SPEC_BF16 1 /* 1: each summand of the tree of shards is rounded to bfloat16 */
+#define SHARD_SUM_SPEC_BF16 1 /* 1: each summand of the binary tree (shard_sum.comp) is rounded to bfloat16 */
 #define SHARD_SUM_GRAD      0 /* vec4 */
 #define SHARD_SUM_STEP      1 /* u32 (STEP_WORDS) */
 #define SHARD_SUM_PLANES    2 /* vec4 (planes,n4), read; SHARD_SUM_PLANES_OUT is the same memory, written */

@@ -1,10 +1,11 @@
 /* step.abi.h - indices of words in the small buffers that change from step to step. Kernels bind each buffer as an
- * array of uint. Floats are stored as their bits. */
+ * array of uint. Floats are stored as their bits. In data parallel training, a step is split into shards. In a
+ * "graph of shards", each run computes the gradients of one shard, or of a part of a shard. */
 
 /* Step state (VKT_ROLE_STEP): step_advance.comp writes it at the start of each run. Later kernels read the step state.
  * Three of these kernels also write words of the step state: overflow.comp, clip_norm.comp and report.comp
  * (only STEP_RUN). */
-#define STEP_SLOT  0   /* this run's slot in the ring of words and in the metrics ring */
+#define STEP_SLOT  0   /* this run's slot in the ring of host words (RING_SLOTS) and in the metrics ring */
 #define STEP_T     1   /* number of the step that this run completes, from 1. If the run completes no step, because more
                         * micro-batches follow or the program has no update: how many steps are complete so far. If
                         * HOLD_FOUND is set, the run does not complete step STEP_T */

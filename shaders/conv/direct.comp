@@ -8,8 +8,8 @@
 // conv/tile.comp loads the weights and the positions of the taps again for each tile. Here, a work group loads the weights and
 // computes the positions only once, before its loop. The lanes hold the ROWS * K weights in registers, and subgroupShuffle
 // passes weights between lanes. In the loop, a work group only reads x and writes y.
-// grid: x over strips of columns (stride loop), y over row tiles, z over groups of channels. A column is a vec4
-//       of a plane of y.
+// grid: x over strips of columns (stride loop), y over tiles of output channels, z over groups of channels. A column is
+//       one vec4 of a pixel of y, and a strip is pc.strip neighbouring columns.
 // Deterministic: one lane computes an element, and adds the products in the order of (c,r,s).
 // `zero` and do .. while loops: see conv/tile.comp.
 #version 460

@@ -6,8 +6,8 @@
 // lane has only its sums and the vec4s of UNROLL taps in registers. So an element may have any number of products (K).
 // SLOPE: the kernel also computes the gradient of a relu whose result is v. The kernel stores 0 where v is at most 0,
 // and the result of the convolution elsewhere.
-// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups of channels. A column is a
-//       vec4 of a plane of y.
+// grid: x over tiles of ACROSS columns (stride loop), y over tiles of output channels, z over groups of
+//       channels. A column is one vec4 of a pixel of y.
 // Deterministic: one lane computes an element, and adds the products in the order of (c,r,s).
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -3,10 +3,10 @@
 // channels. With few output channels, most lanes of conv/dw_tile.comp would be idle.
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// The lanes process neighbouring vec4s of a plane of dy. Each lane has ROWS * K sums of its own. At the end the sums of all
-// lanes are added.
-// grid: x over slices of a plane, y over row tiles, z over groups of channels. If there are several slices,
-//       conv/dw_sum.comp adds their sums.
+// The lanes process neighbouring vec4s of a plane (one channel) of dy. Each lane has ROWS * K sums of its own. At the
+// end the sums of all lanes are added.
+// grid: x over slices of a plane, y over tiles of output channels, z over groups of channels. If there are several
+//       slices, conv/dw_sum.comp adds their sums.
 // Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added by shuffles in a fixed order.
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // do .. while loops: see conv/tile.comp.

@@ -1,9 +1,9 @@
 // conv/dw_direct_shared.comp - gradient with respect to weights and bias, for few output channels per group, for GPUs:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] * x[c][row(p,r)][col(q,s)][n],   db[o] = sum_{p,q,n} dy[o][p][q][n]
 //   row(p,r) = p * stride - pad + r * dilation, and col(q,s) in the same way
-// The lanes process neighbouring vec4s of a plane of dy. A work group computes a tile of ROWS output channels x COLS
-// weights. Each lane has its own sums for the whole tile. It loads ROWS vec4s of dy, and then one vec4 of x at a time. At the
-// end the lanes' sums are added in shared memory.
+// The lanes process neighbouring vec4s of a plane (one channel) of dy. A work group computes a tile of ROWS output
+// channels x COLS weights. Each lane has its own sums for the whole tile. It loads ROWS vec4s of dy, and then one vec4
+// of x at a time. At the end the lanes' sums are added in shared memory.
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output, as conv/dw_tile.comp does. The sums have the same terms in the same order as if pool2d_dx.comp
 // stored dy first.

@@ -1,7 +1,8 @@
 // conv/dw_sum.comp - adds the sums of all slices, first to last:
 //   dw[i] = sum_k part[k][i], and db in the same way
-//   The slices are from dw_tile, dw_direct, dw_direct_shared, dw_shared or norm/row_norm_dw. For row_norm_dw, dw is dgamma and
-//   db is dbeta.
+//   Another kernel divided the addends of its sums into slices. For slice k, it stored a dw and a db in
+//   part[k]. The other kernel is dw_tile, dw_direct, dw_direct_shared, dw_shared or norm/row_norm_dw. For row_norm_dw,
+//   dw is dgamma and db is dbeta.
 //   WIDE: adds vec4s. The last vec4 of dw and of db may be partial. In each slice, dw and db start at multiples of 4 floats.
 // grid: x over the elements of dw and db; WIDE: over their vec4s (stride loop).
 // Deterministic: one lane computes an element.

@@ -9,8 +9,8 @@
 // UNPOOL: a max pooling over disjoint windows follows the convolution. The kernel computes dy from dpool, the gradient of the
 // pooling's output. dy has the values that pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if (p,q) is the winner of this window, else 0
-// grid: x over tiles of each slice of a plane (stride loop), z over groups of channels. If there are several slices,
-//       conv/dw_sum.comp adds their sums.
+// grid: x over tiles of each slice of a plane (stride loop), z over groups of channels. A plane is one channel of dy.
+//       If there are several slices, conv/dw_sum.comp adds their sums.
 // Deterministic: one lane computes an element of a slice, and adds the products in the order of (p,q,n).
 // Whole vec4s can be summed: samples past the batch are zero in dy and finite in x.
 // `zero` and do .. while loops: see conv/tile.comp.

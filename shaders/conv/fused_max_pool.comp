@@ -6,7 +6,8 @@
 // exception: if z would be stored in 16 bits, this kernel chooses the winner before rounding. z is at least R * S times
 // as large as y. z is never stored, because stores are the most expensive part on CPU drivers. The kernel loads the
 // taps from x again for each element of a window.
-// grid: x over strips of columns (stride loop), y over row tiles, z over groups of channels.
+// grid: x over strips of columns (stride loop), y over tiles of output channels, z over groups of channels. A column is
+//       one vec4 of a pixel of y, and a strip is pc.strip neighbouring columns.
 // Deterministic, as conv/direct.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -11,8 +11,8 @@
 //   mean, the result is the sum of the part. The results of part k (values and winners) are stored from vec4 k * part_pitch on.
 //   JOIN: combines the results of all parts of each window, in the order of the elements of the window. PART and JOIN do not
 //   support dilation.
-//   DROPOUT: a dropout is applied to y before the store, with the random numbers of elementwise/dropout.comp. With PLANES, a
-//   plane (n,c) has one random number.
+//   DROPOUT: a dropout is applied to y before the store, with the random numbers of elementwise/dropout.comp. With
+//   PLANES, channel c of sample n has one random number.
 // grid: x over `rows` output rows of each channel, y over the vec4s of a row, both with a stride; any group count is right.
 //       PART: z over the parts of a window.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.

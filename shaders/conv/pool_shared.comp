@@ -5,8 +5,8 @@
 // The kernel also writes the index of each maximum. Maximum and index equal the results of pool2d.comp, with the exception
 // that conv/fused_max_pool.comp names. z is never stored. Shared memory has all weights of the work group's channels
 // (lib/direct_shared.glsl), so an element of z has at most CHUNK products.
-// grid: x over tiles of ACROSS columns (stride loop), y over row tiles, z over groups of channels. A column is a
-//       vec4 of a plane of y.
+// grid: x over tiles of ACROSS columns (stride loop), y over tiles of output channels, z over groups of
+//       channels. A column is one vec4 of a pixel of y.
 // Deterministic, as conv/direct_shared.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,13 +1,13 @@
 // dropout.comp - y = keep ? x * scale : 0. The random numbers depend only on (seed, draw, salt, element), so the
-// gradient is the same kernel on dy. draw is the word STEP_DRAW of the step state (abi/step.abi.h). A dropout and its
-// gradient have the same salt.
+// gradient is the same kernel on dy. draw is the word STEP_DRAW of the step state (abi/step.abi.h). The salt is a
+// number that each dropout of a graph has of its own. The gradient of a dropout has the same salt.
 //   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). The element is kept if the word is >= threshold.
 //   AFTER: y = dropout(f(x)), where f is a function of lib/unary.glsl.
 //   BEFORE: y = dropout(x) + b, or y = dropout(x) * f'. The second form is the gradient of AFTER, with dy as x. The slope
 //   f' is computed from b, which is the input or the output of f (unary_dx in lib/unary.glsl).
-//   PLANES: a plane (n,c) has one random number: the word of element e = c * N' + n. N' is N rounded up to a
-//   multiple of 4. x is batch last: a row is a channel, and `columns` is N'. A lane processes the planes of four samples.
-//   One call of philox gives the four random numbers of these planes.
+//   PLANES: a plane (n,c) is channel c of sample n. It has one random number: the word of element e = c * N' + n. N' is
+//   N rounded up to a multiple of 4. x is batch last: a row is a channel, and `columns` is N'. A lane processes the
+//   planes of four samples. One call of philox gives the four random numbers of these planes.
 //   PLANES_ROWS: the same random numbers for a row-major x. Row n * C + c is plane (n,c). `columns` is N', as for
 //   PLANES.
 // grid: x over vec4s in contiguous shares.

@@ -1,6 +1,6 @@
-// embedding_rank.comp - for each counted position p: rank[p] = number of positions before p with the same id as p
+// embedding_rank.comp - rank[p] = number of positions before p with the same id as p, for each counted position p
 //   start[v] = number of counted positions with an id below v
-//   A position is counted if its id is a row of the table other than pc.padding.
+//   A position (abi/embedding_dw.abi.h) is counted if its id is a row of the table other than pc.padding.
 //   A work group is one subgroup. For a range of ids it loops over all positions, one position per lane, and counts the
 //   positions of each id in `start`. No other work group counts the ids of this range. Lanes with the same id find each
 //   other by shuffles. So ranks follow the order of positions, without atomics, and sums in that order have the same

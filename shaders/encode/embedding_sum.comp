@@ -1,5 +1,5 @@
 // embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v. The entries of these positions are
-//   sorted[start[v] .. start[v+1] - 1].
+//   sorted[start[v] .. start[v+1] - 1]. For positions, START and SORTED see abi/embedding_dw.abi.h.
 //   A lane has one entry of SORTED. If this entry is the first one of a row, the lane computes VECS vec4s of the row. Rows
 //   without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.

@@ -4,7 +4,7 @@
 // banks.
 // A row of sums has D4 vec4s, so ACROSS lanes are enough. If ACROSS is less than LANES_N, SHARES lanes have the same vec4 of a
 // row. Each of these lanes adds up the products of different scores. Their partial sums are added at the end.
-// No subgroup operations: any subgroup size works.
+// This file uses no subgroup operations, so any subgroup size works.
 const uint ACROSS = D4 <= 4 ? 4 : D4 <= 8 ? 8 : LANES_N, SHARES = LANES_N / ACROSS;
 const uint SUMS_B = SLICE * ACROSS, HALF = PART_A + (SCORES_B > SUMS_B ? SCORES_B : SUMS_B);
 const uint FETCH_SUMS = (SUMS_B + LANES - 1) / LANES, FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;

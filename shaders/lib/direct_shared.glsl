@@ -2,7 +2,8 @@
 // ACROSS lanes compute ROWS output channels of ACROSS neighbouring vec4s of a plane. A work group has BLOCKS blocks
 // of ACROSS lanes. The blocks compute different channels of the same vec4s. All blocks read the same part of x, so most loads
 // come from the cache. All lanes of a block read the same weight at the same time, and shared memory broadcasts it. Shared
-// memory holds the weights of CHUNK taps at a time, and the offsets of these taps in x.
+// memory holds the weights of CHUNK taps at a time, and the offsets of these taps in x. There are K taps (c,r,s). Each
+// output channel has one weight for each tap.
 // A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one count as outside of
 // the image.
 // The including shader provides: the bindings w_in, x_in and bias_in; a push block with the members rows, dst_group, K,

@@ -1,4 +1,4 @@
-// lanes.glsl - sums, maxima and best pairs over all lanes of a work group. Every lane gets the result.
+// lanes.glsl - sums, maxima and best pairs (better_of) over all lanes of a work group. Every lane gets the result.
 // A work group is one full subgroup or several. On CPUs it is usually one subgroup, which is one vector of the CPU.
 // Each subgroup reduces by shuffles. Then every lane combines the subgroups' results from shared memory, first to last.
 // The number of subgroups is a constant of the pipeline. If it is 1, the driver removes the code for shared memory.

@@ -1,4 +1,4 @@
-// mlp_back.glsl - the backward pass of the network of mlp.comp.
+// mlp_back.glsl - the backward pass of the network of mlp.comp. For PART see abi/mlp_layout.abi.h.
 
 #ifdef GRAD
 // Copies dy of the last layer to ACT, with 0 for samples past the batch.

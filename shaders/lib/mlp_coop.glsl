@@ -1,6 +1,6 @@
 // mlp_coop.glsl - the part of mlp_shared.comp for kernels with COOP. Subgroups multiply cooperative matrices of f16
 // (VK_KHR_cooperative_matrix) and sum in f32. h, dy and weights are rounded to f16. Biases, the loss and the
-// gradients of the parameters are f32.
+// gradients of the parameters are f32. For PACKED and PART see abi/mlp_layout.abi.h.
 //   Widths are padded to whole matrices. The padding of weights, biases and x is 0, so the padding of products is 0 as well.
 //   Shared memory has four parts, in uvec2s (four f16 or two f32):
 //     act     [feature][sample]   h[l] or dy[l] of all layers, for the weight gradients, which sum over samples. With FORWARD

@@ -1,4 +1,5 @@
-// mlp_lanes.glsl - the part of mlp_shared.comp for kernels without COOP. Each lane multiplies f32 numbers.
+// mlp_lanes.glsl - the part of mlp_shared.comp for kernels without COOP. Each lane multiplies f32 numbers. For PACKED
+// see abi/mlp_layout.abi.h.
 const uint ROW = MLP_SHARED_ROW; // vec4s of a row of act[]
 const uint MAX_OUTPUTS = 4, UNROLL = 4;
 shared vec4 act[(W0 + W1 + W2 + W3 + W4) * ROW];

@@ -1,4 +1,5 @@
-// mlp_shared_back.glsl - the backward pass of the network of mlp_shared.comp, without COOP.
+// mlp_shared_back.glsl - the backward pass of the network of mlp_shared.comp, without COOP. For PART see
+// abi/mlp_layout.abi.h.
 
 // Computes dy[l-1] from dy[l]. For l = 1, the result is dx and goes to MLP_OUT.
 void back(const uint l)

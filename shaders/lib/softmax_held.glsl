@@ -1,7 +1,7 @@
 // softmax_held.glsl - held_line() computes the same as line() of softmax.comp, but the work group keeps the line in
 // registers. So each line is read once. Deterministic: the additions are the same as in line(), in the same order.
-// HELD is the number of VECs of a line that a lane keeps. It is at most SPAN (softmax.comp). So line() would also
-// add up this line in one span.
+// HELD is the number of VECs of a line that a lane keeps. It is at most SPAN, the number of terms of a partial sum in
+// line(). So each lane has only one partial sum in line() too.
 layout(constant_id = SOFTMAX_SPEC_HELD) const uint HELD = 0;
 const uint HOLDS = HELD == 0 ? 1 : HELD;
 

@@ -1,5 +1,6 @@
 // argmax.comp - out[b] = the first k with the largest z[b,k]; NaN counts as largest.
-//   COUNT: out[j] = number of real samples b of block j for which this k is the label t[b]. It is a float, exact below 2^24.
+//   COUNT: out[j] = how many samples b of block j have the label t[b] = k. It is a float, exact below 2^24. Samples behind
+//   the batch (b >= STEP_ROWS) do not count. A block is a range of samples (argmax.abi.h).
 //   z: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
 // grid: x over blocks with a stride, one work group per block.
 // Deterministic: the kernel only compares numbers and adds integers.

@@ -1,5 +1,5 @@
-// linear_xent_loss.comp - loss = sum of part[i] over the labels that count. A mean is this sum, divided by the number
-//   of labels that count.
+// linear_xent_loss.comp - loss = sum of part[i] over the labels that count. part[i] is the loss of the i-th of these
+//   labels (linear_xent.comp). A mean is this sum, divided by the number of labels that count.
 //   The loss is NaN if a label of a real row is neither a class nor ignored. A mean is also NaN if no label counts.
 // grid: one work group.
 // Deterministic: the order of additions depends only on the number of labels that count, the lanes and the subgroup size.

@@ -1,4 +1,5 @@
 // loss_divide.comp - norm = sum_j weight[j], or 1 if the reduction is "sum";  loss = (sum_j part[j]) / norm
+//   part[j] is the sum of block j of the loss, and weight[j] is its weight (norm[j] in softmax_xent.comp).
 // grid: one work group.
 // Deterministic: the order of additions depends only on `blocks`, the lanes and the subgroup size.
 #version 460

@@ -1,5 +1,6 @@
 // append.comp - copies the rows of x into a cache y: y[p][first + t] = x[p][t] for each plane p and each row t of a
-// plane. `first` is a number in device memory. A row that would be behind the end of a plane of y is not copied.
+// plane. A plane is a matrix of the last two dimensions. `first` is a number in device memory. A row that would be
+// behind the end of a plane of y is not copied.
 // grid: each work group copies one contiguous range of the vec4s of x; any group count is right.
 // Deterministic: a copy.
 #version 460

@@ -38,7 +38,7 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
-// Returns the index of feature f of the tile's sample n in the row-major range.
+// Returns the index of feature f of the tile's sample n in the binding of the row-major tensor.
 uint row_at(uint n, uint f)
 {
     return pc.rows_base + n * pc.stride + f;

@@ -1,6 +1,7 @@
 // attention_dkv.comp - dk and dv of a tile of keys:  dk = scale * ds^T q,  dv = p^T dy.  p, ds: see attention_dq.comp
 // The rows of the scores are keys. So one tile loops over all queries that use its keys, and no other tile adds to its
-// sums. If several heads of q read the same head of k and v, the tile adds up their parts, one head after the other.
+// sums. If several heads of q read the same head of k and v, the tile adds the products of all these heads, one
+// head after the other.
 // grid: x over tiles of all heads of k and v with a stride, one subgroup per tile.
 // Deterministic: see attention.comp.
 #version 460
@@ -16,7 +17,7 @@ layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[];
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 
-// Adds the parts of `head`, a head of q, to the sums.
+// Adds the products with q and dy of `head`, a head of q, to the sums.
 void add_head(uint head, matrix k, matrix v, uint row, inout vec4 sum_k[MAX_SUMS], inout vec4 sum_v[MAX_SUMS])
 {
     const matrix q = matrix_of(OF_Q, pc.q0, head, pc.others), dy = matrix_of(OF_DY, pc.dy0, head, pc.others);

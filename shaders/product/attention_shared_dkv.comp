@@ -72,7 +72,7 @@ void differentiate(uint head, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[
         ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(p[m], vec4(UNSEEN))));
 }
 
-// Adds the parts of `head`, a head of q, to the sums.
+// Adds the products with q and dy of `head`, a head of q, to the sums.
 void add_head(uint head)
 {
     const uint first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
@@ -94,8 +94,8 @@ void add_head(uint head)
     }
 }
 
-// Computes a tile of `head`, a head of k and v. If several heads of q read this head, the kernel adds their
-// parts one after the other.
+// Computes a tile of `head`, a head of k and v. If several heads of q read this head, the kernel adds the
+// products of all these heads, one head after the other.
 void attend(uint head)
 {
     k = matrix_of(OF_K, pc.k0, head, pc.rows);

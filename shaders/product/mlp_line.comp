@@ -5,7 +5,8 @@
 // A lane processes vec4s of four samples. Each sum of the lane is a vec4, with an element for each of the four samples. On
 // llvmpipe, every sum that is needed longer than an iteration costs a masked copy per iteration. So a lane processes two vec4s
 // of samples per iteration.
-// grid: x: one work group for `per_group` vec4s of samples. mlp_sum.comp adds the PARTs of the work groups.
+// grid: x: one work group for `per_group` vec4s of samples. mlp_sum.comp adds the PARTs of the work groups
+//       (abi/mlp_layout.abi.h).
 // Deterministic: the order of additions depends only on the shape, the subgroup size and per_group.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -5,7 +5,8 @@
 //   A product is out[o][n] = sum over k of w[k][o] in[k][n]. A work group copies the weights to shared memory. If the weights
 //   do not fit, the work group copies slices of rows, one after the other. A lane computes two or four outputs of 4 samples, so
 //   each weight that a lane reads serves 4 samples.
-//   A lane computes weight gradients in tiles of 4 x 4 elements and adds them to the PART of the work group.
+//   A lane computes weight gradients in tiles of 4 x 4 elements and adds them to the PART of the work group
+//   (abi/mlp_layout.abi.h).
 // COOP computes the products with cooperative matrices of f16 (lib/mlp_coop.glsl).
 // source: Mueller, Rousselle, Novak & Keller, Real-time Neural Radiance Caching for Path Tracing (2021), section 3.4
 // grid: x over blocks; one work group processes per_group neighbouring blocks. mlp_sum.comp with ROWS adds the PARTs of

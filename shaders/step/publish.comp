@@ -1,5 +1,5 @@
-// publish.comp - published = decay * published + (1 - decay) * param over a range of the arenas, in place. A run that
-// completes no step writes nothing.
+// publish.comp - published = decay * published + (1 - decay) * param over a range of the arenas, in place. `published`
+// has the parameters for inference (vkt_publish in vktrain/optim.h). A run that completes no step writes nothing.
 //   The kernel copies the parameter if this is the first step, if the decay is 0, or if the parameter is frozen.
 //   The code adds a correction to the operand with the larger weight. The correction is small, and so is its rounding error.
 // grid: each work group processes one contiguous range; any group count is right.

@@ -1,6 +1,6 @@
-// report.comp - copies numbers of a run to the run's slot of the metrics ring: the loss, the number of correct samples,
-// the number of rows, the step number, the loss scale, the number of skipped steps, the norm of the gradients, and the
-// weight of the run (STEP_TERMS). The host reads the slot later. If HOLD_FOUND is set
+// report.comp - copies numbers of a run to the run's slot of the metrics ring (abi/step.abi.h): the loss, the number of
+// correct samples, the number of rows, the step number, the loss scale, the number of skipped steps, the norm of the
+// gradients, and the weight of the run (STEP_TERMS). The host reads the slot later. If HOLD_FOUND is set
 // (overflow.comp found gradients that are not finite), this run completes no step. The run is counted as skipped, and
 // the step number is that of the previous step.
 // If the report runs before overflow.comp, HOLD_FOUND is not set yet, and the report does not count the run as skipped.

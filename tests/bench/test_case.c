@@ -1,5 +1,5 @@
-/* Tests cases of vkt-bench (an op with its inputs and attributes, as a line of text): the table of sizes, refused
- * lines, and how a case is reduced. */
+/* Tests cases of vkt-bench (an op with its inputs and attributes, as a line of text): the cases of bench/sizes.def,
+ * lines that are refused, and vkt_case_halve, which makes a case smaller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

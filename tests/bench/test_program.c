@@ -128,7 +128,8 @@ static void a_short_run_measures_and_writes(void **state)
     says("out", " were in a.json");
 }
 
-/* Checks that a filter may name any phase. For instance, the phase d0+d2 computes the gradients of inputs 0 and 2. */
+/* Checks that a filter may name any phase of an op: forward, or the gradients of some inputs. For instance, the phase
+ * d0+d2 computes the gradients of inputs 0 and 2. */
 static void a_filter_knows_every_phase(void **state)
 {
     if (!has_device) skip();

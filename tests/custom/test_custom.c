@@ -1,5 +1,5 @@
-/* Compares outputs and gradients of an application's ops with results in double precision, at odd shapes. The programs
- * of stand_start have guard words behind all values, and their memory is NaN before the first run. */
+/* Compares outputs and gradients of an application's ops with results in double precision, at unusual shapes. The
+ * programs of stand_start have guard words behind all values, and their memory is NaN before the first run. */
 #include "custom/stand.h"
 
 #include <math.h>

@@ -24,7 +24,8 @@ typedef struct png_params {
     const uint8_t *exif;    /* NULL, or the data of an eXIf chunk: exif_bytes bytes */
     size_t exif_bytes;
 } png_params;
-/* Encodes p->height rows of pixels, which are packed as in PNG. Each row has a whole number of bytes. */
+/* Encodes p->height rows of pixels. They are packed as in PNG: a byte has several pixels if a pixel has fewer than 8
+ * bits. Each row has a whole number of bytes. */
 image_file encode_png(const png_params *p, const uint8_t *rows);
 
 #endif

@@ -1,6 +1,7 @@
-/* Tests the loader: it must give the same bytes as direct fetches, for any number of workers and slots. Also tests
- * errors, and epochs that end early. A failed assertion of cmocka calls longjmp, so only the test's own thread may use
- * assertions. The source below runs on worker threads, so it counts in atomics. The test checks these counts. */
+/* Tests the loader: it must give the same bytes as direct fetches, for any number of workers and slots. (A slot is
+ * memory of the caller for one batch.) Also tests errors, and epochs that end early. A failed assertion of cmocka calls
+ * longjmp, so only the test's own thread may use assertions. The data source below runs on worker threads, so it uses
+ * no assertions, but counts its calls in atomic variables. The test checks these counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests vkt_all_reduce and vkt_all_gather on 1 to 16 threads. On every rank, a sum must have the bits of a reference,
- * which also adds over the binary tree. The messages are f32 or bf16. Some summands are NaN, infinite or denormal.
- * Guard bytes must not change, and each rank must send the number of bytes that vktrain/dist.h states. */
+ * which also adds along the binary tree of dist/dist.h. The messages are f32 or bf16. Some summands are NaN, infinite
+ * or denormal. Guard bytes must not change, and each rank must send the number of bytes that vktrain/dist.h states. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

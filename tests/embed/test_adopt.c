@@ -341,7 +341,7 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     vkt_ctx *ctx = adopt_watched(&a);
     net_make(&n, ctx, NULL, NULL);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
-    uint64_t left_ns = 1; /* the call submits only one slice, so the device is lost in the middle of a run */
+    uint64_t left_ns = 1; /* the call submits one slice, a part of the run: the device is lost before the rest */
     vkt_step_progress progress;
     assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_OK);
     assert_int_equal(progress.slice, 1);

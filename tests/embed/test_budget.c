@@ -1,6 +1,7 @@
-/* Tests how vkt_step_budget corrects the expected times of slices by measured times. (A slice is a part of a run.) Most
- * tests simulate a device of a chosen speed: before vkt_step_budget reads the times that the real device has measured,
- * the test overwrites them with computed times. So these tests do not depend on the speed of the machine. */
+/* Tests how vkt_step_budget corrects the expected times of slices by measured times. A slice is a part of a run. A load
+ * multiplies the times of all kernels by the same factor, as other work on the device can do. Most tests simulate a
+ * device of a chosen speed: before vkt_step_budget reads the times that the real device has measured, the test
+ * overwrites them with computed times. So these tests do not depend on the speed of the machine. */
 #include "embed/app.h"
 
 #include "record/record.h"
@@ -342,8 +343,8 @@ static void one_slow_frame_is_no_load(void **state)
     rig_free(&r);
 }
 
-/* Each frame has one slice, and the times of slices vary at random. These variations do not add up in the expected
- * times of the other slices. */
+/* Each frame submits one slice, and the times of slices vary at random. A measured time corrects the expected times of
+ * all slices, also of those that the frame did not submit. These corrections do not add up over many frames. */
 static void noise_does_not_add_up(void **state)
 {
     (void)state;

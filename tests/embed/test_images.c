@@ -1,5 +1,6 @@
 /* Tests of copies between an image of the application and an array. The tests copy rectangles, transfer the ownership
- * of an image between queue families, and copy an image slice by slice. */
+ * of an image between queue families, and copy an image in slices: vkt_texture_read_budget and vkt_texture_write_budget
+ * divide a copy into parts, the slices, and submit those that fit into a time budget. */
 #include <string.h>
 
 #include "base/base.h"

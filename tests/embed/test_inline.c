@@ -20,7 +20,7 @@ enum { POINTS = 301, HIDDEN = 16, LANES = 16, MOST = 1 << 13 };
 
 /* The allowed error, relative to the largest result. A driver may add in another order or fuse operations. (Lavapipe
  * gives equal bits.) A result comes from four sums, of up to 8, 30, 16 and 16 products. These sums have 70 roundings of
- * 2^-24 in total, which is 4e-6. The bound is larger, because terms may be larger than the largest result. */
+ * 2^-24 in total, which is 4e-6. The bound is larger, because a product may be larger than the largest result. */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */

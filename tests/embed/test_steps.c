@@ -1,5 +1,6 @@
 /* Tests vkt_program_run_synced, vkt_program_record and vkt_step_budget. Each function must give the same bits as
- * vkt_program_run. */
+ * vkt_program_run. vkt_step_budget divides a run into parts, the slices. A frame submits the slices that fit into its
+ * time budget. */
 #include <math.h>
 
 #include "embed/app.h"
@@ -248,7 +249,8 @@ static void recorded_runs_are_the_same(void **state)
     rig_check_and_free(&r);
 }
 
-/* A recording is executed again and again without a change. Meanwhile the host allocates nothing. */
+/* A command buffer with one recorded run is submitted many times, without a change. Meanwhile the host allocates
+ * nothing. */
 static void a_recording_is_executed_many_times(void **state)
 {
     (void)state;
@@ -291,7 +293,7 @@ static void what_was_not_recorded_has_no_metrics(void **state)
     rig_check_and_free(&r);
 }
 
-/* ---- by a frame's budget ---- */
+/* ---- in slices, within a frame's budget ---- */
 
 /* Submits frames with a budget until `steps` runs are submitted. Returns the number of frames. With `drain`, each frame
  * waits until the device is idle; else it sleeps for 0.1 ms. */

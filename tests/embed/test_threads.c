@@ -49,7 +49,7 @@ static vkt_ctx *adopt_locked(app *a, frame_loop *l)
     return ctx;
 }
 
-/* Makes step s: one whole run if s is odd, else a run by slices. */
+/* Makes step s: one whole run if s is odd, else a run that vkt_step_budget submits in parts. */
 static void step(net *n, uint32_t s)
 {
     const vkt_run run = net_run(s);

@@ -24,7 +24,8 @@ def save(image, name):
 
 
 def noise(width, height):
-    """Returns an image with flat parts, ramps and noise of full range, so that resizing averages and rounds."""
+    """Returns an image with flat parts, ramps and noise from 0 to 255. So errors of averages and of rounding change the resized
+    image."""
     rng = numpy.random.default_rng(3)
     pixels = rng.integers(0, 256, (height, width, 3))
     pixels[:, : width // 3] = numpy.linspace(0, 255, height)[:, None, None]

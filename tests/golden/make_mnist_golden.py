@@ -83,7 +83,7 @@ class Network(nn.Module):
 
 
 def snapshot(model, part=lambda p: p):
-    """Returns name -> array (float64, exact) of part(parameter)."""
+    """Returns a dict from the name of each parameter p to part(p), as a float64 array. The conversion is exact."""
     return {name: part(p).detach().double().numpy().copy() for name, p in model.named_parameters()}
 
 

@@ -67,8 +67,8 @@ class Network(nn.Module):
         return (1 - u) * rows[..., 0] + u * rows[..., 1]
 
     def quantize(self, x, i, step):
-        """Adds noise, or rounds to levels, as vkt_quantize does. The salt of the noise is the index of the quantize node in the
-        graph. The node that quantizes latents i has the index i."""
+        """Adds noise, or rounds to levels, as vkt_quantize does. The salt of the noise is a number that differs from node to
+        node: the index of the quantize node in the graph. The node that quantizes latents i has the index i."""
         t, levels = Inside.apply(x), 2 ** GRIDS[i]["bits"] - 1
         if step < NOISE_STEPS:
             return t + (noise(x.shape, KEY, step + 1, i).to(x.dtype) - 0.5) / levels

@@ -22,7 +22,8 @@ from make_optim_golden import KerasLike
 WORDS, WIDTH, LENGTH, CLASSES = 1000, 7, 300, 46
 ROWS, BATCH, EPOCHS = 148, 32, 4
 FOLD = 1021
-# 0x30000000, 0x30001000, ... were tried. SALT is the first salt for which the float32 runs stay near float64 (README.md).
+# `texts` hashes the index of a text plus SALT. 0x30000000, 0x30001000, ... were tried. SALT is the first of these numbers for
+# which the float32 runs stay near float64 (README.md).
 SALT = 0x30001000
 VARIANTS = (None, "no_mkldnn", "reversed_rows", "shuffled_rows", "as_products")
 

@@ -5,9 +5,10 @@
 
 tokenizer_<pre>.txt: a small vocabulary, trained by tokenizers (tokenizers_of.py has the format), then `texts N` and N lines
 `FLAGS TEXT IDS...`: a text, and its ids from tokenizers (flag 1: special tokens are parsed). chats.txt has for each chat:
-`chat FORM FLAGS N` (flag 4: the text ends with the start of an answer; flag 8: enable_thinking is false), N lines
-`ROLE CONTENT`, a line with the text that Jinja makes, a line with its ids in the vocabulary of FORM's family, and a line with
-a mark for each id (1: the id belongs to an answer of the assistant; 0: it does not)."""
+`chat FORM FLAGS N` (FORM: a name of TEMPLATES; flag 4: the text ends with the start of an answer; flag 8: enable_thinking is
+false), N lines `ROLE CONTENT`, a line with the text that Jinja makes, a line with its ids in the vocabulary of the models that
+use the template FORM (`chats_file` chooses the vocabulary), and a line with a mark for each id (1: the id belongs to an answer
+of the assistant; 0: it does not)."""
 import os
 import random
 import jinja2

@@ -160,7 +160,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceQueueFamilyProperties(VkPhysi
     *n = 2;
 }
 
-/* ---- device level: the fake transfer family, and failures ---- */
+/* ---- device level: the fake queue family for transfers, and calls that fail ---- */
 
 static bool fails(const char *name)
 {

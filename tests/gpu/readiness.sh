@@ -86,7 +86,7 @@ else
     skip "kernels of Arc, Adreno and Ada: tests/gpu/shims.sh could not build what Mesa's drivers need, or Mesa is not unpacked"
 fi
 export PYTHONDONTWRITEBYTECODE=1
-/usr/bin/python3 "$here/readiness/selftest.py" >"$out/result" 2>&1 # checks that each rule can fail
+/usr/bin/python3 "$here/readiness/selftest.py" >"$out/result" 2>&1 # checks that each rule of readiness.py finds a planted fault
 # shellcheck disable=SC2086 # one argument per document; the option may be empty
 /usr/bin/python3 "$here/readiness/readiness.py" "$here/../../docs/gpu.md" "$here/readiness/exceptions.txt" $write $documents \
     >>"$out/result" 2>&1

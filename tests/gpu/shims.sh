@@ -50,8 +50,8 @@ printf '#define MESA_GIT_SHA1 ""\n' >"$work/made/git_sha1.h"
 # Turnip of Mesa 26 binds memory by ioctl 13, which the shim of Mesa 25 does not implement.
 sed -i 's/^ *\[DRM_MSM_SUBMITQUEUE_QUERY\] = .*/&\n   [13] = msm_ioctl_noop,/' "$mesa/src/freedreno/drm-shim/freedreno_noop.c"
 
-# The shim of Mesa 25 for NVIDIA's GPUs ends at Ampere and has one pair of cores. Ada (chipset 0x19x) has other classes of engines
-# (NVIDIA's open-gpu-doc, classes), and an RTX 4090 has 64 pairs of cores in 11 clusters.
+# The shim of Mesa 25 for NVIDIA's GPUs supports no GPU after Ampere, and reports one TPC (a pair of SMs). Ada (chipset 0x19x)
+# has other classes of engines (NVIDIA's open-gpu-doc, classes), and an RTX 4090 has 64 TPCs in 11 GPCs (clusters of TPCs).
 sed -i -e 's/gp->value = 0x01000101/gp->value = 0x0100400b/' -e '/oclass = NVF0_P2MF_CLASS/b' \
     -e 's/^ *case 0x170:$/      case 0x190:\n&/' -e 's/GA102_3D_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc997 : &/' \
     -e 's/GA102_COMPUTE_CLASS;/(device_info.chip_id \& ~0xf) == 0x190 ? 0xc9c0 : &/' "$mesa/src/nouveau/drm-shim/nouveau_noop.c"

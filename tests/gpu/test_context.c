@@ -1,4 +1,5 @@
-/* Tests how devices are opened and closed: list, choice, missing features, failures during an opening. */
+/* Tests how devices are opened and closed: the list of devices, the choice of one, missing features, and failures while
+ * a device is opened. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -204,7 +205,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) reported += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(reported, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* the other two: Vulkan 1.3, a choice of the subgroup size */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* the other two: Vulkan 1.3, NEED_SIZE of gpu/device.c */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();
@@ -282,9 +283,10 @@ static void survives_every_failed_vulkan_call(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the memory of a block cannot be allocated or mapped, the engine requests a smaller block. If the readback
-         * buffer cannot be created or bound, the engine frees the upload ring and tries again. If another buffer
-         * cannot be created or bound, this is an error. */
+        /* Buffers get their memory from blocks. If the memory of a block cannot be allocated or mapped, the engine
+         * requests a smaller block. If the buffer for readbacks cannot be created or bound, the engine frees the upload
+         * ring (the buffer for uploads) and tries again. If another buffer cannot be created or bound, this is an
+         * error. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
         const bool may = strcmp(fake.failed, "CreateBuffer") == 0 || strcmp(fake.failed, "BindBufferMemory") == 0;
         if (!may || r != VKT_OK) assert_int_equal(r == VKT_OK, recovers);

@@ -1,4 +1,5 @@
-/* Tests buffers in memory blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
+/* Tests buffers in memory blocks: contents, the cap, trimming, statistics, and refusals of the driver. A block is an
+ * allocation of device memory from which buffers get ranges. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* The free ranges of the block were merged. So this buffer fits, even if the staging rings are in the block. */
+    /* The free ranges of the block were merged. So this buffer fits, even if the staging rings (the buffers for uploads
+     * and readbacks) are in the block. */
     const uint64_t before = ctx->counters.device_allocs;
     half = make(ctx, VKT_MEM_DATA, 16 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);

@@ -130,7 +130,8 @@ static VKAPI_ATTR void VKAPI_CALL counted_barrier(VkCommandBuffer cmd, const VkD
     driver_barrier(cmd, info);
 }
 
-/* A barrier follows a timestamp on the devices that have the trait late_timestamps, and on no other device. */
+/* With the trait late_timestamps (base/traits.def), a barrier follows each timestamp. Without this trait, there is no
+ * barrier. */
 static void late_timestamps_want_a_barrier(void **state)
 {
     (void)state;

@@ -119,7 +119,7 @@ static void host_and_device_exchange_data(void **state)
     for (view v = 0; v < VIEWS; v++) {
         vkt_ctx *ctx = open_view(v, 0);
         exchange(ctx);
-        const vkt_memory_stats once = stats(ctx); /* includes the staging rings, which stay */
+        const vkt_memory_stats once = stats(ctx); /* includes the buffers for uploads and readbacks, which stay */
         exchange(ctx);
         assert_int_equal(stats(ctx).used_total_bytes, once.used_total_bytes);
         assert_int_equal(stats(ctx).reserved_bytes, once.reserved_bytes);

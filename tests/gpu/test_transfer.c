@@ -1,5 +1,6 @@
 /* Tests uploads, fills and readbacks: sizes near the limits of the staging rings, and the order of transfers relative
- * to each other and to compute work. */
+ * to each other and to compute work. The staging rings are the host-visible buffers for transfers: one for uploads, one
+ * for readbacks (gpu/transfer.c). */
 #include "fake.h"
 
 #include <stdlib.h>

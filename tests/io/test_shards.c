@@ -20,8 +20,8 @@ static const char index_text[] =
     "\"one.safetensors\", "
     "\"a.bias\": \"two.safetensors\", \"c\\u00e9\": \"one.safetensors\"}, \"later\": null}\n";
 
-/* Writes two shards. one.safetensors has three tensors, but the index lists only two of the three. two.safetensors has
- * a.bias. */
+/* Writes the two files of a sharded model. one.safetensors has three tensors, but the index lists only two of the
+ * three. two.safetensors has a.bias. */
 static void write_shards(const vkt_temp_dir *dir)
 {
     const vkt_host h = vkt_test_host();

@@ -36,7 +36,8 @@ uint32_t size_of(const vkt_gguf *g, uint32_t layer, uint32_t dim);
 /* Returns element i of A (which = 0) or B (which = 1) of a layer. */
 float number(uint32_t layer, uint32_t which, uint32_t i);
 /* Makes a store with an adapter for each of the first n layers of block 0. number() gives the values of the adapters.
- * With `averaged`, number() gives the published part (VKT_PART_PUBLISHED) instead, and the values are zero. */
+ * With `averaged`, the values are zero, and number() gives VKT_PART_PUBLISHED. (In a trained store, this part has
+ * averages of the values.) */
 vkt_store *make_store(const rig *r, const vkt_gguf *g, uint32_t n, bool averaged);
 /* Returns the index that row `row` of a Hugging Face weight has in the GGUF file. The weight has `out` rows. The rows
  * of most layers keep their order. The rows of query and key of a llama model have another order in the file. RoPE

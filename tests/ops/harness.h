@@ -39,13 +39,14 @@ vkt_graph *harness_graph(void);
 /* Reads a whole f32 tensor with vkt_program_read. */
 void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
 
-/* A view changes limits or traits of the device, forces variants, or sets a precision. View 0 of harness_views changes
- * nothing. Ops may choose other variants in a view, but their results must stay within the tolerance. */
+/* A view changes limits or traits of the device, forces variants (each op that can use a forced variant uses it), or
+ * sets a precision. View 0 of harness_views changes nothing. Ops may choose other variants in a view, but their results
+ * must stay within the tolerance. */
 typedef struct harness_view {
     const char *name;
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is allowed */
-    bool same_bits;  /* results must have the bits of view 0 if only the number of work groups in x differs */
+    bool same_bits;  /* if only the number of work groups in x differs from view 0, results must have the same bits */
     uint64_t force;  /* set of the variants that are forced */
     vkt_precision precision;
 } harness_view;
@@ -86,7 +87,8 @@ static inline bool harness_has_matrices(void)
 {
     return harness_needed(harness_ctx && harness_ctx->limits.coop.m);
 }
-/* Returns whether harness_ctx has flexible cooperative matrices of f16: see harness_needed. */
+/* Returns whether harness_ctx has cooperative matrices of f16 with flexible sizes (VK_NV_cooperative_matrix2): see
+ * harness_needed. */
 static inline bool harness_has_flexible(void)
 {
     return harness_needed(harness_ctx && harness_ctx->limits.coop2.m);

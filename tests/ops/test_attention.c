@@ -21,8 +21,8 @@
 
 /* ---- other widths ---- */
 
-/* A head has 6 numbers, a width that no kernel supports. The result for a packed qkv (B,T,3D) is compared with the
- * reference of attention. */
+/* A head has 6 numbers, a width that no kernel supports. The result for q, k and v in one tensor (B,T,3D) is compared
+ * with the reference of attention. */
 static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 {
     (void)state;
@@ -304,8 +304,8 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    /* For T tokens, the plan has: y (32 T numbers), log sum exp of scores (4 T), sums of dy * y (4 T), gradient of qkv
-     * (96 T). */
+    /* For T tokens, the memory plan has: y (32 T numbers), log sum exp of scores (4 T), sums of dy * y (4 T), gradient
+     * of qkv (96 T). */
     const uint64_t bytes = plan_bytes(4096, 4, VKT_PRECISION_F32), half = plan_bytes(4096, 4, VKT_PRECISION_BF16);
     assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
     assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));

@@ -162,9 +162,8 @@ static void every_tile_in_shared_memory_agrees_with_the_reference(void **state)
             harness_check_in(harness_ctx, &s, &view, &report);
             assert_int_equal(report.halves, 1);
         }
-        /* With cooperative matrices, tiles do not depend on attention_vec4s. So the cases that set this trait would
-         * check tiles that other cases check. The cases that set it are skipped, because Mesa takes seconds to compile
-         * a kernel. */
+        /* With cooperative matrices, tiles do not depend on the trait attention_vec4s. So the cases that set this trait
+         * are skipped: they would repeat the tiles of other cases, and Mesa takes seconds to compile a kernel. */
         const bool again = cases[i].change == with_few_registers || cases[i].change == with_few_of_all;
         if (!again && harness_has_matrices()) {
             view.force = VKT_V(COOP);

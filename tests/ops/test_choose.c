@@ -38,15 +38,15 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* On no_direct_gpu, direct convolutions are slow. On tile_gpu, tiles of a subgroup are fast. On span_gpu, spans of
- * pixels are fast. On shared_cpu, tiles in shared memory are fast. */
+/* On no_direct_gpu, the variants DIRECT and DIRECT_SHARED are slow. On tile_gpu, the variant TILE is fast. On span_gpu,
+ * SPAN is fast. On shared_cpu, SHARED is fast. base/variant.h describes the variants. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=32,direct_deep_cost=32", false };
 static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2,direct_deep_cost=32", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=4", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device. picked[i] gets the variant of choice i, if i is below `most`. Returns how many choices
- * there are. */
+/* Lowers g for the device. The ops of the nodes choose variants, one or several for a node. picked[i] gets the variant
+ * of choice i, if i is below `most`. Returns the number of choices. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -208,7 +208,7 @@ static void products_use_the_cheapest_variant(void **state)
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
         { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows read B, only 256 columns read A */
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
-        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B is two pages: slow unless packed */
+        { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B has two pages: slow if not copied */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
         { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },
         { &gpu, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
@@ -340,7 +340,8 @@ static uint32_t check_lanes(const vkt_limits *lim, const subject *s)
     return wishes;
 }
 
-/* Each op, in each variant, must plan a kernel with the subgroup size that the kernel's pipeline gets. */
+/* Each op, in each variant, must compute the lanes of a work group from the subgroup size that the pipeline of the
+ * kernel gets. */
 static void kernels_are_planned_with_their_own_subgroups(void **state)
 {
     (void)state;
@@ -415,7 +416,7 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
     } cases[] = {
         { &cpu, 1, 576, VKT_V_ROW_LANES },       { &cpu, 8, 576, VKT_V_ROW_LANES },  { &cpu, 9, 576, VKT_V_UNPACKED },
         { &gpu, 1, 576, VKT_V_ROW_ACROSS },      { &gpu, 8, 576, VKT_V_ROW_ACROSS }, { &gpu, 9, 576, VKT_V_BLOCKS },
-        { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 chunks of 32 weights: too many for a loop of Mesa 22.3 */
+        { &cpu, 1, 1u << 21, VKT_V_UNPACKED }, /* 65536 blocks of 32 weights; Mesa 22.3 ends loops after 65535 */
         { &gpu, 1, 1u << 21, VKT_V_ROW_ACROSS }, { &gpu, 192, 576, VKT_V_BLOCKS },   { &gpu, 512, 576, VKT_V_UNPACKED },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -433,8 +434,9 @@ static void quantized_layers_use_the_cheapest_variant(void **state)
     }
 }
 
-/* The product for dx has the weights, (64, columns), as its second operand. On a CPU, the product itself unpacks the
- * weights (BLOCKS) if their rows are whole pages of 4 KiB: with 1024 columns, but not with 576. If the forced
+/* The product for dx has the weights, (64, columns), as its second operand. A product can unpack the weights itself
+ * (BLOCKS): to tiles in shared memory, or to panels (a copy in the order in which the kernel reads it). On a CPU, it
+ * does so if the rows of the weights are whole pages of 4 KiB: with 1024 columns, but not with 576. If the forced
  * variant of the product cannot unpack weights, an earlier dispatch unpacks them (UNPACKED). */
 static void gradients_of_quantized_layers_use_the_cheapest_variant(void **state)
 {

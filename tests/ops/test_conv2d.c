@@ -2,7 +2,9 @@
  * - 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which shapes choose this variant;
  * - pixels of 8 or 24 vec4s, for which shaders/conv/tile.comp may divide a subgroup into blocks of lanes;
  * - 1x1 kernels;
- * - spans of pixels (shaders/conv/span.comp). */
+ * - spans of pixels (shaders/conv/span.comp).
+ * A pixel of a channel has the numbers of all samples of the batch. A plane has the pixels of one channel. A tap is a
+ * position of the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +24,8 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Limits storage bindings to 8 KiB. If the weights in panels or a stored result are larger, dispatches are split. An
- * operand that texel loads read may be larger than 8 KiB. */
+/* Limits storage bindings to 8 KiB. If the packed weights (a copy in the order in which a kernel reads them) or a
+ * stored result are larger, dispatches are split. An operand that texel loads read may be larger than 8 KiB. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;
@@ -197,7 +199,7 @@ static void blocks_of_lanes_are_right(void **state)
 }
 
 /* Tests 1x1 kernels. With a stride of 1 and no padding, the shader for the gradient of w reads a plane, or
- * each slice of a plane, as one large pixel. In the other cases the shader loops over the pixels. */
+ * each slice of a plane, as if it were one large pixel. In the other cases the shader loops over the pixels. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* Tests convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
  * dw_direct_shared.comp): how the work is divided into work groups, and that the results are right for each division.
- * These kernels are for GPUs, but the tests run on any device. */
+ * These kernels are for GPUs, but the tests run on any device. A tap is a position of the kernel in one channel: one
+ * product of a sum. A chunk is the taps whose weights are in shared memory at the same time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +133,7 @@ static void check(subject *s, size_t seed, bool large)
 typedef struct conv {
     vkt_shape x, w;
     vkt_conv2d_params p;
-    bool no_bias, large; /* large: a channel is more than 8 KiB, so small_storage may refuse the case */
+    bool no_bias, large; /* large: a channel is more than 8 KiB, so small_storage may make a program impossible */
 } conv;
 
 static void every_convolution_is_right(void **state)

@@ -273,8 +273,9 @@ static void infinite_gradients_do_not_become_finite(void **state)
     }
 }
 
-/* Runs random cases by fixed-point sums in all views, for instance with few work groups, with small bindings and in 16
- * bits. The variant is forced, because a CPU would not choose it. */
+/* Runs random cases by fixed-point sums in all views (harness_view in harness.h), for instance with few work groups,
+ * with small bindings and in 16 bits. The variant ATOMIC computes these sums. It is forced, because a CPU would not
+ * choose it. */
 static void fixed_point_sums_agree_in_all_views(void **state)
 {
     (void)state;

@@ -325,7 +325,8 @@ static void dropout_is_stored_where_its_operand_was(void **state)
 
 /* ---- any device ---- */
 
-/* Checks pairs with other limits and traits. With small bindings, each node except `linear` has several dispatches. */
+/* Checks pairs of programs (pair.h) in the views of harness.h, which have other limits and traits. In the views with
+ * small bindings, each node except `linear` has several dispatches. */
 static void in_every_view(void **state)
 {
     (void)state;

@@ -91,8 +91,8 @@ static void flexible_matrices_multiply_any_size(void **state)
     }
 }
 
-/* With bindings of 16 KiB, each sum of c is split into blocks of terms. The sum of a block is added to c or, if c is
- * stored in 16 bits, to a separate f32 buffer. */
+/* With bindings of 16 KiB, each element of c is computed in several blocks of products. The sum of a block is added to
+ * c or, if c is stored in 16 bits, to a separate f32 buffer. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;

@@ -87,8 +87,8 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Emits a wrong result only if texel loads are off. If the device has texel loads, the result is right in view 0
- * (harness.h), so the view "without texel loads" must find the fault. */
+/* Emits a wrong result only if texel loads (loads through texel buffers) are off. If the device has texel loads, the
+ * result is right in view 0 of harness_views, so the view "without texel loads" must find the fault. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)

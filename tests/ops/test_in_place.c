@@ -66,8 +66,9 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     }
 }
 
-/* Returns the physical bytes of the output, padding included. The caller frees them. Returns NULL if the view refuses
- * the case. Sets *moved to whether the memory plan put the output into the memory of the copy. */
+/* Returns the physical bytes of the output, padding included. The caller frees them. Returns NULL if the limits of the
+ * view do not allow the case. Sets *moved to whether the memory plan put the output into the memory of the copy that
+ * `build` makes. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;

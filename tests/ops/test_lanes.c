@@ -11,8 +11,8 @@
 
 static const harness_view gpu = { "as GPU", harness_as_gpu };
 
-/* Lowers the subject with the traits of a GPU. Returns the number of lanes of the largest work group. Only kernels
- * whose work groups may have several subgroups (VKT_KF_SUBGROUPS) count. */
+/* Lowers the subject (one op with one case: check/subject.h) with the traits of a GPU. Returns the number of lanes of
+ * the largest work group. Only kernels whose work groups may have several subgroups (VKT_KF_SUBGROUPS) count. */
 static uint32_t most_lanes(const subject *s)
 {
     vkt_limits lim = harness_ctx->limits;

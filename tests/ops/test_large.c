@@ -19,7 +19,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB; the first range ends within a row */
+    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB; the range of the first binding ends within a row */
     job j;
     job_begin(&j, VKT_ROWS, s, s);
     if (!job_run(&j, vkt_add(j.g, j.a, j.b))) large_skip_for_memory(&j);
@@ -47,8 +47,8 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* Tests three ops, each on its own matrix: transpose, pad, and slice (every third column). Ranges end within rows and
- * columns. */
+/* Tests three ops, each on its own matrix: transpose, pad, and slice (every third column). The ranges that bindings
+ * cover end within rows and columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -77,8 +77,8 @@ static void a_pooling_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB; 3 of 4 planes are not at multiples of 256 bytes */
-    check_pool(vkt_shape4(33, 1, 1003, 1001), 0, true); /* a plane of 145 MB, padding included */
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB; 3 of 4 channels begin at no multiple of 256 bytes */
+    check_pool(vkt_shape4(33, 1, 1003, 1001), 0, true); /* one channel of 145 MB, padding included */
 }
 
 /* ---- an upsampling of one pixel ---- */

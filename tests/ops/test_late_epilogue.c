@@ -183,8 +183,9 @@ static const harness_view together = { "joined", joined };
 
 /* pool() builds a pooling, and drop() a dropout. They use these fields of the spec: `w` is (1,1,R,S), for pooling
  * windows of R x S. If conv.stride is 0, the windows are disjoint. `swap`: average pooling. `bias`: the size of the
- * output is rounded up. `given`: dropout of planes. `bare`: the probability of dropout is 1/2. `flat`: the dropout gets
- * the image (N,C,H,W) as (N, C * H, W), so a plane is a row of the image. */
+ * output is rounded up. `given`: vkt_dropout2d, which drops whole planes (the pixels of one channel of a sample).
+ * `bare`: the probability of dropout is 1/2. `flat`: the dropout gets the image (N,C,H,W) as (N, C * H, W), so a plane
+ * is a row of the image. */
 static vkt_tensor pool(net *n, vkt_tensor x)
 {
     const spec *s = n->s;

@@ -384,7 +384,8 @@ static void no_value_holds_all_logits(void **state)
 
 /* The values that need memory at the same time are far smaller than all logits. They are a slice of logits, some rows
  * of x and dx, and on CPUs a range of unpacked weights. If the size of an unpacked row is a multiple of a page (4 KiB),
- * there are also panels of this range. The test only makes the memory plan. */
+ * there is also this range in panels, the layout for tiles in registers (ops/product/gemm.h). The test only makes the
+ * memory plan. */
 static void logits_are_never_stored(void **state)
 {
     (void)state;

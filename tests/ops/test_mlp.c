@@ -142,8 +142,9 @@ static void follows(const golden *file, const char *name, bool matrices)
     }
     rig r;
     rig_make(&r, &n, true);
-    /* The dispatches in float32: clock, packing, network, sums, Adam, report. A single narrow layer needs no packing
-     * (mlp_line.comp). In f16, two more dispatches adapt the scale of the loss, and each network needs packing. */
+    /* The dispatches in float32: the clock, the packing of the parameters for the network's kernel, this kernel, the
+     * sums of the gradients, Adam, and the report. A single narrow layer needs no packing (mlp_line.comp). In f16, two
+     * more dispatches adapt the scale of the loss, and each network needs packing. */
     assert_int_equal(dispatches(&r), matrices ? 8 : n.layers == 1 ? 5 : 6);
     assert_int_equal(count(&r, VKT_K_MLP_MSE_COOP), matrices);
     OK(vkt_program_write(r.program, r.x, x, vkt_shape_elements(xs) * 4));

@@ -105,7 +105,8 @@ static void networks_fit_into_shared_memory(void **state)
 
 static const harness_view by_matrices = { "by matrices", shrink, .force = VKT_V(COOP), .precision = VKT_PRECISION_F16 };
 
-/* Lowers the subject in f16, with the variant COOP forced. Checks that `count` dispatches use `kernel`. */
+/* Lowers the subject (one op with one case: check/subject.h) in f16, with the variant COOP forced. Checks that `count`
+ * dispatches use `kernel`. */
 static void check_kernels(const subject *s, vkt_kernel_id kernel, uint32_t count)
 {
     vkt_limits lim = harness_ctx->limits;

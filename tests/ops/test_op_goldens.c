@@ -181,7 +181,7 @@ static void a_case_is_as_in_pytorch(void **state)
         snprintf(part, sizeof part, "grad_in%u", k);
         if (s.din[k].t.id) check_reference(name, part, &s.din[k]);
     }
-    if (ctx) harness_check_in(ctx, &s, &harness_views[0], &report); /* test_ops.c has the other views */
+    if (ctx) harness_check_in(ctx, &s, &harness_views[0], &report); /* test_ops.c checks in the other views */
     subject_free(&s);
     if (report.faults) fail_msg("%s: %s", name, report.text);
 }

@@ -259,7 +259,8 @@ static void loops_end_in_time(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* If there is dilation, one lane compares a whole window. If a driver limits loops, such a large window is refused. */
+/* With dilation, one lane compares a whole window. CPU drivers limit the iterations of a loop (trait largest_loop), so
+ * there the large window of this test is refused. */
 static void long_windows_with_dilation_want_long_loops(void **state)
 {
     (void)state;

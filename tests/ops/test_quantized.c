@@ -130,7 +130,7 @@ static void every_format_is_unpacked_as_by_the_host(void **state)
 }
 
 /* The weights of Q8_0 have 41 KB, and a binding has 8 KiB. So each of the two variants for few rows of x needs several
- * dispatches. Most ranges of rows do not begin at a multiple of 256 bytes. */
+ * dispatches. Most dispatches read a range of rows of the weights that does not begin at a multiple of 256 bytes. */
 static void few_rows_and_small_bindings(void **state)
 {
     (void)state;
@@ -190,8 +190,9 @@ typedef struct way {
 
 /* Values of `fit`. PARTS: the product for y pads the weights to more rows than a binding holds. So each sum for y is
  * computed in parts, and a part can begin in the middle of a row of the weights. SMALL: if the rows of the weights are
- * long, the sums for dx are computed in parts, and the product for y unpacks the weights to memory. Even with SMALL, a
- * binding holds the rows of a panel. */
+ * long, the sums for dx are computed in parts, and the product for y unpacks the weights to memory. With the variant
+ * PACKED, the product for y copies the unpacked weights to panels (ops/product/gemm.h). Even with SMALL, a binding
+ * holds the rows of one panel: four rows of the weights for each lane of a subgroup. */
 enum { PARTS = 76, SMALL = 33 };
 static const way ways[] = {
     { "unpacked", VKT_V(UNPACKED) | VKT_V(SHARED), VKT_K_GEMM_SHARED, .fit = 0 },

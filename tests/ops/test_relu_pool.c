@@ -19,7 +19,7 @@ typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* the input of relu: x
 typedef struct net {
     source source;
     vkt_shape x;
-    vkt_pool2d_params pool; /* CONV1D uses the second number of each pair */
+    vkt_pool2d_params pool; /* CONV1D: only the second numbers of kernel, stride and pad are used */
     uint32_t adaptive;      /* output height and width of an adaptive pooling; 0: `pool` is used */
     /* keep: relu's output is kept before vkt_backward. fork: the sum of relu's output is added to the loss. ask: the
      * gradient of relu's output is also computed before vkt_backward, and kept. */

@@ -47,8 +47,8 @@ static float narrow(float x)
     return from_bits((b & 0xffff0000u) + (rest > 0x8000u || (rest == 0x8000u && odd) ? 0x10000u : 0));
 }
 
-/* The runs of one step: 2^levels shards with `parts` runs each. Run i has rows[i] rows, and a gradient of
- * n numbers. */
+/* The runs of one step: 2^levels shards with `parts` runs each. A binary tree of `levels` levels adds the shards. Run i
+ * has rows[i] rows, and a gradient of n numbers. */
 typedef struct shard_runs {
     uint32_t levels, parts, n;
     bool bf16;

@@ -1,5 +1,6 @@
 /* Tests products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each tile
- * gives right results in every kernel that uses it. The kernels are for GPUs, but the tests run on any device. */
+ * gives right results in every kernel that uses it. Long sums may be divided into slices, which several work groups
+ * compute. The kernels are for GPUs, but the tests run on any device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,8 +81,8 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
     }
 }
 
-/* A job may name a tile, for instance one that was measured to be the fastest. The plan uses this tile if it is in the
- * list of tiles for the job's number of rows (m), and if the device can compute this tile. */
+/* A vkt_blocks_job may name a tile, for instance one that was measured to be the fastest. vkt_blocks_plan uses this
+ * tile if it is in the list of tiles for the job's number of rows (m), and if the device can compute this tile. */
 static void a_wanted_tile_is_used(void **state)
 {
     (void)state;
@@ -170,8 +171,8 @@ static void with_few_sums(vkt_limits *lim)
     traits.tile_sums = 16;
 }
 
-/* Returns the tile of the subject's first dispatch by the variant SHARED or SPLIT_K: 1000 times the tile's rows, plus
- * the tile's columns. Returns 0 if there is no such dispatch. */
+/* Returns the tile of the first dispatch by the variant SHARED or SPLIT_K in the subject (one op with one case:
+ * check/subject.h): 1000 times the tile's rows, plus the tile's columns. Returns 0 if there is no such dispatch. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;

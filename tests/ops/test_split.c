@@ -1,5 +1,6 @@
-/* Tests products of VKT_PRECISION_F32_SPLIT: the error bound of shaders/lib/blocks_split.glsl, operands that are not
- * finite, and what happens without cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
+/* Tests products of VKT_PRECISION_F32_SPLIT, which split each f32 operand into two f16, a high part and a low part.
+ * Tests the error bound of shaders/lib/blocks_split.glsl, operands that are not finite, and what happens without
+ * cooperative matrices. (test_shared.c and test_ops.c check every kernel.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +66,8 @@ static double largest(const float *m, uint32_t rows, uint32_t k)
 #define SPLIT (0x1p-21 + 0x1p-21)
 
 /* Divides the error of each finite element of y by the bound of this element, and returns the largest quotient. An
- * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT plus the second
- * term of blocks_split.glsl (2^-38). Otherwise the bound is F32. */
+ * element of y must be finite if and only if it is finite in the reference. `split`: the bound is SPLIT plus the
+ * second term of the bound in blocks_split.glsl, 2^-38 (A |b| + |a| B). Otherwise the bound is F32. */
 static double worst_of(const product *s, bool split)
 {
     double a[K], b[K], worst = 0;

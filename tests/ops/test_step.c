@@ -1,5 +1,5 @@
-/* Checks the clock and the step state bit for bit, and the metrics of each run. The device updates all three over many
- * runs of one recording. */
+/* Checks the clock and the step state bit for bit, and the metrics of each run. The device updates all three in many
+ * runs of the same recorded command buffers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -42,7 +42,7 @@ static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
     return n->average ? vkt_avg_pool2d(g, h, &n->pool) : vkt_max_pool2d(g, h, &n->pool);
 }
 
-/* Makes a rig. Returns false if the view's device cannot run the program. */
+/* Makes a rig. Returns false if the device, with the limits of the view (harness.h), cannot run the program. */
 static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
 {
     vkt_graph *g = harness_graph();
@@ -155,12 +155,12 @@ static uint32_t count_unpool(const rig *r)
 }
 
 /* The gradient from which the fused program must compute dw. ARRAY: the gradient of the convolution's output, which is
- * an array in memory. UNPOOL: the gradient of the pooling's output. EITHER: the test accepts both, because the view's
- * device may be unable to run the forced variant. */
+ * an array in memory. UNPOOL: the gradient of the pooling's output. EITHER: the test accepts both, because the device
+ * may be unable to run the forced variant with the limits of the view. */
 typedef enum how { ARRAY, UNPOOL, EITHER } how;
 
-/* Compares the fused and the plain program. Returns count_unpool of the fused program, or 0 if the view's device cannot
- * run both programs. */
+/* Compares the fused and the plain program. Returns count_unpool of the fused program, or 0 if the device, with the
+ * limits of the view, cannot run both programs. */
 static uint32_t agree(const net *n, const harness_view *view, how want)
 {
     rig fused, plain;

@@ -370,8 +370,8 @@ static void every_kind_is_complete(void **state)
     assert_null(vkt_optimizer_name(VKT_OPTIMIZER_KIND_COUNT));
 }
 
-/* An eps of 0 is refused, because it would give NaN in the memory between parameters. Only Adam and AdamW have
- * amsgrad. */
+/* An eps of 0 is refused. In the memory between parameters, gradients and moments are 0, so the update would divide 0
+ * by 0 there, which is NaN. Only Adam and AdamW have amsgrad. */
 static void what_an_optimizer_cannot_be_is_refused(void **state)
 {
     (void)state;

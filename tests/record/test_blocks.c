@@ -110,8 +110,8 @@ static void nodes_that_are_not_fused_have_the_same_bits(void **state)
     assert_int_equal(unsetenv("VKT_NO_FUSE"), 0);
 }
 
-/* With the traits of a GPU, a program may have other kernels and other fused nodes than on a CPU. Its order of nodes
- * may need more memory, for fewer barriers. */
+/* With the traits of a GPU, a program may have other kernels and other fused nodes than on a CPU. The order of its
+ * nodes may be one that has fewer barriers, but needs more memory. */
 static void a_gpu_has_the_same_bits(void **state)
 {
     (void)state;

@@ -54,7 +54,7 @@ static tuning tune(uint32_t layers, uint32_t first, bool function, bool blocks)
     OK(vkt_store_create(harness_ctx, t.g, &t.s));
     const vkt_limits real = harness_ctx->limits;
     vkt_traits traits = *real.traits;
-    traits.barriers_kib = 0; /* the plan uses the least memory */
+    traits.barriers_kib = 0; /* the memory plan spends no extra memory on fewer barriers */
     harness_ctx->limits.traits = &traits;
     OK(vkt_program_create(harness_ctx, t.g, t.s, NULL, &t.p));
     harness_ctx->limits = real;
@@ -78,8 +78,8 @@ static uint64_t peak(uint32_t layers, uint32_t first, bool function, bool blocks
     return bytes;
 }
 
-/* Returns how many bytes of the plan's memory one more layer needs: the mean over LAYERS additional layers. `adapters`:
- * each layer has an adapter. Otherwise only the last layer has an adapter. */
+/* Returns how many bytes more the memory plan needs for one more layer: the mean over LAYERS additional layers.
+ * `adapters`: each layer has an adapter. Otherwise only the last layer has an adapter. */
 static uint64_t growth(uint32_t adapters, bool function, bool blocks)
 {
     const uint64_t few = peak(8, adapters ? 0 : 7, function, blocks);

@@ -1,6 +1,6 @@
 /* Tests vkt_program_needs, which computes how much memory a program will need. The programs, stores and staging rings
- * of these tests must use exactly this memory. vkt_program_needs also computes cap_bytes: a context with this memory
- * cap must have enough memory. */
+ * (buffers for copies between host and device) of these tests must use exactly this memory. vkt_program_needs also
+ * computes cap_bytes: a context with this memory cap must have enough memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -22,7 +22,8 @@ static vkt_array *make(vkt_dtype dtype, vkt_shape shape)
 }
 
 /* Records a command buffer that has only the barrier of vkt_host_barrier. The test submits this command buffer with a
- * wait for the gate, a semaphore that the host opens later. So all later submissions also run after the gate opens. */
+ * wait for the gate, a semaphore that the host opens later. The barrier orders the work of all later submissions behind
+ * this wait, so this work also runs after the gate opens. */
 static vkt_commands record_barrier(void)
 {
     vkt_commands c;

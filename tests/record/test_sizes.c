@@ -212,8 +212,8 @@ static void every_allocation_may_fail(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* If the first plan of the wanted sizes fails, vkt_find_sizes makes this plan again, to log the error. The
-         * second plan succeeds, because only one allocation fails. */
+        /* If vkt_find_sizes cannot plan the memory for the wanted sizes, it tries this once more, to log the error. The
+         * second attempt succeeds, because only one allocation fails. */
         assert_true(r == VKT_E_NOMEM || (r == VKT_OK && s.planned && s.context == 5));
         assert_int_equal(vkt_test_live_blocks(), blocks);
     }

@@ -124,8 +124,8 @@ static void measured_runs_do_all_and_later_ones_what_is_needed(void **state)
 
 enum { KERNEL_NS = 1000000, BUDGET_NS = 8000000 };
 
-/* Waits for the device, and sets all measured times to 0. Then submits steps, in slices, until the budget of one
- * frame (BUDGET_NS) is used up. */
+/* Waits for the device, and sets all measured times to 0. Then submits steps, in slices (parts of a step that are
+ * submitted one by one), until the budget of one frame (BUDGET_NS) is used up. */
 static void frame(rig *r)
 {
     vkt_step_progress progress;

@@ -8,7 +8,7 @@
 #define LORA_TINY "--model", LORA_MODEL, "--template", "chatml", "--context", "48"
 #define LORA_TRAIN LORA_TINY, "--data", "data.jsonl", "--lr", "0.02", "--answer", "0"
 
-/* Writes a file of the rig's folder. */
+/* Writes a file in the rig's folder (rig.dir). */
 void lora_write_text(const rig *r, const char *name, const char *text);
 /* Writes data.jsonl: 40 questions with answers. */
 void lora_write_data(const rig *r);

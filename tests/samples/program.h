@@ -1,4 +1,5 @@
-/* samples/program.h - runs the sample programs as their users do, and reads their exit codes, output and files. */
+/* samples/program.h - runs the sample programs as their users do, and reads their exit codes, output and files. The
+ * programs run in the rig's folder, a temporary folder (rig.dir). */
 #ifndef VKT_TEST_PROGRAM_H
 #define VKT_TEST_PROGRAM_H
 

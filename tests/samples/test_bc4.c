@@ -14,7 +14,7 @@
 
 enum { MOST = 24 * 24, GUARD = 0xa5, KINDS = 6 };
 
-/* A plane and its blocks, with guards behind them. */
+/* A plane (height x width numbers) and its BC4 blocks. A guard value is behind the plane, another behind the blocks. */
 typedef struct fixture {
     uint32_t height, width;
     uint16_t plane[MOST + 1];

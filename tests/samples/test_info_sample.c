@@ -245,7 +245,7 @@ static void a_wrong_case_has_one_message(void **state)
 
 int main(void)
 {
-    setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* otherwise vkt-info might choose a larger vector width than the rig */
+    setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* else vkt-info might choose wider vectors than this test uses */
     const struct CMUnitTest tests[] = {
         rig_test(limits_and_choices_are_those_of_programs),
         rig_test(traits_are_printed),

@@ -45,8 +45,8 @@ static rows read_rows(const char *text, rows_params p)
     return r;
 }
 
-/* Compares a row with the n ids of an example. If n < T, the rest of the row has the id `fill`. A label counts if the
- * mark of its id is set. marks NULL: all labels count. */
+/* Compares a row with the n ids of an example. If n < T, the rest of the row has the id `fill`. The label ids[i] counts
+ * if marks[i] is not 0. If `marks` is NULL, all labels count. */
 static void expect_row(const rows *r, uint32_t row, const uint32_t *ids, const uint8_t *marks, size_t n, uint32_t fill)
 {
     const uint32_t *got = r->ids + (size_t)row * 2 * T;

@@ -18,8 +18,8 @@ static ntc_set set_of(uint32_t channels, uint32_t side)
     return s;
 }
 
-/* Checks the plan for at most `bppc` bits per pixel and channel. Returns the bits per pixel and channel of the file; 0:
- * there is no plan. */
+/* Checks the plan (the grids that plan_grids chooses) for at most `bppc` bits per pixel and channel. Returns the bits
+ * per pixel and channel of the file; 0: there is no plan. */
 static double check_plan(uint32_t channels, uint32_t side, double bppc, bool bc4)
 {
     ntc_set s = set_of(channels, side);

@@ -44,7 +44,8 @@ static void write_text(const rig *r, const char *name, const char *text)
 }
 
 /* In the first run, 2 ranks exchange both buckets together: 16 MB at 1 GB/s take 16 ms, and 2 messages with a latency
- * of 1 ms take 2 ms. So 18 ms are exposed. The second run needs two exchanges, and thus 2 ms more. */
+ * of 1 ms take 2 ms. So 18 ms are exposed: the step waits for them. The second run needs two exchanges, and thus 2 ms
+ * more. */
 static void options_reach_the_model(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,5 @@
-/* Tests how a program gets its batches: from resident and streamed data sets, for each type of sample, with labels and
- * targets. */
+/* Tests how a program gets its batches (train/feed.h): from data sets that are on the device (resident), and from data
+ * sets that are streamed to it, for each type of sample, with labels and targets. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -134,9 +134,9 @@ static void every_type_of_row_arrives_resident_and_streamed(void **state)
         }
 }
 
-/* A feed must free its slots in the order of their runs. It asks vkGetSemaphoreCounterValue whether a run is done. The
- * test replaces this function by `answer`. When all slots are in use, the first answer is that no run is done. The next
- * answer is that all runs are done. */
+/* A feed that streams has a ring of slots, one batch in each. It must free the slots in the order of their runs. It
+ * asks vkGetSemaphoreCounterValue whether a run is done. The test replaces this function by `answer`. When all slots
+ * are in use, the first answer is that no run is done. The next answer is that all runs are done. */
 static struct {
     PFN_vkGetSemaphoreCounterValue real;
     PFN_vkDeviceWaitIdle wait_idle;

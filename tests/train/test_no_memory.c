@@ -11,9 +11,9 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some allocations of an attempt (pipelines, lists, rings), and the next attempt does not make these
- * again. So allocation n of an attempt may have a smaller index in the next attempt. In order to leave out no
- * allocation, sweep_begin lowers n if an attempt has changed the live bytes. The function subtracts the number of
+/* A context keeps some allocations of an attempt (pipelines, lists, staging buffers), and the next attempt does not
+ * make these again. So allocation n of an attempt may have a smaller index in the next attempt. In order to leave out
+ * no allocation, sweep_begin lowers n if an attempt has changed the live bytes. The function subtracts the number of
  * allocations that the context has kept, and SLACK for lists that grew or were freed. Some allocations then fail in two
  * attempts. */
 enum { SLACK = 4 };

@@ -110,7 +110,8 @@ static ink look_at(const char *path)
     return found;
 }
 
-/* Draws the history. Checks that a panel shows a series if and only if the series has a value that is no gap. */
+/* Draws the history. Checks that a panel shows a series if and only if the series has a value that is no gap. Gaps are
+ * NaN, infinite values and magnitudes above 1e30. */
 static void check_image(const vkt_epoch_record *records, size_t n, const char *title)
 {
     const vkt_host h = vkt_test_host();

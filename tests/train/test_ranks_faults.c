@@ -159,8 +159,8 @@ static void a_lost_device_ends_the_run_of_all(void **state)
     group_free(&one);
 }
 
-/* In each fit, a different submission is refused. The device still works. After a resume from the last checkpoint, the
- * trainer must end with the same bits as a run without failures. */
+/* In each fit, the driver refuses a different submission. The device still works. After a resume from the last
+ * checkpoint, the trainer must end with the same bits as a run without failures. */
 static void a_refused_submission_ends_the_run_of_all(void **state)
 {
     rig *r = rig_of(state);

@@ -83,7 +83,7 @@ typedef struct own {
     vkt_trainer_params p;
     vkt_fit_params fit;
     float weight;         /* not 0: replaces the first weight */
-    const char *texts[2]; /* attached under the names "model" and "words", in this order; NULL: not attached */
+    const char *texts[2]; /* for vkt_trainer_attach, as "model" and "words", in this order; NULL: not attached */
     bool backwards;       /* the texts are attached in the other order */
     float scale;          /* not 0: the model multiplies its result by `array`, whose last number is `scale` */
     bool visible;         /* the host may write `array` */
@@ -194,8 +194,9 @@ static void ranks_that_are_not_alike_are_refused(void **state)
     unlike(r, &o, "messages: rank 0 f32, rank 1 bf16");
 }
 
-/* An attached text may name something that the trainer does not read itself, for instance a file of frozen weights. So
- * ranks with different texts are refused. The order of the texts does not matter. */
+/* A text that is attached to a trainer (vkt_trainer_attach) may name something that the trainer does not read itself,
+ * for instance a file of frozen weights. If the texts differ, the frozen weights may differ, so the ranks are refused.
+ * The order of the texts does not matter. */
 static void ranks_with_other_attached_texts_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -289,8 +290,8 @@ static void the_texts_of_a_trainer_are_those_of_its_devices(void **state)
     group_free(&g);
 }
 
-/* The first fit is refused. Rank 1 loads the weights of rank 0. In the second fit the comparison succeeds, and both
- * ranks train. */
+/* The first fit is refused, because the weights differ. Then rank 1 loads the weights of rank 0. In the second fit the
+ * comparison succeeds, and both ranks train. */
 static void ranks_become_alike(void **state)
 {
     rig *r = rig_of(state);

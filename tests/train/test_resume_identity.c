@@ -140,8 +140,8 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
-/* The run continues with another learning rate, a longer cosine, another number of workers, and streamed data. From
- * there on, the learning rate follows the new schedule. */
+/* The run continues with another learning rate, a longer cosine, another number of workers, and data that are streamed
+ * from the host. From there on, the learning rate follows the new schedule. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);

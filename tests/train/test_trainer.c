@@ -31,7 +31,8 @@ static void streamed_and_resident_data_give_the_same_bits(void **state)
                     a[i].val_acc == b[i].val_acc);
 }
 
-/* A data set is streamed automatically if it is larger than half of the memory that is free below max_device_bytes. */
+/* A data set is streamed (it stays on the host, and each step gets its batch from there) even without
+ * vkt_trainer_params.stream, if it is larger than half of the memory that is free below max_device_bytes. */
 static void data_that_does_not_fit_is_streamed(void **state)
 {
     rig *r = rig_of(state);

@@ -60,8 +60,8 @@ static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
 }
 
-/* The rows of a table become samples of rank 1. A linear layer accepts such samples without vkt_nn_flatten. An
- * evaluation refuses samples of another rank. */
+/* The rows of a table become samples with one dimension. A linear layer accepts such samples without vkt_nn_flatten. An
+ * evaluation refuses samples with another number of dimensions. */
 static void rows_of_a_csv_file_are_vectors(void **state)
 {
     rig *r = rig_of(state);

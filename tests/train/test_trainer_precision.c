@@ -77,8 +77,8 @@ static void with_scale(rig *r, const char *from, const char *to, const char *sca
     for (size_t i = 0; i < n; i++) test_free((void *)blobs[i].data);
 }
 
-/* A store has only loss scales that are powers of two: 1.5 * 2^3 is refused, 2^3 is accepted. The refused checkpoint
- * does not attach its texts to the trainer. */
+/* A store has only loss scales that are powers of two: 1.5 * 2^3 is refused, 2^3 is accepted. A resume attaches the
+ * texts of the checkpoint (vkt_trainer_attach) to the trainer. The resume that is refused must not do this. */
 static void a_loss_scale_that_no_store_has_is_refused(void **state)
 {
     rig *r = rig_of(state);

@@ -341,8 +341,8 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Plans two independent chains of four `fake` nodes, which never overwrite their inputs. Returns the number of
- * barriers. *bytes gets the number of packed bytes. */
+/* Makes the memory plan of two independent chains of four `fake` nodes, which never overwrite their inputs. Returns the
+ * number of barriers. *bytes gets the bytes of memory that the plan uses (vkt_plan.packed_bytes). */
 static size_t plan_of_chains(uint64_t more_bytes, uint64_t most_bytes, uint64_t *bytes)
 {
     const vkt_host h = vkt_test_host();
@@ -504,7 +504,8 @@ static void parts_end_in_time(void **state)
             assert_true(ends[k] > first);
             for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
             assert_true(sum <= limit || ends[k] == first + 1);
-            /* If part k ends in the middle of a stage, the whole part is in that stage. */
+            /* Stages: see plan.h. If part k, a submission, ends in the middle of a stage, the whole part is in that
+             * stage. */
             if (k + 1 < parts && stage[ends[k]] == stage[ends[k] - 1]) assert_int_equal(stage[first], stage[ends[k]]);
         }
         if (limit == UINT64_MAX) assert_int_equal(parts, 1);

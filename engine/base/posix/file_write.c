@@ -248,8 +248,8 @@ static vkt_result fail_temp(const vkt_file_writer *w, int error)
     return vkt_fail(w->h, VKT_E_IO, "cannot write \"%s\": a temporary \"%s\" is there already", w->path, w->temp);
 }
 
-/* Copies the old file's permissions, and its owner if this process may set the owner. So a file that root replaces
- * keeps its owner. */
+/* Copies the old file's permissions, and its owner if this process may set the owner. So a file keeps its owner if the
+ * user root replaces it. */
 static vkt_result keep_permissions(const vkt_file_writer *w, const struct stat *old)
 {
     struct stat now;

@@ -93,8 +93,8 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    /* If kind is 1, kernels are 1x1, so conv/tile.comp may read the weights without a packed copy. If kind is 0 or 1, a
-     * group has up to 70 output channels, else up to 11. In depthwise cases a group always has up to 3. */
+    /* If kind is 1, kernels are 1x1, so conv/tile.comp may read the weights themselves, not a reordered copy. If kind
+     * is 0 or 1, a group has up to 70 output channels, else up to 11. In depthwise cases a group always has up to 3. */
     const uint32_t kind = vkt_rng_range(r, 0, 4);
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };

@@ -84,9 +84,9 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
 /* The most channels that a lane of direct_shared.comp computes. A lane has four sums for each channel. With 8 channels,
  * the compilers of AMD's GPUs need at most 96 registers. */
 #define SHARED_ROWS 8u
-/* Here a tap is one weight (c,r,s) of an output channel. SHARED_CHANNELS: the most output channels of a work group.
- * SHARED_CHUNK: the most taps of each channel that are in shared memory at a time. The weights in shared memory need
- * less than 8 KiB. */
+/* Here a tap is (c,r,s): a channel of x, and an element of the kernel. SHARED_CHANNELS: the most output channels of a
+ * work group. SHARED_CHUNK: the number of taps whose weights are in shared memory at a time, for each output channel.
+ * These weights need less than 8 KiB. */
 #define SHARED_CHANNELS 32u
 #define SHARED_CHUNK 48u
 /* At least this many lanes compute the same channels, unless there are 16 columns or fewer. (A column is a vec4 of a

@@ -44,8 +44,9 @@ bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* The most iterations of a slice, so that the slice's operands stay in a core's cache. Slices are longer only if a
- * binding cannot hold the sums of enough slices: see split_slices. */
+/* The plane is split into slices. LONGEST_SLICE: the most iterations over one slice. With more iterations, the slice's
+ * operands would not stay in a core's cache. Slices are longer only if a binding cannot hold the sums of enough slices:
+ * see split_slices. */
 #define LONGEST_SLICE 7500u
 
 /* Splits the plane into slices. Each slice has `tiles` work groups, which loop over the slice, with `unit` vec4s per

@@ -255,7 +255,8 @@ static void emit_shared_part(vkt_emit *e, const job *j, const part *p)
 }
 
 /* Returns true if DIRECT_SHARED is chosen. DIRECT_SHARED has the weights in shared memory; DIRECT has them in
- * registers. DIRECT_SHARED has no texel loads, so the source channels of a part must fit into one storage binding. */
+ * registers. DIRECT_SHARED has no texel loads, so the source channels of a part must fit into one storage binding,
+ * whose size limit may be smaller than that of a texel buffer. */
 static bool is_shared(vkt_emit *e, const job *j, const part *most)
 {
     const uint64_t channels = vkt_steps_in(e->lim->max_storage_range_bytes, 16 * j->x_plane, j->z.channels);

@@ -5,8 +5,9 @@
 
 #include "ops/ops.h"
 
-/* The sizes of a convolution of x [C][H][W][N'] with w (O,C/G,R,S); the result is y [O][P][Q][N']. N' is the pitch of
- * the batch, and n4 = N' / 4. Pairs are {along H, along W}. */
+/* The sizes of a convolution of x [C][H][W][N'] with w (O,C/G,R,S); the result is y [O][P][Q][N']. N' is N
+ * rounded up to a multiple of 4, and n4 = N' / 4. Members with two elements are {along H, along W}. In the folder conv,
+ * a tap is one of the R x S elements of a kernel, unless a comment says otherwise. */
 typedef struct vkt_conv2d_size {
     uint32_t n4, channels, out_channels;
     uint32_t in[2], kernel[2], out[2];

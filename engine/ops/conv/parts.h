@@ -77,8 +77,9 @@ vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_con
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 /* Returns the binding of j->slope for the same elements as vkt_conv_destination. */
 vkt_bind vkt_conv_slope(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Copies w to panels of `mb` rows, and returns the binding of the panels. `m_major`: the source channel is the fastest
- * index in a panel. The caller sets the order of the weights in `push`: `inner`, w_base, w_outer and w_inner. */
+/* Copies w to panels, and returns the binding of the panels. A panel has the weights of `mb` rows (destination
+ * channels). `m_major`: the source channel is the fastest index in a panel. The caller sets the order of the weights in
+ * `push`: `inner`, w_base, w_outer and w_inner. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push);
 
@@ -86,7 +87,7 @@ vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uin
 
 /* The job to compute dw and db from x and dy; db may be {0}. If `index` is {0}, dy is the gradient of the convolution's
  * output. Otherwise a max pooling with disjoint windows of cell[0] x cell[1] reads the convolution's output, dy is the
- * gradient of the pooling's output, and `index` is the pooling's index. */
+ * gradient of the pooling's output, and `index` is the pooling's other output, the winners' indices (pool.h). */
 typedef struct vkt_conv2d_dw_product {
     const vkt_conv2d_size *z;
     vkt_tensor x, dy, dw, db;
@@ -94,8 +95,9 @@ typedef struct vkt_conv2d_dw_product {
     uint32_t cell[2];
 } vkt_conv2d_dw_product;
 
-/* n slices of partial sums. A slice has `floats` floats: the sums for dw and, from float bias_start on, the sums for
- * db. If n > 1, the slices are in t. If n is 1, t is {0}, because the sums are written to dw and db themselves. */
+/* dw and db are sums over pixels. The pixels are split into n slices. Each slice has partial sums of its own, `floats`
+ * floats: the sums for dw and, from float bias_start on, the sums for db. If n > 1, the partial sums are in t. If n is
+ * 1, t is {0}, because the sums are written to dw and db themselves. */
 typedef struct vkt_conv2d_slices {
     vkt_tensor t;
     uint32_t n;
@@ -124,13 +126,13 @@ typedef struct vkt_conv_dw_job {
     vkt_tensor x, dy, dw, db;
     vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output (vkt_conv2d_dw_product) */
     uint32_t cell[2];
-    uint32_t slice; /* vec4s of a plane of dy in one slice */
+    uint32_t slice; /* number of vec4s of one channel of dy in a slice */
     vkt_conv2d_slices slices;
     vkt_conv_dw_part most; /* the size of the first part. No part is larger */
     vkt_conv2d_tilings tilings;
 } vkt_conv_dw_job;
 
-/* Emits dw and, unless db is {0}, db. Both are sums over the slices, from first to last. */
+/* Emits dw and, unless db is {0}, db: adds the partial sums of the slices, from the first slice to the last. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

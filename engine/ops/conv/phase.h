@@ -1,12 +1,12 @@
-/* ops/conv/phase.h - the taps that each pixel of a convolution's destination uses, along one axis. */
+/* ops/conv/phase.h - the taps (kernel elements) that each pixel of a convolution's destination uses, along one axis. */
 #ifndef VKT_CONV_PHASE_H
 #define VKT_CONV_PHASE_H
 
 #include "ops/conv/geometry.h"
 
-/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product, the distance
- * between neighbouring pixels of a phase is the stride of the convolution, and a phase has only the taps that do not
- * fall between two source pixels. In other products one phase has all pixels and all taps.
+/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product (dx), the
+ * distance between neighbouring pixels of a phase is the stride of the convolution, and a phase has only the taps that
+ * do not fall between two source pixels. In other products one phase has all pixels and all taps.
  *
  * Pixel i < count is pixel first + i * step of the destination. Tap k < taps is tap `tap` + k * tap_step of the kernel.
  * Tap k of pixel i reads element i * stride + offset + k * reach of the source, if the source has this element. */

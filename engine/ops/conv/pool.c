@@ -95,9 +95,9 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 }
 
 /* Fuses max_pool(relu(x)) into one node. The bits of the result and of the gradient do not change. If the maximum of a
- * window is above 0 or NaN, relu does not change the winner. Otherwise relu passes no gradient, and the index is 0: no
- * winner. Nothing is fused if a node reads the index already. That node computes the gradient of relu's output, and
- * needs a winner even in a window whose maximum is not above 0.
+ * window is above 0 or NaN, relu does not change the winner (the element that is the maximum). Otherwise relu passes no
+ * gradient, and the index is 0: no winner. Nothing is fused if a node reads the index already. That node computes the
+ * gradient of relu's output, and needs a winner even in a window whose maximum is not above 0.
  *
  * A convolution that produces x is fused too, with or without relu, if vkt_conv2d_fuse_max_pool can do it. Reshapes
  * between these nodes are skipped: the ops on sequences add them (sequence.c). */

@@ -426,8 +426,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .dropout = dropout };
     if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* Along an axis, an element is in at most R / stride + 1 windows (adaptive windows: P / H + 2), and in no more
-         * windows than the axis has. With dilation, w.taps stays R * (S + 1), because the kernel loops over all taps of
-         * a window. */
+         * windows than the axis has. With dilation, w.taps stays R * (S + 1), because the kernel loops over all
+         * elements of a window. */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

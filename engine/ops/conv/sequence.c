@@ -1,6 +1,6 @@
 /* ops/conv/sequence.c - convolution and pooling of sequences (N,C,L): the 2-D ops over images of height 1. In
- * BATCH_LAST, (N,C,L) and (N,C,1,L) have the same bytes, so the reshapes are free. The reshapes of weights, which are
- * ROWS, are free too. */
+ * the layout BATCH_LAST, (N,C,L) and (N,C,1,L) have the same bytes, so the reshape of x costs nothing. Weights have the
+ * layout ROWS. Their reshape costs nothing, either. */
 #include "ops/ops.h"
 
 /* Returns t (a,b,c) as (a,b,1,c). If t has another rank, returns {0} and sets an error that names `function`. If t is

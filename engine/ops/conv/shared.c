@@ -64,8 +64,8 @@ static weights weights_of(const vkt_conv_job *j)
     return (weights){ .rows = j->transposed ? in : out, .taps = taps_of(z), .depth = j->transposed ? out : in };
 }
 
-/* Returns true if w is stored as (K,M), and the product can read w without a packed copy. The kernels pad K to a
- * multiple of 4, but w has no padding. So w.depth, which is K here, must be a multiple of 4. */
+/* Returns true if w is stored as (K,M), and the product can read w without a packed copy (pack_weights). The kernels
+ * pad K to a multiple of 4, but w has no padding. So w.depth, which is K here, must be a multiple of 4. */
 static bool reads_along_m(const vkt_conv_job *j, bool in_16)
 {
     const weights w = weights_of(j);
@@ -138,7 +138,7 @@ vkt_conv2d_tilings vkt_conv_shared_plan(const vkt_emit *e, const vkt_conv_job *j
     return tilings_of(e, &job, e->lim->max_storage_range_bytes / 4 / (job.m * job.n * job.count));
 }
 
-/* Emits y or dx as the sum of its slices. */
+/* Emits y or dx as the sum of its slices. For each slice, `part` has a partial sum of each element. */
 static void sum_slices(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks_job *job, uint32_t slices, vkt_tensor part)
 {
     vkt_gemm_sum_emit(e, &(vkt_gemm_sum){ .part = VKT_WHOLE(part),

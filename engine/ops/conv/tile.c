@@ -6,8 +6,8 @@
 #include "abi/abi.h"
 #include "abi/conv2d_tile.abi.h"
 
-/* Fills one axis of the table TAPS, one phase after the other. `range` gets two numbers for each pixel: the first tap
- * that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap reads inside the source.
+/* Fills one axis of the table of taps, one phase after the other. `range` gets two numbers for each pixel: the first
+ * tap that reads inside the source, and the last such tap + 1. Both numbers are 0 if no tap reads inside the source.
  * `source` gets a number for each tap of each pixel: the index that the tap reads, or -1 if the tap reads outside the
  * source. The numbers of phase l start at source[l.before * kernel]. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
@@ -28,8 +28,8 @@ static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *
     }
 }
 
-/* Computes where the parts of the table start. The ranges along H start at part[0], and those along W at part[1]. The
- * sources along H start at part[2], and those along W at part[3]. part[4] is the size of the table. */
+/* Computes where the parts of the table start. fill_axis writes `range` at part[0] for H and at part[1] for W, and
+ * `source` at part[2] for H and at part[3] for W. part[4] is the size of the table. */
 static void table_parts(const vkt_conv_job *j, uint64_t part[5])
 {
     part[0] = 0;

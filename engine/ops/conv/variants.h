@@ -24,7 +24,8 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 /* Returns true if each part has all source channels of its groups of the convolution, and no loop is too long. These
- * channels and their weights must fit into storage bindings, because this kernel does not read texels. */
+ * channels and their weights must fit into storage bindings, because this kernel has no texel loads. (A texel buffer
+ * may be larger: vkt_read_range.) */
 bool vkt_conv_direct_shared_can(const vkt_emit *e, const vkt_conv_job *j);
 void vkt_conv_direct_shared_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

@@ -9,7 +9,8 @@
  * So a convolution is 16 matrix products, (rows, depth) x (depth, tiles * samples), where `rows` is the number of
  * destination channels, and `depth` the number of source channels. On devices with the trait shared_pays,
  * gemm_shared.comp computes the products as one batch, and the transforms write plain matrices. On other devices, such
- * as CPU drivers, gemm_tile.comp computes the products, and the transforms write panels, which gemm_tile.comp reads.
+ * as CPU drivers, gemm_tile.comp computes the products, and the transforms write the panels that it reads. A panel has
+ * `lanes` consecutive columns of vec4s.
  * Source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 

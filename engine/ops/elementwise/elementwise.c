@@ -77,7 +77,8 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 /* ---- dropout ---- */
 
 /* Returns the push constants of a dropout of x. The caller sets the range of elements, and the parameters of a fused
- * function. For a dropout of planes, the push constants also describe the planes of (N,C,...): see dropout.comp. */
+ * function. For a dropout of planes, the push constants also describe the planes of (N,C,...). A plane is one channel
+ * of one sample: see dropout.comp. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };

@@ -2,11 +2,11 @@
  *
  * The gradient sorts the positions of ids by id, stably and without atomics (embedding_rank, embedding_scatter). If dy
  * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. At the end,
- * embedding_sum adds up the gradients of each id. The sort takes positions * ranges / lanes iterations, where `ranges`
- * is the number of ranges of ids in embedding_rank. The sums take positions * width additions. The table is
- * cleared, and then the rows that have gradients are written. Two other methods are not used. Sums by float atomics
- * could have different bits in each run. A loop over all positions for each row of the table would read all ids once
- * per row. */
+ * embedding_sum adds up the gradients of each id. The work groups of embedding_rank split the ids into ranges, and
+ * each work group loops over all positions. So the sort takes positions * ranges / lanes iterations. The sums take
+ * positions * width additions. The table is cleared, and then the rows that have gradients are written. Two other
+ * methods are not used. Sums by float atomics could have different bits in each run. A loop over all positions for each
+ * row of the table would read all ids once per row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 

@@ -1,5 +1,5 @@
-/* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a fine grid share the
- * entries of a table.
+/* ops/encode/hash_grid.c - features of a point from grids of several resolutions, the levels. The corners of a fine
+ * grid share the entries of a table.
  *
  * The gradient of the table is the slow part. In each level, each point adds to 2^D entries, where D is the number of
  * dimensions, and many points share an entry. There are two variants. With each of them, all runs give the same bits.
@@ -259,8 +259,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     }
 }
 
-/* Generates points, some of them outside the grid, and levels of all kinds: dense levels, and hashed ones whose entries
- * are used once or several times. */
+/* Generates points, some of them outside the grid, and levels of all kinds: dense levels (each corner has an entry of
+ * its own), and hashed ones whose entries are used once or several times. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     const bool many = vkt_rng_range(r, 0, 3) == 0;
@@ -415,7 +415,7 @@ static uint64_t most_addends(const part *p)
 }
 
 /* Returns whether `atomic` is possible: the sums of each level fit into a binding, there are not too many products, and
- * no loop of the kernel BEGIN is too long. BEGIN has a fixed number of work groups. */
+ * no loop of the kernel HASH_GRID_FIXED_BEGIN is too long. This kernel always has the same number of work groups. */
 static bool can_add_atomically(const vkt_emit *e, const part *p)
 {
     uint64_t most = 0, all = 0;

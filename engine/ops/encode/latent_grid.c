@@ -42,9 +42,10 @@ static void emit_features(const vkt_node *n, vkt_emit *e, const vkt_latent_grid_
     const uint64_t plane = (uint64_t)grid[1] * grid[2], row = (uint64_t)many * 4 * n4;
     const uint32_t spec[] = { lanes, [LATENT_GRID_SPEC_SCALE] = a->scale, [LATENT_GRID_SPEC_CORNERS] = a->corners };
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(plane, row), grid[0]);
-    /* The gradient: for one feature, an invocation visits one range of texels, or four ranges if a->corners is 1. A
-     * range has at most `rows` rows, and each of its rows has fewer than `quads` vec4s. The reason: a range is inside
-     * the tile, has at most 2 * scale rows, and its rows have at most scale / 2 + 2 vec4s. */
+    /* The gradient: for one feature of a cell, an invocation visits the texels that read the cell. They are one range,
+     * or four ranges if a->corners is 1. A range has at most `rows` rows, and each of its rows has fewer than `quads`
+     * vec4s. The reason: a range is inside the tile, has at most 2 * scale rows, and its rows have at most
+     * scale / 2 + 2 vec4s. */
     const uint64_t rows = VKT_MIN(2ull * a->scale, a->tile[0]), quads = VKT_MIN(a->scale / 2 + 3, a->tile[1] / 4 + 2);
     const uint64_t visits = vkt_div_up(grid[0], MOST_FEATURE_GROUPS) * (is_gradient ? many * rows * quads : 1);
     if (fit == 0 || visits > vkt_rough_loop(e->lim)) {

@@ -1,5 +1,6 @@
 /* ops/loss/cross_entropy.c - losses of integer labels with all options: cross_entropy of logits and nll of
- * log-probabilities. loss.c has the loss without options, whose divisor is the number of real rows.
+ * log-probabilities. loss.c has the loss without options, whose divisor is the number of real rows. A row is
+ * real if its sample is one of the first vkt_run.rows samples of the batch. (vkt_run.rows = 0: all rows are real.)
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and for cross_entropy stat (B,3)
  *   l[b] = -(1-s) w[t] log p[t] - s/K sum_k w[k] log p[k],  p = softmax(z[b]),  s: smoothing,  t = t[b]

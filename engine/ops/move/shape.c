@@ -314,7 +314,8 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 90), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 3)) {
         vkt_case_f32(c, layout, s, -1, 1);
-        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* outside of x's range, so an element that is not overwritten is wrong */
+        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* no element of x is from 2 to 3, so an element of the array that is not
+                                             * overwritten is wrong */
     } else {
         vkt_case_u32(c, layout, s, 1000);
         vkt_case_u32(c, VKT_ROWS, s, UINT32_MAX);

@@ -26,7 +26,8 @@
 #include "abi/batch_norm.abi.h"
 #include "abi/running_stats.abi.h"
 
-/* The largest number of vec4s in a block: 32 KiB, which are still in a first-level cache at the second read. */
+/* The largest number of vec4s in a block: 32 KiB. The statistics need two loops over a block, and a block of this size
+ * is still in a first-level cache when the second loop reads it. */
 #define BLOCK4 2048u
 
 vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)

@@ -274,8 +274,8 @@ static vkt_result dw_infer(vkt_infer *f)
 
 /* Returns the number of samples of a slice. A lane needs `iterations` iterations per sample. Usually a slice has 64
  * samples: enough work for a work group, and so few terms that rounding errors stay small. A slice has fewer samples if
- * each sample needs many iterations. A slice has more samples if the batch is large, so that one lane can add the
- * results of all slices. */
+ * each sample needs many iterations. One lane adds the results of all slices, so there must not be too many slices: if
+ * the batch is large, a slice has more samples. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t iterations)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

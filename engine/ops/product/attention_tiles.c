@@ -178,7 +178,7 @@ static tiling tile_shared(const vkt_limits *lim, const struct pass *p, const vkt
     return t;
 }
 
-/* ---- the choice, and a dispatch ---- */
+/* ---- the choice of a variant, and the dispatch of a pass ---- */
 
 static tiling tile(const vkt_limits *lim, vkt_variant v, vkt_attention_pass pass, const vkt_attention_push *pc,
                    uint64_t heads)

@@ -10,8 +10,8 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 
-/* The passes. FORWARD computes y and lse by tiles of queries. DQ computes dq by tiles of queries, and delta: the sum of
- * dy * y over each row of y. DKV computes dk and dv by tiles of keys. */
+/* The passes. FORWARD computes y by tiles of queries, and lse: the log sum exp of each row of scores. DQ computes dq by
+ * tiles of queries, and delta: the sum of dy * y over each row of y. DKV computes dk and dv by tiles of keys. */
 typedef enum vkt_attention_pass { VKT_ATTENTION_FORWARD, VKT_ATTENTION_DQ, VKT_ATTENTION_DKV } vkt_attention_pass;
 
 /* Chooses one variant for all passes from `first` to `last`. `heads`: the number of heads of q in all samples of

@@ -19,6 +19,7 @@ typedef struct vkt_blocks_job {
     vkt_tile tile; /* the tile to use if the device can compute it; all 0: any tile */
 } vkt_blocks_job;
 
+/* A plan: how a kernel computes the products of a job (vkt_blocks_plan). */
 typedef struct vkt_blocks {
     uint32_t spec[BLOCKS_SPECS]; /* specialization constants: blocks.abi.h has their indices. The constant
                                   * BLOCKS_SPEC_WHOLE is 0 or BLOCKS_UNROLLED: see vkt_blocks_whole */

@@ -4,9 +4,11 @@
  * M, N, K and `ld` may have any value, unless a matrix is stored in 16 bits (see vkt_gemm_matrix). Either operand may
  * be transposed. gemm_choose.c chooses a variant. With tiles in registers (gemm_tile.comp), an operand is read from its
  * own memory, or it is packed into panels in scratch first (gemm_pack.comp); quantized weights can be unpacked into
- * panels of B (dequantize.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from their own
- * memory, and B may be quantized weights. If a product exceeds a binding or the device's longest loop, it is split into
- * blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so the sum stays deterministic. */
+ * panels of B (dequantize.comp). A panel has the rows of A, or the columns of B, that a tile of C needs
+ * (abi/gemm_tile.abi.h calls it a tile of A or B). With tiles in shared memory (gemm_shared.comp), both operands are
+ * read from their own memory, and B may be quantized weights. If a product exceeds a binding or the device's longest
+ * loop, it is split into blocks of batches, rows and k. Blocks of k accumulate in ascending order in f32, so the sum
+ * stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
@@ -59,7 +61,8 @@ bool vkt_gemm_reads_blocks(const vkt_emit *e, const vkt_gemm *g);
  * estimate of this cost: 4 bytes are written to the cache, and 4 bytes are read. With `blocks`, a GPU unpacks a weight
  * again for each 64 rows of A. Each unpacking costs 20, which is in the range of RADV's estimates for RDNA 3: 15 for
  * Q8_0, 23 for Q4_1, 41 for Q4_K. On CPU drivers, tiles in shared memory are slow. So there `blocks` pays only if the
- * weights are unpacked to panels: if rows of B run along n, and unpacked rows are whole pages. */
+ * weights are unpacked to panels: if rows of B run along n, and unpacked rows are whole pages (has_page_rows in
+ * gemm_choose.c). */
 double vkt_gemm_unpack_cost(const vkt_emit *e, const vkt_gemm *g, bool blocks);
 
 /* The sum of `slices` arrays of n f32. The arrays are consecutive in `part`, and are added in ascending order. */

@@ -6,8 +6,9 @@
  *
  * BLOCKS: the product itself unpacks the weights. On GPUs, it unpacks them to its tiles in shared memory, so the
  * unpacked weights are not written to memory. A product of many rows unpacks the same weights several times. On CPUs,
- * only the product for the gradient of x uses BLOCKS by default. It unpacks the weights to the panels that its tiles
- * read. This pays only if the size of an unpacked row is a multiple of 4 KiB (has_page_rows in gemm_choose.c).
+ * only the product for the gradient of x uses BLOCKS by default. It unpacks the weights to the panels (gemm.h) that
+ * its tiles read. This pays only if the size of an unpacked row is a multiple of 4 KiB (has_page_rows in
+ * gemm_choose.c).
  *
  * ROW_LANES and ROW_ACROSS: for few rows of x, as in the generation of text, the kernel linear_quantized reads the
  * quantized weights. So the weights are read once, and unpacked weights are not written to memory. With ROW_LANES, each

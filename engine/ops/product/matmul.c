@@ -125,7 +125,9 @@ static void sample(vkt_rng *r, vkt_case *c)
     const uint32_t rank =
         most > 50 || kind < 2 ? 0 : vkt_rng_range(r, 1, 2); /* number of leading dimensions of a batched operand */
     const bool a_batched = kind != 2, b_batched = kind != 3;
-    c->one_sign = rank > 0 && a_batched != b_batched; /* a gradient is a sum over batches: its terms must not cancel */
+    /* If only one operand has batches, the gradient of the other one is a sum over the batches. Numbers of one sign
+     * keep the addends of this sum from cancelling. */
+    c->one_sign = rank > 0 && a_batched != b_batched;
     for (uint32_t i = 0; i < 2; i++) {
         const bool trans = i ? t.trans_b : t.trans_a;
         vkt_shape s = { .rank = (i ? b_batched : a_batched) ? rank : 0 };

@@ -70,7 +70,7 @@ typedef struct part {
     uint32_t row, rows; /* the binding has `rows` rows of the weights, from `row` on */
     uint32_t first, n;  /* the dispatch writes n rows of y, from `first` on */
     bool keep;          /* with ids: the dispatch does not change rows of y whose weights are not in the binding */
-    uint32_t width;     /* columns of a panel; 0: y is stored by rows */
+    uint32_t width;     /* columns of a panel (gemm.h); 0: y is stored by rows */
 } part;
 
 static void emit_part(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, vkt_tensor ids, vkt_tensor y, part p)

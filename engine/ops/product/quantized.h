@@ -16,9 +16,9 @@ void vkt_dequantize_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor wo
 void vkt_dequantize_rows_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                               vkt_tensor y);
 /* Emits the dispatch that writes the rows first .. first + n - 1 of the weights to y, as operand B of gemm_tile. y has
- * panels of `width` columns. Row k of B is the row first + k of the weights. Zeros fill y after the last row, up to a
- * multiple of 4 rows. One binding must hold y. The words of the n rows have at most half the bytes of y, so one binding
- * also holds the words. */
+ * panels (gemm.h) of `width` columns. Row k of B is the row first + k of the weights. Zeros fill y after the last row,
+ * up to a multiple of 4 rows. One binding must hold y. The words of the n rows have at most half the bytes of y, so one
+ * binding also holds the words. */
 void vkt_dequantize_panels_emit(vkt_emit *e, const vkt_quantized_attr *a, vkt_tensor words, uint32_t first, uint32_t n,
                                 uint32_t width, vkt_tensor y);
 /* Returns the weights as an operand of a product. The result has a pointer to `a`, so `a` must stay valid. */

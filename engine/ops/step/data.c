@@ -50,7 +50,8 @@ static uint64_t range_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-/* The three bindings of lib/batch_place.glsl, and its constant EARLY. */
+/* The three bindings of shaders/lib/batch_place.glsl, and its constant EARLY. `early`: the kernels run beside the
+ * kernel that computes the step state. So they read the host's words for this run (abi/step.abi.h) instead. */
 typedef struct place {
     bool early;
     vkt_bind step, words, run;

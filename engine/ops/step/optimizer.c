@@ -1,5 +1,5 @@
 /* ops/step/optimizer.c - the settings of an optimizer: defaults, presets and checks. Also computes from the settings
- * which moments there are, and the rates of the clock. */
+ * which moments there are, and the decay rates of the clock (vkt_clock_rates in ops/ops.h). */
 #include "ops/step/optimizer.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  * published = decay published + (1 - decay) param
  *
  * But published = param in three cases: at the first completed step; always, if decay is 0; and in blocks that the
- * table of groups marks as frozen. These blocks have frozen parameters or running statistics. A run that completes no
- * step changes nothing. */
+ * table of groups (abi/update.abi.h) marks as frozen. These blocks have frozen parameters or running statistics. A run
+ * that completes no step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"

@@ -4,8 +4,8 @@
  * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
  * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
  * shard_sum adds it up like a gradient. shard_take sets the next state to the mean over all runs of the step, weighted
- * by STEP_WEIGHT. A rank may have several runs in a step, and each run must begin with the same state. So shard_begin
- * saves the state in the rank's first run of a step, and restores it in the other runs. */
+ * by STEP_WEIGHT (abi/step.abi.h). A rank may have several runs in a step, and each run must begin with the same state.
+ * So shard_begin saves the state in the rank's first run of a step, and restores it in the other runs. */
 #include "ops/ops.h"
 
 #include "ir/attrs.h"
@@ -119,7 +119,9 @@ static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool pac
     }
 }
 
-/* ---- shard_sum: grad, sum, planes or null, step -> sum, planes, in place ---- */
+/* ---- shard_sum: grad, sum, planes or null, step -> sum, planes, in place ----
+ * A plane has one partial sum for each element of grad. There is one plane for each level of the binary tree, and one
+ * more if several runs compute a shard. */
 
 enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STEP };
 

@@ -1,5 +1,6 @@
-/* ops/step/step.c - the first node of a program (host words -> step state), and the node that reports (scalars ->
- * metrics ring). */
+/* ops/step/step.c - the first node of a program, which computes the step state from the host's words for the run, and
+ * the node that reports: it copies scalars to the metrics ring. abi/step.abi.h has the words, the step state and the
+ * ring. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"

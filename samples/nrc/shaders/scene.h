@@ -20,4 +20,4 @@
 #define NRC_IMAGES 6    /* number of images */
 /* Bindings of the buffers. */
 #define NRC_LEVEL_TABLE 6 /* levels of the hash grid */
-#define NRC_PARAMETERS 7  /* all published parameters */
+#define NRC_PARAMETERS 7  /* all published parameters (vkt_publish) */

@@ -1,4 +1,4 @@
-// texture.frag - draws a texture: the target image or the panel.
+// texture.frag - draws a texture: the target image, or the panel with curves and text (view/panel.h).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "screen.glsl"

@@ -1,5 +1,5 @@
-// parts.comp - three outputs: squares x^2, signs (x > 0, as uint) and triples 3 x. GRADIENT: dx = 2 x ds + 3 dt, where
-// ds and dt are the gradients of squares and triples.
+// parts.comp - three outputs: squares x^2, signs (x > 0, as uint) and triples 3 x. With GRADIENT, the shader computes
+// dx = 2 x ds + 3 dt instead, where ds and dt are the gradients of squares and triples.
 #version 450
 layout(local_size_x = 16) in;
 layout(push_constant) uniform Push { uint n; } pc;

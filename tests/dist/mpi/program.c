@@ -203,10 +203,13 @@ static vkt_result step(const vkt_transport *t)
     return vkt_all_reduce(t, data, VKT_COUNT(data), VKT_WIRE_F32, scratch);
 }
 
-/* Makes steps until a failure. At step 20, some ranks do what `mode` says:
- *   kill, stop, late, fault   the second-last rank
- *   barrier, bytes            the last two ranks
- *   ring                      all ranks */
+/* Makes steps until a failure. At step 20, `mode` decides which ranks do something else:
+ *   kill, stop   the second-last rank sends itself the signal SIGKILL or SIGSTOP
+ *   late         the second-last rank waits until all other ranks have failed
+ *   fault        the second-last rank reports a fault
+ *   barrier      the last two ranks: one waits in the barrier, the other waits for an exchange with it
+ *   bytes        the last two ranks exchange messages of different sizes
+ *   ring         each rank waits for an exchange with the next rank */
 static vkt_result work(const vkt_transport *t, const char *mode)
 {
     const bool culprit = t->rank == t->ranks - 2;

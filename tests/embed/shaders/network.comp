@@ -1,6 +1,8 @@
 // network.comp - evaluates a network of LAYERS layers. W0 is the number of inputs, and W1, W2, .. are the widths of the
-// layers. Each lane has one point. STORED says how the parameters are stored. The components of x behind the last input are
-// NaN, because the network must not use them. network.hlsl is the same program, but without NETWORK_TEXEL and VKT_ARITHMETIC16.
+// layers. Each lane has one point. STORED says how the parameters are stored: it is one of the numbers NETWORK_FLOAT to
+// NETWORK_TEXEL of network.h. The components of x behind the last input are NaN, so a network that uses them gives NaN.
+// With VKT_ARITHMETIC16, layers compute in float16 (vktrain/vktrain.glsl). network.hlsl is the same program, without
+// NETWORK_TEXEL and VKT_ARITHMETIC16.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef VKT_ARITHMETIC16

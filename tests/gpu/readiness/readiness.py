@@ -351,7 +351,7 @@ def is_of(doc, page, name):
 
 
 def replace_part(page, name, text):
-    """Returns the page with another text between the marks of a part."""
+    """Returns the page with a new text between the comments <!-- begin NAME --> and <!-- end NAME -->."""
     part = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)", re.S)
     if not part.search(page):
         sys.exit(f"readiness: the page has no part <!-- begin {name} -->")

@@ -1,7 +1,7 @@
-/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works. The parts
- * of a store can be read and written, and weights can be exported. Each call that needs one of these libraries must
- * return VKT_E_UNSUPPORTED, with a message that names the library and the option. The program writes its files to
- * FOLDER. */
+/* without.c FOLDER - tests a build without libjpeg, libpng, cairo, zlib, jansson and PCRE2. Training works. The
+ * values and moments of a store can be read and written, and weights can be exported. Each call that needs one of these
+ * libraries must return VKT_E_UNSUPPORTED, with a message that names the library and the option. The program writes its
+ * files to FOLDER. */
 #include <stdio.h>
 #include <string.h>
 
