@@ -177,7 +177,8 @@ static void calls_that_do_not_match_are_found(void **state)
     one_message(-1, "calls do not match: rank 2 is in an exchange of 4 bytes, rank 3 in an exchange of 8 bytes");
     run(m, 4, "", "ring 2");
     one_message(-1, "rank ");
-    WANT(strstr(output, " wait for each other since 2 s, in calls that do not match"));
+    WANT(strstr(output, " wait for each other since "));
+    WANT(strstr(output, " s, in calls that do not match"));
 }
 
 #define TEST(f, m)                                        \
