@@ -82,7 +82,7 @@ void main()
         i += ITERATIONS * LANES;
     } while (i < end);
 
-    const float n = float(rows) * float(M), scale = 2.0 * dloss[0] / n;
+    const float n = float(rows) * float(M), scale = rows == 0 ? 0.0 : 2.0 * dloss[0] / n; // without rows, gradients are 0
     const bool b_is_output = MLP_B_IS_OUTPUT(K, M, LANES);
     const uint A = b_is_output ? COLUMNS : M, B = b_is_output ? M : COLUMNS; // B <= 4 * LANES
     const uint at = gl_WorkGroupID.x * pc.part + lane;

@@ -91,7 +91,7 @@ void main()
 #ifdef MSE
     rows = min(step[STEP_ROWS], pc.batch);
     const float n = float(rows) * float(width(LAYERS));
-    scale = 2.0 * dloss[0] / n;
+    scale = rows == 0 ? 0.0 : 2.0 * dloss[0] / n; // without rows, gradients are 0
     loss = vec4(0);
 #endif
     for (uint block = first; block < end; block++) {

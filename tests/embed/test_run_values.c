@@ -5,10 +5,13 @@
 
 #include "base/base.h"
 #include "embed/app.h"
+#include "kernel/ids.h"
+#include "record/record.h"
 
 #define DO(call) assert_int_equal((call), VKT_OK)
 #define COPIED (VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 enum { BATCH = 16, SAMPLES = 50, IN = 5, CLASSES = 3, PARAMS = CLASSES * IN + CLASSES, STEPS = 9 };
+enum { HIDDEN = 16, MOST = HIDDEN * (IN + 1) + CLASSES * (HIDDEN + 1) }; /* MOST: the parameters of a fused network */
 
 /* A classifier that gathers its batch from a table. Its run values come from the host, or from an array. */
 typedef struct rig {
@@ -246,6 +249,108 @@ static void no_rows_do_no_harm_to_a_mean_of_squares(void **state)
     app_close(&a);
 }
 
+/* Networks whose loss is a mean of squares, each fused into one node (ops/product/mlp.h). With the variant forced,
+ * `kernel` computes this node. */
+static const struct {
+    uint64_t variant;
+    vkt_kernel_id kernel;
+    vkt_precision precision;
+    bool deep; /* two layers instead of one */
+} fused[] = {
+    { VKT_V(WIDE), VKT_K_MLP_MSE, VKT_PRECISION_F32, true },
+    { VKT_V(NARROW), VKT_K_MLP_MSE_NARROW, VKT_PRECISION_F32, true },
+    { VKT_V(LINE), VKT_K_MLP_LINE, VKT_PRECISION_F32, false },
+    { VKT_V(SHARED), VKT_K_MLP_MSE_SHARED, VKT_PRECISION_F32, true },
+    { VKT_V(COOP), VKT_K_MLP_MSE_COOP, VKT_PRECISION_F16, true },
+};
+
+/* Builds fused[i] in r->g. The tables of x and of the targets are arrays 0 and 1 of the rig, the order is array 2. */
+static void make_fused(rig *r, size_t i, uint32_t micro)
+{
+    vkt_graph *g = r->g;
+    const vkt_tensor table = vkt_external(g, "table", VKT_F32, vkt_shape2(SAMPLES, IN));
+    const vkt_tensor targets = vkt_external(g, "targets", VKT_F32, vkt_shape2(SAMPLES, CLASSES));
+    const vkt_tensor order = vkt_external(g, "order", VKT_U32, vkt_shape1(SAMPLES));
+    vkt_tensor x = vkt_gather_rows(g, table, order, BATCH, vkt_shape1(IN), NULL, NULL);
+    const vkt_tensor t = vkt_gather_rows(g, targets, order, BATCH, vkt_shape1(CLASSES), NULL, NULL);
+    const uint32_t in = fused[i].deep ? HIDDEN : IN;
+    if (fused[i].deep)
+        x = vkt_relu(
+            g, vkt_linear(g, x, vkt_param(g, "w1", vkt_shape2(HIDDEN, IN)), vkt_param(g, "b1", vkt_shape1(HIDDEN))));
+    const vkt_tensor w = vkt_param(g, "w", vkt_shape2(CLASSES, in)), b = vkt_param(g, "b", vkt_shape1(CLASSES));
+    const vkt_tensor loss = vkt_mse(g, vkt_linear(g, x, w, b), t);
+    DO(vkt_backward(g, loss));
+    DO(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM, .micro_batches = micro }));
+    vkt_report(g, loss, (vkt_tensor){ 0 });
+    DO(vkt_store_create(r->ctx, g, &r->store));
+    const vkt_binding arrays[] = { { table, r->arrays[0] }, { targets, r->arrays[1] }, { order, r->arrays[2] } };
+    const vkt_program_params params = {
+        .arrays = arrays, .n_arrays = 3, .run_values = r->values, .precision = fused[i].precision
+    };
+    r->ctx->limits.choices.force = fused[i].variant;
+    DO(vkt_program_create(r->ctx, g, r->store, &params, &r->p));
+    uint32_t n = 0;
+    for (size_t d = 0; d < r->p->lowered.n; d++) n += r->p->lowered.list[d].kernel == fused[i].kernel;
+    assert_int_equal(n, 1);
+}
+
+/* Writes a number to each element of the parameters (`write`), or reads all of them. Returns how many elements there
+ * are. */
+static uint32_t all_params(const rig *r, bool write, float *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < vkt_store_count(r->store); i++) {
+        const vkt_shape s = vkt_store_shape(r->store, i);
+        const uint32_t elements = s.dim[0] * (s.rank > 1 ? s.dim[1] : 1);
+        for (uint32_t k = 0; write && k < elements; k++) out[n + k] = 0.02f * (float)((n + k) * 7 % 11) - 0.09f;
+        if (write)
+            DO(vkt_store_write(r->store, i, VKT_PART_VALUE, out + n));
+        else
+            DO(vkt_store_read(r->store, i, VKT_PART_VALUE, out + n));
+        n += elements;
+    }
+    return n;
+}
+
+/* Trains two runs on whole batches, two runs without rows, and two runs on whole batches. */
+static void check_fused(rig *r, size_t i, uint32_t micro)
+{
+    float before[MOST], after[MOST];
+    make_fused(r, i, micro);
+    const uint32_t n = all_params(r, true, after);
+    for (uint32_t s = 0; s < 6; s++) {
+        const vkt_run_values v = { 0.05f, s / 2 == 1 ? 0 : BATCH, s };
+        memcpy(before, after, sizeof before);
+        DO(vkt_array_write(r->values, 0, &v, sizeof v));
+        DO(vkt_program_run(r->p, NULL, NULL));
+        all_params(r, false, after);
+        for (uint32_t k = 0; k < n; k++) assert_true(isfinite(after[k]));
+        const bool updates = s / 2 != 1 && (micro < 2 || s % 2 == 1);
+        assert_int_equal(memcmp(before, after, n * sizeof *after) != 0, updates);
+    }
+}
+
+/* Runs without rows change no parameter and leave no NaN, with each kernel for a fused network. */
+static void no_rows_do_no_harm_to_a_fused_network(void **state)
+{
+    (void)state;
+    float targets[SAMPLES * CLASSES];
+    for (int i = 0; i < SAMPLES * CLASSES; i++) targets[i] = (float)(i * 13 % 29) / 29;
+    for (size_t i = 0; i < VKT_COUNT(fused); i++)
+        for (uint32_t micro = 0; micro <= 2; micro += 2) {
+            rig r = { .p = NULL };
+            app_open(&r.a, NULL);
+            r.ctx = app_adopt(&r.a);
+            r.source = app_buffer_make(&r.a, 256, COPIED);
+            make_arrays(&r);
+            vkt_array_destroy(&r.arrays[1]);
+            r.arrays[1] = new_array(r.ctx, VKT_F32, vkt_shape2(SAMPLES, CLASSES), targets);
+            DO(vkt_graph_create(&r.a.host, &r.g));
+            if (fused[i].variant != VKT_V(COOP) || r.ctx->limits.coop.m) check_fused(&r, i, micro);
+            rig_free(&r);
+        }
+}
+
 static void wrong_arrays_and_semaphores_are_refused(void **state)
 {
     (void)state;
@@ -284,6 +389,7 @@ int main(void)
         TEST(more_rows_count_as_the_batch),
         TEST(no_rows_change_no_parameter),
         TEST(no_rows_do_no_harm_to_a_mean_of_squares),
+        TEST(no_rows_do_no_harm_to_a_fused_network),
         TEST(wrong_arrays_and_semaphores_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
