@@ -36,6 +36,12 @@ static uint32_t half(uint32_t n)
     return n % 8 == 0 ? n / 2 : (uint32_t)vkt_round_up(n / 2, n % 4 == 0 ? 4 : 1);
 }
 
+/* Limits c->rows to the batch: dimension 0 of input 0. */
+static void limit_rows(vkt_case *c)
+{
+    if (c->in[0].shape.rank) c->rows = VKT_MIN(c->rows, c->in[0].shape.dim[0]);
+}
+
 bool vkt_case_halve(const vkt_op *op, vkt_case *c)
 {
     uint32_t most = 16;
@@ -47,6 +53,7 @@ bool vkt_case_halve(const vkt_op *op, vkt_case *c)
         for (uint32_t k = 0; k < c->in[i].shape.rank; k++)
             if (c->in[i].shape.dim[k] == most) c->in[i].shape.dim[k] = half(most);
     }
+    limit_rows(c);
     if (op->settle) op->settle(c->attr, c->in);
     return true;
 }
@@ -60,6 +67,7 @@ bool vkt_case_halve_batch(vkt_case *c)
         const bool weight = c->in[0].layout == VKT_BATCH_LAST && in->layout == VKT_ROWS && in->dtype == VKT_F32;
         if (!weight && in->shape.rank && in->shape.dim[0] == batch) in->shape.dim[0] = half(batch);
     }
+    limit_rows(c);
     return true;
 }
 

@@ -10,12 +10,14 @@
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
 /* Finds the size of the largest dimension of the inputs. Halves each dimension and each vkt_case_input.bound that
- * equals this size. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down.
- * Recomputes the attributes that follow from the shapes. Returns false if no dimension is above 16. */
+ * equals this size. Half of a multiple of 4 is rounded up to a multiple of 4; any other half is rounded down. Limits
+ * c->rows to dimension 0 of input 0. Recomputes the attributes that follow from the shapes. Returns false if no
+ * dimension is above 16. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
 /* Halves the batch (rounded as by vkt_case_halve), if it is above 4. The batch is dimension 0 of input 0. Another input
  * has this batch if its dimension 0 has the same size. But if input 0 has the layout batch last, an f32 input with the
- * layout rows is a weight: it has no batch and does not change. Returns false if the batch is 4 or less. */
+ * layout rows is a weight: it has no batch and does not change. Limits c->rows to the new batch. Returns false if the
+ * batch is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
 /* Estimates how many operations the reference needs. The reference computes the case on the CPU in float64. For an op

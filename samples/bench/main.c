@@ -79,18 +79,20 @@ static vkt_result write_all(bench *b, int *slower)
     return VKT_OK;
 }
 
-/* Tests, before the measurements, whether the output files can be written. */
-static vkt_result try_outputs(const bench *b)
+/* Tests, before the measurements, whether the output files can be written, and whether the file of --compare can be
+ * read. */
+static vkt_result try_files(bench *b)
 {
+    size_t matched;
     const char *const paths[] = { b->o->json, b->o->csv, b->o->plot };
     for (size_t i = 0; i < VKT_COUNT(paths); i++)
         if (paths[i]) VKT_TRY(vkt_try_output(&b->ctx->host, paths[i]));
-    return VKT_OK;
+    return b->o->compare ? bench_compare_with(&b->ctx->host, b->o->compare, &b->results, &matched) : VKT_OK;
 }
 
 static vkt_result run(bench *b, int *slower)
 {
-    VKT_TRY(try_outputs(b));
+    VKT_TRY(try_files(b));
     if (b->o->tune) return bench_tune(b);
     VKT_TRY(measure_all(b));
     if (vkt_terminal_rewrites(stderr)) fputs("\r\033[K", stderr);

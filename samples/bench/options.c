@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base.h"
 #include "base/variant.h"
 #include "common/message.h"
 #include "common/outputs.h"
@@ -58,7 +59,7 @@ static const struct argp_option table[] = {
     { "plot", OPT_PLOT, "FILE", 0, "draw the roofline (.svg or .png)", 2 },
     { "tune", OPT_TUNE, "NETWORK", 0,
       "time the variants within this network's step (or 'all' of --sizes net) and write the tuning file that programs "
-      "read",
+      "read; of the other options, only --precision, --min-time and --device are allowed",
       2 },
     VERSION_OPTIONS,
     { 0 }
@@ -113,6 +114,21 @@ static const regex_t *regex(struct argp_state *state, const char *text)
     return &r;
 }
 
+/* Refuses --tune together with an option that it would ignore. */
+static void check_tune(struct argp_state *state, const bench_options *o)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } ignored[] = { { "filter", o->filter != NULL }, { "sizes", o->sizes != BENCH_SIZES_NET },
+                    { "shapes", o->shapes != NULL }, { "variant", o->variant != 0 },
+                    { "preferred", o->preferred },   { "json", o->json != NULL },
+                    { "csv", o->csv != NULL },       { "compare", o->compare != NULL },
+                    { "plot", o->plot != NULL } };
+    for (size_t i = 0; o->tune && i < VKT_COUNT(ignored); i++)
+        if (ignored[i].given) argp_error(state, "--tune has no use for --%s: leave one of them out", ignored[i].name);
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     bench_options *o = state->input;
@@ -136,6 +152,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_PREFERRED: o->preferred = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
+    case ARGP_KEY_END: check_tune(state, o); break;
     default: return version_option(key, state);
     }
     return 0;

@@ -18,22 +18,23 @@ vkt_result info_find_devices(const vkt_host *host, info_facts *f)
     return VKT_OK;
 }
 
-static void find_file(info_file *file, bool used)
+/* `name`: VKT_NO_<NAME>=1 switches the file off. */
+static void find_file(info_file *file, const char *name, bool used)
 {
     struct stat s;
     if (!file->path || stat(file->path, &s) != 0) return;
     file->bytes = (uint64_t)s.st_size;
-    file->state = used ? INFO_FILE_USED : INFO_FILE_IGNORED;
+    file->state = used ? INFO_FILE_USED : vkt_env_disabled(name) ? INFO_FILE_OFF : INFO_FILE_IGNORED;
 }
 
 static vkt_result find_files(info_facts *f)
 {
     VKT_TRY(vkt_cache_path(f->ctx, ".bin", &f->pipelines.path));
-    find_file(&f->pipelines, f->ctx->pipeline_cache_hash != 0);
+    find_file(&f->pipelines, "pipeline_cache", f->ctx->pipeline_cache_hash != 0);
     VKT_TRY(vkt_tuning_path(f->ctx, &f->tuning.path));
     VKT_TRY(vkt_tuning_use(f->ctx));
     f->n_tuned = f->ctx->limits.choices.n_tuned;
-    find_file(&f->tuning, f->n_tuned != 0);
+    find_file(&f->tuning, "tuning", f->n_tuned != 0);
     return VKT_OK;
 }
 

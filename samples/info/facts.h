@@ -29,7 +29,7 @@ typedef struct info_work {
 typedef struct info_file {
     char *path; /* NULL: there is no cache directory */
     uint64_t bytes;
-    enum { INFO_FILE_NONE = 0, INFO_FILE_USED, INFO_FILE_IGNORED } state;
+    enum { INFO_FILE_NONE = 0, INFO_FILE_USED, INFO_FILE_IGNORED, INFO_FILE_OFF } state; /* OFF: by the environment */
 } info_file;
 
 typedef struct info_facts {

@@ -64,7 +64,7 @@ static json_t *traits_json(const vkt_ctx *ctx)
 static json_t *file_json(const info_file *file)
 {
     static const char *const states[] = {
-        [INFO_FILE_NONE] = "none", [INFO_FILE_USED] = "used", [INFO_FILE_IGNORED] = "ignored"
+        [INFO_FILE_NONE] = "none", [INFO_FILE_USED] = "used", [INFO_FILE_IGNORED] = "ignored", [INFO_FILE_OFF] = "off"
     };
     return json_pack("{s:s?, s:s, s:I}", "path", file->path, "state", states[file->state], "bytes", big(file->bytes));
 }

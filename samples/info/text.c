@@ -202,7 +202,8 @@ static void file_row(table *t, const char *name, const info_file *file, const ch
     char bytes[24];
     const char *const states[] = { [INFO_FILE_NONE] = "not there",
                                    [INFO_FILE_USED] = used,
-                                   [INFO_FILE_IGNORED] = "ignored: damaged, or of another driver or version" };
+                                   [INFO_FILE_IGNORED] = "ignored: damaged, or of another driver or version",
+                                   [INFO_FILE_OFF] = "switched off in the environment" };
     cell(t, 0, "%s", name);
     cell(t, 1, "%s", !file->path ? "-" : file->state ? vkt_bytes_text(file->bytes, bytes) : "");
     cell(t, 2, "%s", file->path ? states[file->state] : "not kept: there is no home directory");

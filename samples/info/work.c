@@ -6,15 +6,32 @@
 
 #include "bench/case.h"
 #include "bench/nets.h"
+#include "check/case.h"
 #include "check/subject.h"
 #include "gpu/gpu.h"
 #include "passes/passes.h"
 
 /* ---- choices of a graph ---- */
 
+/* Sets the bounds of the integers in `c`, a case of node n. An input of the case `s` has the bound in this case. For
+ * another input, or without a case (NULL), the bound is that of vkt_case_of_node. If no bound is known, all integers
+ * are allowed. */
+static void set_bounds(const vkt_node *n, const vkt_subject *s, vkt_case *c)
+{
+    vkt_case of_node = { .n_in = 0 };
+    if (n->op->sample) vkt_case_of_node(n, &of_node);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].absent || !vkt_is_integer(c->in[i].dtype)) continue;
+        c->in[i].bound = of_node.in[i].bound;
+        for (uint32_t k = 0; s && k < s->c.n_in; k++)
+            if (n->in[i].id == s->in[k].t.id) c->in[i].bound = s->c.in[k].bound;
+        if (c->in[i].bound == 0) c->in[i].bound = UINT32_MAX;
+    }
+}
+
 /* Writes the inputs and attributes of a node as text. Leaves out the step state, which some nodes have as an additional
- * last input. */
-static void describe(const vkt_node *n, char text[160])
+ * last input. `s`: the case whose graph has the node; NULL: the graph is a network's. */
+static void describe(const vkt_node *n, const vkt_subject *s, char text[160])
 {
     vkt_case c = { .n_in = VKT_MIN(n->n_in, n->op->max_in) };
     for (uint32_t i = 0; i < c.n_in; i++) {
@@ -24,6 +41,7 @@ static void describe(const vkt_node *n, char text[160])
     }
     while (c.n_in && c.in[c.n_in - 1].absent) c.n_in--;
     if (n->op->attr_bytes) vkt_case_attr(&c, n->attr, n->op->attr_bytes);
+    set_bounds(n, s, &c);
     vkt_case_text(&n->g->host, n->op, &c, text);
 }
 
@@ -47,7 +65,8 @@ static bool add(info_work *w, const info_choice *c)
     return true;
 }
 
-static vkt_result add_choices(vkt_ctx *ctx, const vkt_graph *g, info_work *w)
+/* `s`: the case that has the graph g; NULL: g is a network's. */
+static vkt_result add_choices(vkt_ctx *ctx, const vkt_graph *g, const vkt_subject *s, info_work *w)
 {
     vkt_emit e;
     bool *live = calloc(g->n_nodes + 1, sizeof *live);
@@ -61,7 +80,7 @@ static vkt_result add_choices(vkt_ctx *ctx, const vkt_graph *g, info_work *w)
         const vkt_node *n = g->nodes[p->node];
         info_choice c = { .op = n->op->name, .usable = p->usable, .taken = p->variant, .times = 1 };
         c.tuned = vkt_tuned_for(&ctx->limits.choices, p->key).variants >> p->variant & 1;
-        describe(n, c.text);
+        describe(n, s, c.text);
         if (!add(w, &c)) r = VKT_E_NOMEM;
     }
     vkt_lower_free(&e);
@@ -75,7 +94,7 @@ static vkt_result add_network(vkt_ctx *ctx, const bench_net *net, info_work *w)
     bench_step step;
     *w = (info_work){ .name = net->name, .what = net->what };
     vkt_result r = bench_step_graph(ctx, net, &step);
-    if (r == VKT_OK) r = add_choices(ctx, step.g, w);
+    if (r == VKT_OK) r = add_choices(ctx, step.g, NULL, w);
     bench_step_destroy(&step);
     return r;
 }
@@ -88,8 +107,8 @@ static vkt_result add_case(vkt_ctx *ctx, const char *line, info_work *w)
     *w = (info_work){ .name = line, .what = "" };
     VKT_TRY(bench_case_parse(&ctx->host, line, &op, &c));
     if (!op) return vkt_fail(&ctx->host, VKT_E_FORMAT, "a case that names no op: '%s'", line);
-    vkt_result r = vkt_subject_of_case(&ctx->host, &s, op, &c, 1);
-    if (r == VKT_OK) r = add_choices(ctx, s.g, w);
+    vkt_result r = vkt_subject_graph_of_case(&ctx->host, &s, op, &c);
+    if (r == VKT_OK) r = add_choices(ctx, s.g, &s, w);
     vkt_subject_free(&s);
     return r;
 }

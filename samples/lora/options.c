@@ -41,9 +41,7 @@ static const struct argp_option table[] = {
     { "template", OPT_TEMPLATE, "NAME", 0,
       "form of chats: chatml, smollm2, qwen2, qwen2.5, qwen3, llama3 (the one that the model's file has)", 5 },
     { "assistant-only", OPT_ASSISTANT_ONLY, 0, 0, "only answers and completions count in the loss", 5 },
-    { "validation", OPT_VALIDATION, "FILE", 0,
-      "a file to validate on, in a form of --data; the loss is a mean over batches, so it depends a little on --batch",
-      5 },
+    { "validation", OPT_VALIDATION, "FILE", 0, "a file to validate on, in a form of --data", 5 },
     { "validation-examples", OPT_VALIDATION_EXAMPLES, "N", 0,
       "if there is no --validation, validate on the last N examples of --data (a tenth, at most 100); 0: do not "
       "validate",

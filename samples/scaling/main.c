@@ -19,8 +19,8 @@ enum { MOST_COUNTS = 64 };
 static const char doc[] = "Predicts the time of a data parallel step, and its efficiency, for many ranks. PROFILE is a "
                           "JSON file: forward_ms, "
                           "backward_ms, update_ms, and buckets with bytes and ready_ms."
-                          "\vAn option without a value in --horovod mode keeps Horovod's. Exit status: 0, 1 the "
-                          "profile cannot be read, 2 the "
+                          "\vWith --horovod, an option that is not given keeps Horovod's value, and --algorithm and "
+                          "--ranks are refused. Exit status: 0, 1 the profile cannot be read, 2 the "
                           "command line is wrong.";
 
 static const struct argp_option table[] = {
@@ -39,7 +39,7 @@ static const struct argp_option table[] = {
 
 typedef struct options {
     const char *profile;
-    bool horovod;
+    bool horovod, has_algorithm, has_ranks;
     double alpha, beta; /* below 0: not given */
     scaling_network net;
     uint32_t ranks[MOST_COUNTS];
@@ -74,6 +74,9 @@ static void finish_options(struct argp_state *state, options *o)
 {
     if (!o->horovod && !o->profile) argp_error(state, "want a PROFILE or --horovod");
     if (o->horovod && o->profile) argp_error(state, "--horovod has profiles of its own: leave out '%s'", o->profile);
+    if (o->horovod && (o->has_algorithm || o->has_ranks))
+        argp_error(state, "--horovod has an algorithm and numbers of ranks of its own: leave out --%s",
+                   o->has_algorithm ? "algorithm" : "ranks");
     for (size_t i = 0; i < o->n_ranks; i++)
         if (!o->horovod && o->net.algorithm == SCALING_HALVING && o->ranks[i] & (o->ranks[i] - 1))
             argp_error(state, "--ranks: halving wants powers of two, got %u", o->ranks[i]);
@@ -85,11 +88,17 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case OPT_ALPHA: o->alpha = option_number(state, "alpha", text, 0, 1e9); break;
     case OPT_BETA: o->beta = option_number(state, "beta", text, 1e-6, 1e9); break;
-    case OPT_ALGORITHM: o->net.algorithm = algorithm_of(state, text); break;
+    case OPT_ALGORITHM:
+        o->net.algorithm = algorithm_of(state, text);
+        o->has_algorithm = true;
+        break;
     case OPT_CONTENTION: o->net.contention = option_number(state, "contention", text, 1, 1e6); break;
     case OPT_COPY: o->net.copy_gb_per_s = option_number(state, "copy", text, 1e-6, 1e9); break;
     case OPT_FUSE: o->net.fuse_bytes = option_number(state, "fuse", text, 0, 1e9) * 1024 * 1024; break;
-    case OPT_RANKS: read_ranks(state, text, o); break;
+    case OPT_RANKS:
+        read_ranks(state, text, o);
+        o->has_ranks = true;
+        break;
     case OPT_HOROVOD: o->horovod = true; break;
     case ARGP_KEY_ARG:
         if (o->profile) return ARGP_ERR_UNKNOWN;
@@ -106,6 +115,8 @@ static void print_horovod(const options *o)
     scaling_network net = horovod_network();
     if (o->alpha >= 0) net.latency_us = o->alpha;
     if (o->beta > 0) net.gb_per_s = o->beta;
+    net.contention = o->net.contention;
+    net.copy_gb_per_s = o->net.copy_gb_per_s;
     net.fuse_bytes = o->net.fuse_bytes;
     printf("ring, alpha %.1f us, beta %.2f GB/s\n", net.latency_us, net.gb_per_s);
     printf("network       parameters  GPUs  published  model   difference\n");

@@ -1,5 +1,5 @@
 /* Tests cases of vkt-bench (an op with its inputs and attributes, as a line of text): the cases of bench/sizes.def,
- * lines that are refused, and vkt_case_halve, which makes a case smaller. */
+ * lines that are refused, and the functions that make a case smaller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,6 +125,31 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_false(vkt_case_halve(op, &c));
 }
 
+/* A smaller case must not have more real rows than its batch, because the reference loops over the rows. 0 rows stay 0:
+ * this means the whole batch. */
+static void a_smaller_case_has_no_more_rows_than_its_batch(void **state)
+{
+    (void)state;
+    static const uint32_t rows[][3] = { { 400, 252, 128 }, { 100, 100, 100 }, { 0, 0, 0 } };
+    const vkt_host h = vkt_test_host();
+    const vkt_op *op;
+    vkt_case c, by_batch, whole;
+    assert_int_equal(
+        bench_case_parse(&h, "mlp_mse (500,70)b (500,60)b () (60,70) (60) layers=1 params=3 grads=24", &op, &c),
+        VKT_OK);
+    for (size_t i = 0; i < VKT_COUNT(rows); i++) {
+        c.rows = rows[i][0];
+        by_batch = whole = c;
+        for (size_t times = 1; times < VKT_COUNT(rows[i]); times++) {
+            assert_true(vkt_case_halve_batch(&by_batch) && vkt_case_halve(op, &whole));
+            assert_int_equal(by_batch.rows, rows[i][times]);
+            assert_int_equal(whole.rows, rows[i][times]);
+            assert_true(by_batch.in[0].shape.dim[0] == whole.in[0].shape.dim[0] &&
+                        whole.rows <= whole.in[0].shape.dim[0]);
+        }
+    }
+}
+
 /* The lines have the right format, but a call that adds the op to a graph would refuse the values. vkt_subject_of_case
  * must refuse the values too, with a message that has the reason. */
 static void lines_are_checked_as_calls_are(void **state)
@@ -185,6 +210,7 @@ int main(void)
         TEST(a_line_has_all_kinds_of_inputs),
         TEST(bad_lines_are_refused),
         TEST(a_case_is_halved_as_a_whole),
+        TEST(a_smaller_case_has_no_more_rows_than_its_batch),
         TEST(lines_are_checked_as_calls_are),
     };
     return cmocka_run_group_tests_name("cases of vkt-bench", tests, NULL, NULL);

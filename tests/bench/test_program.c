@@ -187,18 +187,27 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
-/* If a file cannot be opened, the program must end before it measures. If a file cannot be written, the program must
- * still write all other files and print the table. */
-static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
+/* If a file cannot be opened, or the file of --compare cannot be used, the program must end before it measures. If a
+ * file cannot be written, the program must still write all other files and print the table. */
+static void files_are_tried_and_an_output_that_fails_keeps_no_other(void **state)
 {
     (void)state;
     if (!has_device) skip();
+    const vkt_host h = vkt_test_host();
     char why[256];
     assert_int_equal(RUN("--sizes", "large", "--plot", "roofline.txt"), 2);
     says("err", "--plot: want a name that ends with .svg or .png, got 'roofline.txt'");
     assert_int_equal(RUN("--filter", "conv2d", "--sizes", "large", "--csv", "none/f"), 1);
     says("err", "none/f");
     assert_int_equal(count("out", "\n"), 0); /* no measurement was made */
+    assert_int_equal(RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--compare", "none.json"),
+                     1);
+    says("err", "none.json");
+    assert_int_equal(count("out", "\n"), 0);
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "old"), "{}", 2), VKT_OK);
+    assert_int_equal(RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--compare", "old"), 1);
+    says("err", "\"old\" is no result of vkt-bench");
+    assert_int_equal(count("err", "relu"), 0); /* nor was one begun */
     assert_int_equal(
         RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--json", "-", "--csv", "/dev/full"), 1);
     says("err", "/dev/full");
@@ -214,6 +223,15 @@ static void wrong_options_end_with_2(void **state)
     assert_int_equal(RUN("--variant", "warp"), 2);
     assert_int_equal(RUN("--min-time", "0"), 2);
     assert_int_equal(RUN("words"), 2);
+    static const char *const ignored[][2] = { { "--filter", "relu" },    { "--sizes", "small" }, { "--shapes", "s" },
+                                              { "--variant", "tile" },   { "--json", "j" },      { "--csv", "c" },
+                                              { "--compare", "a.json" }, { "--plot", "p.svg" } };
+    for (size_t i = 0; i < VKT_COUNT(ignored); i++) {
+        assert_int_equal(RUN(ignored[i][0], ignored[i][1], "--tune", "none"), 2);
+        says("err", ignored[i][0]);
+    }
+    assert_int_equal(RUN("--tune", "none", "--preferred"), 2);
+    says("err", "--tune has no use for --preferred");
     assert_int_equal(RUN("--help"), 0);
     says("out", "--compare");
     assert_int_equal(RUN("-h"), 0);
@@ -233,7 +251,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_and_the_device_are_measured, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(shapes_come_from_a_file, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(tuning_is_used_by_programs_to_come, vkt_test_setup, vkt_test_teardown),
-        cmocka_unit_test_setup_teardown(outputs_are_tried_and_one_that_fails_keeps_no_other, vkt_test_setup,
+        cmocka_unit_test_setup_teardown(files_are_tried_and_an_output_that_fails_keeps_no_other, vkt_test_setup,
                                         vkt_test_teardown),
         cmocka_unit_test_setup_teardown(wrong_options_end_with_2, vkt_test_setup, vkt_test_teardown),
     };

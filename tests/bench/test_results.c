@@ -14,6 +14,7 @@
 #include "bench/plot.h"
 #include "bench/schema.h"
 #include "bench/table.h"
+#include "bench/verify.h"
 #include "support/host.h"
 #include "support/temp_dir.h"
 
@@ -244,6 +245,39 @@ static bool table_has(double spread, const char *end_of_line)
     return found;
 }
 
+static void forward_is_nan(const vkt_ref_call *c)
+{
+    c->out[0].f[0] = (double)NAN;
+}
+
+/* The gradients of a forward phase have no error. Their 0 must not replace the NaN of the outputs. */
+static void a_nan_is_no_small_error(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const bench_phase phase = { .what.forward = true };
+    bench_result r = { .kind = BENCH_OP };
+    vkt_ctx *ctx;
+    vkt_subject s;
+    const vkt_result opened = vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &h, &ctx);
+#ifndef VKT_REQUIRE_DEVICE
+    if (opened == VKT_E_NO_LOADER || opened == VKT_E_NO_DEVICE) skip();
+#endif
+    assert_int_equal(opened, VKT_OK);
+    assert_int_equal(vkt_subject_make(&h, &s, &vkt_op_relu, 1), VKT_OK);
+    const vkt_ref_op wrong = { "relu", 1, forward_is_nan, s.ref->backward };
+    s.ref = &wrong;
+    vkt_test_expect_errors(true);
+    assert_int_equal(
+        bench_verify(ctx, &s, &(bench_verify_params){ .op = &vkt_op_relu, .c = &s.c, .phase = &phase }, &r), VKT_OK);
+    vkt_test_expect_errors(false);
+    vkt_test_error_contains("relu");
+    vkt_subject_free(&s);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(r.check, BENCH_WRONG);
+    assert_true(isnan(r.excess));
+}
+
 static void a_wide_spread_is_called_noisy(void **state)
 {
     (void)state;
@@ -266,6 +300,7 @@ int main(void)
         TEST(csv_has_a_line_per_result),
         TEST(a_roofline_is_drawn),
         TEST(a_wide_spread_is_called_noisy),
+        TEST(a_nan_is_no_small_error),
     };
     return cmocka_run_group_tests_name("results of vkt-bench", tests, NULL, NULL);
 }

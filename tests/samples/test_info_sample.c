@@ -165,6 +165,14 @@ static void switched_off_and_tuned_variants_show(void **state)
     says(text_of(r, NULL, args), "packed_a (tuned)", r);
     json_decref(report);
 
+    const char *const none[] = { "VKT_NO_TUNING=1", "VKT_NO_PIPELINE_CACHE=1", NULL };
+    report = report_of(r, none);
+    file = json_object_get(json_object_get(report, "files"), "tuning");
+    assert_string_equal(json_string_value(json_object_get(file, "state")), "off");
+    assert_true(json_number_of(report, "tuned_nodes") == 0 && json_number_of(file, "bytes") > 0);
+    says(text_of(r, none, args), "switched off in the environment", r);
+    json_decref(report);
+
     assert_int_equal(vkt_file_write(&r->h, path, "vktrain tuning 1\n", 17), VKT_OK);
     report = report_of(r, NULL);
     file = json_object_get(json_object_get(report, "files"), "tuning");
@@ -174,6 +182,22 @@ static void switched_off_and_tuned_variants_show(void **state)
     vkt_graph_destroy(&g);
     vkt_free(&ctx->host, path);
     vkt_ctx_destroy(&ctx);
+}
+
+/* The texts of cases are lines for a shapes file of vkt-bench, so integers have a bound: that of the given case. */
+static void integers_have_their_bounds(void **state)
+{
+    rig *r = rig_of(state);
+    use_own_cache(r);
+    const char *const args[] = { "linear_quantized (4,576) u32<4294967295(5202) - rows=34 columns=576", NULL };
+    char *text = text_of(r, NULL, args);
+    assert_non_null(strstr(text, "u32<4294967295("));
+    assert_null(strstr(text, "u32<0("));
+    vkt_free(&r->h, text);
+    const char *const network[] = { "mnist-b128", NULL };
+    text = text_of(r, NULL, network);
+    assert_null(strstr(text, "<0("));
+    vkt_free(&r->h, text);
 }
 
 static void it_prints_devices_features_and_all_networks(void **state)
@@ -251,6 +275,7 @@ int main(void)
         rig_test(traits_are_printed),
         rig_test(switched_off_and_tuned_variants_show),
         rig_test(it_prints_devices_features_and_all_networks),
+        rig_test(integers_have_their_bounds),
         rig_test(dash_is_standard_output),
         rig_test(errors_are_explained),
         rig_test(a_wrong_case_has_one_message),

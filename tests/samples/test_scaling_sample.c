@@ -3,6 +3,7 @@
 #include "samples/program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 
@@ -71,6 +72,35 @@ static void options_reach_the_model(void **state)
     }
 }
 
+/* Returns the table of vkt-scaling with these arguments: its output without the first line. The caller frees it. */
+static char *table_of(const rig *r, const char *const *args)
+{
+    run done = program_finish(r, program_start(r, VKT_SCALING_PROGRAM, NULL, args));
+    if (done.status != 0) fail_msg("%s", done.err);
+    const char *end = strchr(done.out, '\n');
+    assert_non_null(end);
+    char *table = strdup(end);
+    assert_non_null(table);
+    run_forget(r, &done);
+    return table;
+}
+
+/* Two ranks that share a bandwidth have half of it each. A copy takes time. */
+static void options_reach_horovods_networks(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const args[][6] = { { "--horovod" },
+                                           { "--horovod", "--beta", "3", "--contention", "2" },
+                                           { "--horovod", "--beta", "1.5" },
+                                           { "--horovod", "--copy", "5" } };
+    char *tables[VKT_COUNT(args)];
+    for (size_t i = 0; i < VKT_COUNT(args); i++) tables[i] = table_of(r, args[i]);
+    assert_string_equal(tables[1], tables[2]);
+    assert_string_not_equal(tables[2], tables[0]);
+    assert_string_not_equal(tables[3], tables[0]);
+    for (size_t i = 0; i < VKT_COUNT(args); i++) free(tables[i]);
+}
+
 static void it_reports_what_is_wrong(void **state)
 {
     rig *r = rig_of(state);
@@ -91,6 +121,8 @@ static void it_reports_what_is_wrong(void **state)
     EXPECT(r, 1, "none", "none");
     EXPECT(r, 2, "want a PROFILE", "--alpha", "1");
     EXPECT(r, 2, "leave out", "--horovod", EXAMPLE);
+    EXPECT(r, 2, "leave out --algorithm", "--algorithm", "halving", "--horovod");
+    EXPECT(r, 2, "leave out --ranks", "--horovod", "--ranks", "64");
     EXPECT(r, 2, "powers of two", "--ranks", "2,3", EXAMPLE);
     EXPECT(r, 2, "from 1 to 4096", "--ranks", "8192", EXAMPLE);
     EXPECT(r, 2, "from 1 to 4096", "--ranks", "2,", EXAMPLE);
@@ -103,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(the_document_has_its_output),
         rig_test(options_reach_the_model),
+        rig_test(options_reach_horovods_networks),
         rig_test(it_reports_what_is_wrong),
     };
     return cmocka_run_group_tests_name("vkt-scaling", tests, NULL, NULL);
