@@ -230,7 +230,7 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
             append(&w, &o->model, prompt[i]);
             corpus_put(c, prompt[i], stdout);
         }
-        r = write_characters(&w, c, o, s->o.seed);
+        r = write_characters(&w, c, o, vkt_trainer_seed(t));
     }
     writer_close(&w);
     return r;

@@ -96,11 +96,11 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
     return r;
 }
 
-static vkt_result predict(session *s)
+static vkt_result predict(session *s, uint64_t max_pixels)
 {
     vkt_card *card;
     vkt_result r = predict_card(s, PROGRAM, &card);
-    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card, max_pixels);
     vkt_card_destroy(&card);
     return r;
 }
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
                          .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
-    if (s.o.predict) return session_end(&s, predict(&s));
+    if (s.o.predict) return session_end(&s, predict(&s, o.data.images.max_pixels));
     o.data.folder = s.o.data;
     image_data data;
     vkt_result r = image_data_open(&s.host, &o.data, &data);

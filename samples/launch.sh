@@ -97,6 +97,23 @@ else
     on_hosts() { echo "-hosts $(echo "$alive" | sed 's/:[0-9]*//g')"; }
 fi
 
+# start OPTION...: trains in `ranks` processes. If `again` is set, goes on from the checkpoint, without --seed and --load
+# (or a short form of them): the checkpoint has seed and weights, and programs refuse these options beside --resume.
+start() {
+    is_value=''
+    [ -z "$again" ] || for argument; do
+        shift
+        [ -z "$is_value" ] || { is_value='' && continue; }
+        case $argument in
+        --se | --see | --seed | --lo | --loa | --load) is_value=yes ;;
+        --se=* | --see=* | --seed=* | --lo=* | --loa=* | --load=*) ;;
+        *) set -- "$@" "$argument" ;;
+        esac
+    done
+    # shellcheck disable=SC2046 # word splitting is wanted
+    "$launcher" -n "$ranks" $(on_hosts) "$@" --mpi ${again:+--resume "$checkpoint"}
+}
+
 try=1
 while :; do
     find_hosts
@@ -107,8 +124,7 @@ while :; do
     again=
     [ -z "$resumes" ] || [ "$before" = none ] || again=yes
     complain "$ranks ranks${again:+, from $checkpoint}"
-    # shellcheck disable=SC2046 # word splitting is wanted
-    "$launcher" -n "$ranks" $(on_hosts) "$@" --mpi ${again:+--resume "$checkpoint"}
+    start "$@"
     status=$?
     [ "$status" -ne 0 ] || exit 0
     case $status in 2 | 129 | 130 | 143) exit $status ;; esac # a wrong option, or SIGHUP, SIGINT or SIGTERM

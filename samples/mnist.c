@@ -53,7 +53,7 @@ static vkt_result predict(session *s)
     vkt_card *card;
     vkt_result r = predict_card(s, PROGRAM, &card);
     if (r == VKT_OK && !images_fit(card->chw)) r = VKT_E_SHAPE;
-    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card);
+    if (r == VKT_OK) r = predict_images(s, PROGRAM, forward, &card->classes, card, 0);
     vkt_card_destroy(&card);
     return r;
 }

@@ -292,7 +292,7 @@ static vkt_result predict_with(session *s, const vkt_card *card)
     }
     model m = { .net = networks[which].params };
     m.net.classes = card->classes;
-    return predict_images(s, PROGRAM, forward, &m, card);
+    return predict_images(s, PROGRAM, forward, &m, card, 0);
 }
 
 static vkt_result predict(session *s, const resnet_options *o)

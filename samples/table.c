@@ -124,7 +124,7 @@ static vkt_result run(session *s, table_options *o, table_data *d)
     s->finish = report;
     s->user = d;
     vkt_result r = session_trainer(s, &p, &t);
-    if (r == VKT_OK) r = table_attach(t, d->columns);
+    if (r == VKT_OK) r = table_attach(t, d);
     if (r == VKT_OK) r = attach_card(t, &o->layers);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     vkt_trainer_destroy(&t);
@@ -261,6 +261,7 @@ int main(int argc, char **argv)
     if (s.o.predict) return session_end(&s, predict(&s, o.data.guess.target));
     o.data.path = s.o.data;
     o.data.seed = s.o.seed;
+    o.data.resumed = s.o.resume;
     o.data.like = s.o.resume ? s.o.resume : s.o.load;
     table_data data;
     vkt_result r = table_data_open(&s.host, &o.data, &data);

@@ -122,7 +122,7 @@ vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_
     if (!columns) return VKT_E_ARG;
     if (columns != s->n) return vkt_fail(h, VKT_E_SHAPE, "scaler: want rows of %u numbers, got %u", s->n, columns);
     float *all = vkt_alloc_array(h, rows, columns * sizeof *all);
-    if (!all) return vkt_fail_nomem(h, "standardised rows", rows * columns * sizeof *all);
+    if (!all) return vkt_fail_nomem(h, "standardised rows", (size_t)rows * columns * sizeof *all);
     vkt_result r = VKT_OK;
     for (uint32_t i = 0; i < rows && r == VKT_OK; i++) r = vkt_dataset_fetch(ds, i, all + (size_t)i * columns);
     if (r == VKT_OK) {

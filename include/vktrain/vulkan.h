@@ -8,8 +8,10 @@
  * Order of accesses: Each submission of a context ends with a full memory barrier. Later submissions of the application
  * to the same queue see what the context's submission wrote. A submission does not begin with a barrier. If the library
  * reads what the application wrote, or overwrites what the application reads, the application must order the two
- * accesses: by a semaphore (vkt_sync), or by a barrier at the end of the application's commands (vkt_program_barriers
- * returns the stages and accesses of this barrier). */
+ * accesses: by a semaphore (vkt_sync), or by a barrier at the end of the application's commands. For the next run of a
+ * program, vkt_program_barriers returns the stages and accesses of this barrier. For functions that read or write
+ * arrays or stores (for instance vkt_store_load), the barrier also needs the stage ALL_TRANSFER with the accesses
+ * TRANSFER_READ and TRANSFER_WRITE. */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 

@@ -108,11 +108,14 @@ static vkt_result read_images(void *user, predict_list *list, const char *path)
     return r;
 }
 
-vkt_result predict_images(session *s, const char *program, vkt_forward_fn forward, void *model, const vkt_card *card)
+vkt_result predict_images(session *s, const char *program, vkt_forward_fn forward, void *model, const vkt_card *card,
+                          uint64_t max_pixels)
 {
     double resize;
-    image_reader reader = { .card = card,
-                            .images = { .height = card->chw[1], .width = card->chw[2], .gray = card->chw[0] == 1 } };
+    image_reader reader = {
+        .card = card,
+        .images = { .height = card->chw[1], .width = card->chw[2], .gray = card->chw[0] == 1, .max_pixels = max_pixels }
+    };
     if (vkt_card_numbers(card, "ground", 1, &reader.ground) != 1) reader.ground = NAN;
     if (vkt_card_numbers(card, "resize", 1, &resize) == 1 && resize >= 1 && resize <= LARGEST)
         reader.images.resize = (uint32_t)resize;

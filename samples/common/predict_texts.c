@@ -25,7 +25,12 @@ vkt_result text_reader_read(void *user, predict_list *list, const char *path)
     if (r != VKT_OK) return r;
     if (n > UINT32_MAX || memchr(bytes, 0, n)) {
         r = predict_fail(list, VKT_E_FORMAT, "it is no text: there are zero bytes in it");
-    } else if (!reader->lines && strcmp(path, "-") != 0) {
+        free(bytes);
+        return r;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] == '\r') bytes[i] = ' '; /* else '\r' of a line end would be a letter of the last word */
+    if (!reader->lines && strcmp(path, "-") != 0) {
         r = add_text(reader, list, bytes);
     } else {
         char *rest = NULL;

@@ -1,6 +1,7 @@
 /* common/table_data.c - see table_data.h. */
 #include "common/table_data.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -8,6 +9,7 @@
 #include "common/message.h"
 
 #define ATTACHMENT "table"
+#define SPLIT "split" /* the text with the seed that has selected the validation rows */
 enum { SHOWN_VALUES = 4, NAME_ROOM = 48 };
 
 /* 150 irises of three species: R. A. Fisher, "The use of multiple measurements in taxonomic problems" (1936), table I.
@@ -59,13 +61,28 @@ const vkt_column *table_target(const vkt_columns *c)
     return vkt_columns_at(c, vkt_columns_target(c));
 }
 
-vkt_result table_attach(vkt_trainer *t, const vkt_columns *c)
+vkt_result table_attach(vkt_trainer *t, const table_data *d)
 {
-    char *text;
-    vkt_result r = vkt_columns_to_text(c, &text);
+    char *text, seed[24];
+    vkt_result r = vkt_columns_to_text(d->columns, &text);
     if (r == VKT_OK) r = vkt_trainer_attach(t, ATTACHMENT, text);
     vkt_text_release(&text);
-    return r;
+    snprintf(seed, sizeof seed, "%" PRIu64, d->seed);
+    return r == VKT_OK ? vkt_trainer_attach(t, SPLIT, seed) : r;
+}
+
+/* Returns the seed that table_attach attached to the checkpoint `path`. If there is none, as in files of versions that
+ * did not attach it, returns `otherwise`. */
+static uint64_t seed_of(const vkt_host *host, const char *path, uint64_t otherwise)
+{
+    vkt_host quiet = *host;
+    quiet.log_level = VKT_LOG_NONE;
+    char *text, *end;
+    if (vkt_read_attachment(&quiet, path, SPLIT, &text) != VKT_OK) return otherwise;
+    const unsigned long long seed = strtoull(text, &end, 10);
+    const bool whole = end > text && *end == 0;
+    vkt_text_release(&text);
+    return whole ? seed : otherwise;
 }
 
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out)
@@ -156,7 +173,7 @@ static vkt_result open_records(const vkt_host *host, const table_data_params *p,
         complain("no memory for a table");
         return VKT_E_NOMEM;
     }
-    vkt_shuffle(order, d->rows, p->seed, 0);
+    vkt_shuffle(order, d->rows, d->seed, 0);
     for (uint32_t i = 0; i < d->rows; i++)
         if (!vkt_records_missing(r, order[i], target)) order[n++] = order[i];
     d->without_target = d->rows - n;
@@ -167,7 +184,8 @@ static vkt_result open_records(const vkt_host *host, const table_data_params *p,
 
 vkt_result table_data_open(const vkt_host *host, const table_data_params *p, table_data *out)
 {
-    *out = (table_data){ .source = p->path ? p->path : "Fisher's irises" };
+    *out = (table_data){ .source = p->path ? p->path : "Fisher's irises", .seed = p->seed };
+    if (p->resumed) out->seed = seed_of(host, p->resumed, p->seed);
     vkt_records *r;
     vkt_result result = read_table(host, p->path, &r);
     if (result != VKT_OK) return result;

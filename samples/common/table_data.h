@@ -12,6 +12,7 @@ typedef struct table_data_params {
     const char *like;   /* weights or a checkpoint whose columns are used; NULL: the columns are guessed */
     double check_share; /* validation rows / rows that have a target; `seed` selects the validation rows */
     uint64_t seed;
+    const char *resumed; /* a checkpoint: its run's seed is used instead of `seed`, if it has one; NULL: none */
     vkt_columns_params guess;
 } table_data_params;
 
@@ -19,6 +20,7 @@ typedef struct table_data {
     const char *source;
     vkt_columns *columns;
     vkt_dataset *train, *check;
+    uint64_t seed;                 /* the seed that selected the rows of `check` */
     uint32_t rows, without_target; /* rows: number of rows of the file; without_target: number of those rows that are
                                     * left out, because they have no target */
 } table_data;
@@ -33,8 +35,9 @@ const vkt_column *table_target(const vkt_columns *c);
  * the separator as table_data_open does. If all separators fail, the message is the one for commas. */
 vkt_result table_read(const vkt_host *host, const char *path, const char *text, vkt_records **out);
 
-/* Attaches the columns to the trainer, so that its weights files and checkpoints have them. */
-vkt_result table_attach(vkt_trainer *t, const vkt_columns *c);
+/* Attaches the columns and the seed of the split to the trainer, so that its weights files and checkpoints have them.
+ * A resumed run needs this seed: it reads the table before the trainer reads the checkpoint, and without --seed. */
+vkt_result table_attach(vkt_trainer *t, const table_data *d);
 /* Reads the columns that table_attach attached to weights or a checkpoint. `target` (NULL: any) must be the name of
  * their target column; upper and lower case are equal. VKT_E_ARG: the target column has another name. */
 vkt_result table_columns_of(const vkt_host *host, const char *path, const char *target, vkt_columns **out);

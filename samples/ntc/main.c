@@ -59,9 +59,9 @@ static const struct argp_option options[] = {
       "pack: latents that BC4 blocks hold exactly; in the last steps only the network is trained, on these latents",
       1 },
     { "dds", OPT_DDS, NULL, 0, "unpack: write the latents as BC4 blocks, too, and decode those: gridN.dds", 1 },
-    { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "save the state of the training", 2 },
-    { "checkpoint-every", OPT_EVERY, "N", 0, "steps between two checkpoints (500)", 2 },
-    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint of the same command", 2 },
+    { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "pack: save the state of the training", 2 },
+    { "checkpoint-every", OPT_EVERY, "N", 0, "pack: steps between two checkpoints (500)", 2 },
+    { "resume", OPT_RESUME, "FILE", 0, "pack, view: go on from a checkpoint, with the options of its run", 2 },
     { "budget", OPT_BUDGET, "MS", 0, "view: training on the device in each frame of a window (8)", 3 },
     { "headless", OPT_HEADLESS, "N", 0, "view: no window; N steps, then compare shader, library and CPU", 3 },
     { "frames", OPT_FRAMES, "N", 0, "view: close the window after N frames", 3 },
@@ -108,16 +108,45 @@ static const struct {
     { "view", 1, NTC_MAX_TEXTURES, ntc_view },
 };
 
+/* Returns the name of a given option that the command does not use, and sets *of to the commands that use it. Returns
+ * NULL if there is none. Options with a default value are not checked. */
+static const char *unused_option(const train_options *t, const ntc_options *o,
+                                 vkt_result (*run)(session *, const ntc_options *), const char **of)
+{
+    const bool pack = run == ntc_pack, unpack = run == ntc_unpack, view = run == ntc_view;
+    const struct {
+        bool unused;
+        const char *name, *of;
+    } all[] = {
+        { o->bc4 && !pack, "--bc4", "pack" },
+        { o->checkpoint && !pack, "--checkpoint", "pack" },
+        { o->dds && !unpack, "--dds", "unpack" },
+        { o->output && view, "--output", "pack and unpack" },
+        { o->resume && unpack, "--resume", "pack and view" },
+        { o->grids && unpack, "--grids", "pack and view" },
+        { t->json && unpack, "--json", "pack and view" },
+        { o->headless && !view, "--headless", "view" },
+        { o->frames && !view, "--frames", "view" },
+        { o->screenshot && !view, "--screenshot", "view" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        *of = all[i].of;
+        if (all[i].unused) return all[i].name;
+    }
+    return NULL;
+}
+
 /* Returns the index of the command in `commands`. If the command line is wrong, prints a message and returns -1. */
 static int command_of(const train_options *t, const ntc_options *o)
 {
     for (int i = 0; t->n_files && i < (int)(sizeof commands / sizeof *commands); i++) {
         if (strcmp(t->files[0], commands[i].name) != 0) continue;
+        const char *of, *unused = unused_option(t, o, commands[i].run, &of);
         if (t->n_files - 1 < commands[i].least || t->n_files - 1 > commands[i].most)
             complain_of_usage("%s: want %u to %u files, got %u", commands[i].name, commands[i].least, commands[i].most,
                               t->n_files - 1);
-        else if (o->bc4 && commands[i].run != ntc_pack)
-            complain_of_usage("%s: --bc4 is an option of pack", commands[i].name);
+        else if (unused)
+            complain_of_usage("%s: %s is an option of %s: leave it out", commands[i].name, unused, of);
         else if (!o->output && commands[i].run != ntc_view)
             complain_of_usage("%s: want an output: -o PATH", commands[i].name);
         else

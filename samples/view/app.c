@@ -155,13 +155,16 @@ static vkt_result record_training(app *a, const frame *now)
 }
 
 /* Records, at the end of a frame, the barrier before the next training. The barrier makes the next training wait until
- * this frame and earlier steps no longer use the parameters. */
+ * this frame and earlier steps no longer use the parameters. The library's copies wait, too: the actions of run_request
+ * read or write the parameters, and a submission of the library does not begin with a barrier. */
 static void record_hand_over(const app *a, const frame *now)
 {
     VkMemoryBarrier2 before, after;
     learn_barriers(&a->l, &before, &after);
     before.srcStageMask = after.srcStageMask | VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT;
     before.srcAccessMask = after.srcAccessMask;
+    before.dstStageMask |= VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
+    before.dstAccessMask |= VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
     memory_barrier(&a->d, now->cmd, &before);
 }
 

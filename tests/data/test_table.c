@@ -306,6 +306,25 @@ static void columns_get_mean_0_and_deviation_1(void **state)
     vkt_scaler_destroy(&s);
 }
 
+/* The message has the number of all bytes, also if rows times columns does not fit into 32 bits. */
+static void too_large_a_table_is_reported(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_dataset_params p = { .rows = 3000000000u, .width = 2, .type = VKT_ROW_F32 };
+    vkt_dataset *d, *scaled;
+    vkt_scaler *s;
+    assert_int_equal(vkt_dataset_from_source(&h, &p, &(vkt_data_source){ .fetch = fetch_row }, &d), VKT_OK);
+    assert_int_equal(vkt_scaler_from_text(&h, "it", "vktrain-scaler 1 columns=2\n1 1\n1 1\n", &s), VKT_OK);
+    vkt_test_expect_errors(true);
+    vkt_test_fail_allocation(1);
+    assert_int_equal(vkt_scaler_transform(s, d, &scaled), VKT_E_NOMEM);
+    vkt_test_fail_allocation(0);
+    vkt_test_error_contains("24000000000 bytes for standardised rows");
+    vkt_scaler_destroy(&s);
+    vkt_dataset_destroy(&d);
+}
+
 static void refuse_scaler(const char *text, const char *says)
 {
     const vkt_host h = vkt_test_host();
@@ -473,6 +492,7 @@ int main(void)
         TEST(selected_rows_are_independent),
         TEST(a_split_parts_all_rows_by_seed),
         TEST(columns_get_mean_0_and_deviation_1),
+        TEST(too_large_a_table_is_reported),
         TEST(a_scaler_comes_back_to_the_bit),
         TEST(the_locale_changes_nothing),
         TEST(records_are_texts),

@@ -205,6 +205,34 @@ static void the_launcher_goes_on_with_hosts_that_answer(void **state)
     vkt_free(&r->h, calls);
 }
 
+/* Beside --resume, programs refuse --seed and --load. So the script drops them, but only when it resumes. */
+static void the_launcher_drops_what_a_checkpoint_has(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const env[] = { "MPIRUN=./fake-mpirun", NULL };
+    write_script(r, "fake-mpirun",
+                 "[ \"$1\" != --version ] || exit\n"
+                 "printf '<%s>' \"$@\" >>calls\n"
+                 "echo >>calls\n"
+                 "n=$(wc -l <calls)\n"
+                 "[ $n != 2 ] || echo state >c\n"
+                 "[ $n = 3 ]");
+    const pid_t child =
+        program_start(r, "/bin/sh", env,
+                      (const char *const[]){ VKT_TEST_DIR "/../samples/launch.sh", "-n", "1", "program", "--seed", "7",
+                                             "--load=w", "--lo", "w", "--data", "a b", "--see=8", "--save", "s",
+                                             "--checkpoint=c", "--seed", "9", NULL });
+    finish(r, child, 0, "1 ranks, from c");
+    char *calls = program_text(r, "calls");
+#define WHOLE                                                                                            \
+    "<-n><1><-hosts><localhost><program><--seed><7><--load=w><--lo><w><--data><a b><--see=8><--save><s>" \
+    "<--checkpoint=c><--seed><9><--mpi>\n"
+    assert_string_equal(calls, WHOLE WHOLE "<-n><1><-hosts><localhost><program><--data><a b><--save><s>"
+                                           "<--checkpoint=c><--mpi><--resume><c>\n");
+#undef WHOLE
+    vkt_free(&r->h, calls);
+}
+
 static void the_launcher_halves_and_gives_up(void **state)
 {
     rig *r = rig_of(state);
@@ -238,6 +266,7 @@ int main(void)
         rig_test(processes_change_no_byte),
         rig_test(a_killed_rank_loses_nothing),
         rig_test(the_launcher_goes_on_with_hosts_that_answer),
+        rig_test(the_launcher_drops_what_a_checkpoint_has),
         rig_test(the_launcher_halves_and_gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

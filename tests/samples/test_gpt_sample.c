@@ -106,6 +106,18 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
 }
 
+/* The resumed run is not given --seed. It draws the characters with the seed of the checkpoint. */
+static void a_resumed_run_writes_the_same_text(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r, "one two three four ", 30);
+    char *whole = written(r, (const char *const[]){ TINY, "--epochs", "1", "--seed", "7", "--checkpoint", "c", NULL }),
+         *rest = written(r, (const char *const[]){ TINY, "--epochs", "1", "--resume", "c", NULL });
+    assert_string_equal(whole, rest);
+    test_free(whole);
+    test_free(rest);
+}
+
 static void another_network_or_alphabet_is_refused_by_name(void **state)
 {
     rig *r = rig_of(state);
@@ -222,6 +234,7 @@ int main(void)
         rig_test(it_learns_a_text_and_goes_on_with_it),
         rig_test(what_it_writes_follows_the_options),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
+        rig_test(a_resumed_run_writes_the_same_text),
         rig_test(another_network_or_alphabet_is_refused_by_name),
         rig_test(the_attached_alphabet_has_control_characters),
         rig_test(the_schedule_ends_with_the_last_step),

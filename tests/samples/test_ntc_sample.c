@@ -342,6 +342,12 @@ static void errors_are_explained(void **state)
     EXPECT(r, 2, "--screenshot needs", "view", "colour.png", "--screenshot", "x.png");
     EXPECT(r, 2, "--bc4 is an option of pack", "unpack", "a.vtc", "-o", "decoded", "--bc4");
     EXPECT(r, 2, "--bc4 is an option of pack", "view", "colour.png", "--bc4");
+    EXPECT(r, 2, "--json is an option of pack and view", "unpack", "a.vtc", "-o", "decoded", "--json", "report");
+    EXPECT(r, 2, "--resume is an option of pack and view", "unpack", "a.vtc", "-o", "decoded", "--resume", "c");
+    EXPECT(r, 2, "--checkpoint is an option of pack", "view", "colour.png", "--checkpoint", "c");
+    EXPECT(r, 2, "--output is an option of pack and unpack", "view", "colour.png", "-o", "a.vtc");
+    EXPECT(r, 2, "--dds is an option of unpack", "pack", "colour.png", "-o", "a.vtc", "--dds");
+    EXPECT(r, 2, "--headless is an option of view", "pack", "colour.png", "-o", "a.vtc", "--headless", "1");
     EXPECT(r, 1, "--grids: want", "pack", "colour.png", "-o", "a.vtc", "--grids", "2:4");
     EXPECT(r, 1, "--grids: want", "pack", "colour.png", "-o", "a.vtc", "--grids", "2:4:0");
     EXPECT(r, 1, "1 to 8 bits", "pack", "colour.png", "-o", "a.vtc", "--grids", "2:4:9");

@@ -262,6 +262,17 @@ static void images_are_named_as_in_training(void **state)
     json_decref(all);
 }
 
+static void a_limit_of_pixels_counts_in_predictions_too(void **state)
+{
+    rig *r = rig_of(state);
+    write_tables(r, 8);
+    EXPECT(r, VKT_IMAGES_PROGRAM, 0, "", "--data", ".", "--batch", "8", "--epochs", "1", "-q", "--save", "w");
+    EXPECT(r, VKT_IMAGES_PROGRAM, 1, "noise.png is left out: ", "--load", "w", "-q", "--max-pixels", "9", "--predict",
+           IMAGES "noise.png");
+    EXPECT(r, VKT_IMAGES_PROGRAM, 0, "", "--load", "w", "-q", "--max-pixels", "1000000", "--predict",
+           IMAGES "noise.png");
+}
+
 static void a_residual_network_names_them_too(void **state)
 {
     rig *r = rig_of(state);
@@ -310,6 +321,26 @@ static void topics_of_texts_are_predicted_as_in_training(void **state)
     assert_non_null(strstr(done.out, "story: ")); /* one text, of two lines */
     assert_non_null(strstr(done.out, "(no word of it is in the vocabulary)"));
     run_forget(r, &done);
+}
+
+/* A file with the line ends of Windows has the same predictions. */
+static void line_ends_are_no_letters(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r, "train.tsv", "tea\ttea0 tea1\nale\tale0 ale1\n");
+    write_text(r, "test.tsv", "tea\ttea0 tea1\nale\tale0 ale1\n");
+    write_text(r, "unix", "tea0\n\nale0 tea1\nnews\n");
+    write_text(r, "windows", "tea0\r\n\r\nale0 tea1\r\nnews\r\n");
+    EXPECT(r, VKT_REUTERS_PROGRAM, 0, "", "--data", ".", "--batch", "2", "--epochs", "1", "-q", "--save", "w");
+    run done = RUN(r, VKT_REUTERS_PROGRAM, "--load", "w", "--json", "out", "--lines", "--predict", "unix", "windows");
+    assert_int_equal(done.status, 0);
+    run_forget(r, &done);
+    json_t *all = answers(r, "out"), *rows = json_object_get(all, "predictions");
+    assert_int_equal(json_array_size(rows), 6);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(json_equal(json_object_get(json_array_get(rows, i), "top"),
+                               json_object_get(json_array_get(rows, i + 3), "top")));
+    json_decref(all);
 }
 
 /* ---- scores and class weights ---- */
@@ -390,8 +421,10 @@ int main(void)
         rig_test(standard_input_and_checkpoints_will_do),
         rig_test(a_damaged_card_is_reported),
         rig_test(images_are_named_as_in_training),
+        rig_test(a_limit_of_pixels_counts_in_predictions_too),
         rig_test(a_residual_network_names_them_too),
         rig_test(topics_of_texts_are_predicted_as_in_training),
+        rig_test(line_ends_are_no_letters),
         rig_test(scores_are_of_the_best_weights),
         rig_test(class_weights_and_smoothing_reach_the_loss),
     };

@@ -236,6 +236,25 @@ static void a_file_that_does_not_fit_is_reported(void **state)
     json_decref(all);
 }
 
+/* ---- a run goes on ---- */
+
+/* The seed selects the validation rows. A run that goes on is not given --seed, so it reads the seed from its
+ * checkpoint. */
+static void a_resumed_run_keeps_its_split(void **state)
+{
+    rig *r = rig_of(state);
+    EXPECT(r, 0, "", "-q", "--epochs", "4", "--seed", "7", "--save", "whole");
+    EXPECT(r, 0, "", "-q", "--epochs", "2", "--seed", "7", "--checkpoint", "c");
+    EXPECT(r, 0, "", "-q", "--epochs", "4", "--resume", "c", "--save", "rest");
+    char *const whole = strdup(vkt_temp_dir_file(&r->dir, "whole"));
+    rig_same_file(whole, vkt_temp_dir_file(&r->dir, "rest"));
+    EXPECT(r, 0, "", "-q", "--epochs", "2", "--seed", "7", "--run", "d");
+    EXPECT(r, 1, "has the seed 7, got 8", "-q", "--epochs", "4", "--seed", "8", "--run", "d");
+    EXPECT(r, 0, "", "-q", "--epochs", "4", "--run", "d", "--save", "again");
+    rig_same_file(whole, vkt_temp_dir_file(&r->dir, "again"));
+    free(whole);
+}
+
 /* ---- the kind of the target ---- */
 
 static void the_target_decides_the_task(void **state)
@@ -302,6 +321,7 @@ int main(void)
         rig_test(classes_are_predicted_as_in_training),
         rig_test(numbers_are_predicted_in_their_own_unit),
         rig_test(a_file_that_does_not_fit_is_reported),
+        rig_test(a_resumed_run_keeps_its_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
