@@ -14,6 +14,7 @@
 #include "common/message.h"
 #include "common/outputs.h"
 #include "common/report.h"
+#include "common/schedules.h"
 #include "common/scores.h"
 #include "common/stop.h"
 #include "common/terminal.h"
@@ -433,16 +434,15 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
 }
 
 /* Returns the schedule of --schedule, otherwise the program's own. --warmup replaces the warm-up of this schedule. If
- * --schedule is cosine or one-cycle, `total` becomes the steps of all epochs minus the warm-up, but at least 1. */
+ * --schedule is cosine or one-cycle, the schedule ends after the steps of all epochs. */
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;
     const uint32_t n = vkt_dataset_rows(p->train), step = ranks_step_rows(&run->ranks, o, n);
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
     const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
-    if (o->warmup) s.warmup = o->warmup;
-    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
-        s.total = steps > s.warmup ? steps - s.warmup : 1;
+    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE)) s.total = steps;
+    if (o->warmup) schedule_set_warmup(&s, o->warmup);
     return s;
 }
 
