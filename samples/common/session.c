@@ -320,12 +320,14 @@ static bool keeps_best(const session *s, const vkt_trainer *t)
            !own_file(s, s->o.save, VKT_RUN_WEIGHTS);
 }
 
-/* Prints which weights the file of --save has after a signal or an error. */
+/* Prints which weights the file of --save has after a signal or an error. Prints nothing if there is no file, because
+ * it could not be written. */
 static void print_saved(const session *s, const vkt_trainer *t)
 {
-    if (s->o.save && keeps_best(s, t))
+    if (!is_file(s->o.save)) return;
+    if (keeps_best(s, t))
         remark("%s has the weights of epoch %u, the best so far", s->o.save, vkt_trainer_best_epoch(t));
-    else if (s->o.save)
+    else
         remark("%s has the weights so far", s->o.save);
 }
 
