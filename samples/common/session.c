@@ -233,6 +233,7 @@ int session_end(session *s, vkt_result r)
         if (r == VKT_OK) r = VKT_E_IO;
     }
     if (r != VKT_OK) complain_of_result(r);
+    if (r != VKT_OK && !s->fitting) ranks_fail(&s->ranks, r);
     const int status = stop_signal() ? 128 + stop_signal() : r != VKT_OK;
     ranks_leave(&s->ranks, status);
     return status;
@@ -550,6 +551,10 @@ static void print_summary(const session *s, const vkt_trainer *t)
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
+    vkt_result r = ranks_meet(&s->ranks);
+    if (r != VKT_OK) return r;
+    ranks_wait(&s->ranks, 0);
+    s->fitting = true;
     if (session_interrupted()) { /* nothing is trained yet, so older files are kept */
         remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         ranks_stop(&s->ranks, stop_name(stop_signal()));
@@ -566,7 +571,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.allow_nonfinite = s->o.allow_nonfinite;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
-    vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
+    r = s->o.resume ? resume(s, t) : VKT_OK;
     if (r != VKT_OK) {
         ranks_fail(&s->ranks, r);
         return r;
