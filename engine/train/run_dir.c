@@ -28,6 +28,7 @@ struct vkt_run_dir {
     vkt_fit_callbacks caller;
     uint32_t epochs;
     bool failed, stopped; /* failed: a file could not be written. stopped: the caller's `stop` has returned true */
+    bool has_best;        /* this fit has written the weights of the best epoch */
 };
 
 /* ---- the folder ---- */
@@ -232,7 +233,11 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     fprintf(d->log, "  lr %.3g%s\n", r->lr, best ? "  *" : "");
     if (!d->omitted[VKT_RUN_HISTORY]) /* a failure is logged, and end() writes the file again */
         (void)vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]);
-    if (best && !d->omitted[VKT_RUN_WEIGHTS]) keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
+    if (best && !d->omitted[VKT_RUN_WEIGHTS]) {
+        const vkt_result saved = vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]);
+        d->has_best = saved == VKT_OK;
+        keep(d, saved);
+    }
     if (d->events) keep_events(d, vkt_events_epoch(d->events, r));
     return stop;
 }
@@ -262,6 +267,9 @@ static void end(vkt_run_dir *d, vkt_result r)
     const bool best = vkt_trainer_best_epoch(d->t) != 0, served = best && !error && !d->stopped;
     if (!d->omitted[VKT_RUN_WEIGHTS] && r != VKT_E_DEVICE_LOST && (served || (!best && r != VKT_E_DIVERGED)))
         keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
+    /* The best epoch may come from a checkpoint of another folder. Then this folder has no file of it yet. */
+    if (!d->omitted[VKT_RUN_WEIGHTS] && best && !served && !d->has_best)
+        keep(d, vkt_trainer_save_best(d->t, d->paths[VKT_RUN_WEIGHTS]));
     if (!d->omitted[VKT_RUN_HISTORY]) keep(d, vkt_trainer_write_history(d->t, d->paths[VKT_RUN_HISTORY]));
     if (!d->omitted[VKT_RUN_PLOT] && d->t->history.n) keep(d, vkt_trainer_plot(d->t, d->paths[VKT_RUN_PLOT]));
     if (!d->omitted[VKT_RUN_RESULTS]) write_results(d);
@@ -280,7 +288,7 @@ vkt_result vkt_run_dir_fit(vkt_run_dir *d, vkt_trainer *t, const vkt_fit_params 
     d->t = t;
     d->caller = p.callbacks;
     d->epochs = p.epochs ? p.epochs : 1;
-    d->failed = d->stopped = false;
+    d->failed = d->stopped = d->has_best = false;
     p.callbacks = (vkt_fit_callbacks){ .user = d, .on_batch = on_batch, .on_epoch = on_epoch, .stop = on_step };
     const uint64_t submitted = t->submitted;
     vkt_result r = begin(d, options);

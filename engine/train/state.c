@@ -349,6 +349,25 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
 
 /* ---- weights alone ---- */
 
+/* Writes `best`, or the weights that the trainer has now if `best` is NULL. */
+static vkt_result save(vkt_trainer *t, const float *best, const char *path)
+{
+    state s;
+    VKT_TRY(state_alloc(t, 0, &s));
+    vkt_result r = best ? VKT_OK : vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
+    const float *weights = best ? best : s.part[0];
+    if (r == VKT_OK && !vkt_trainer_is_finite(t, weights))
+        r = vkt_fail(&t->host, VKT_E_DIVERGED,
+                     "%s is not written: not all weights are finite (vkt_store_save writes any)", path);
+    add_parts(&s, "", weights);
+    vkt_meta *all = NULL;
+    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);
+    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, all, t->attached.n);
+    vkt_free(&t->host, all);
+    state_free(&s);
+    return r;
+}
+
 vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
 {
     VKT_WANT(NULL, t);
@@ -356,19 +375,12 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     if (t->shards.broken)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "%s is not written: the last fit ended in the middle of a step; resume its checkpoint", path);
-    state s;
-    VKT_TRY(state_alloc(t, 0, &s));
-    vkt_result r = vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
-    if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[0]))
-        r = vkt_fail(&t->host, VKT_E_DIVERGED,
-                     "%s is not written: not all weights are finite (vkt_store_save writes any)", path);
-    add_parts(&s, "", s.part[0]);
-    vkt_meta *all = NULL;
-    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);
-    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, all, t->attached.n);
-    vkt_free(&t->host, all);
-    state_free(&s);
-    return r;
+    return save(t, NULL, path);
+}
+
+vkt_result vkt_trainer_save_best(vkt_trainer *t, const char *path)
+{
+    return save(t, t->best, path);
 }
 
 /* Reads the parameters whose names match `pattern`. `weights` has space for all parameters, in the order of the store.

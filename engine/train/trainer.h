@@ -227,6 +227,8 @@ vkt_result vkt_replicas_fit(vkt_trainer *t, const vkt_fit_params *p, vkt_fit_fun
  * A fit calls this at its start if the application may have written to the store. */
 vkt_result vkt_replicas_follow(vkt_trainer *t);
 
+/* Does the same as vkt_trainer_save, but writes t->best. There must be a best epoch. */
+vkt_result vkt_trainer_save_best(vkt_trainer *t, const char *path);
 /* Writes a checkpoint. All ranks call it, and only rank 0 writes. If the parameters are not finite, no file is written,
  * every rank returns VKT_E_DIVERGED, and no rank logs a message. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);

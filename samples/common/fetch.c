@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -72,32 +73,45 @@ static bool has_hash(const char *path, const char *sha256)
     return run(check, sum);
 }
 
-/* Downloads and unpacks a file as <name>.part, unless the file <name> exists already. Returns whether the new or the
- * existing file has the right hash. */
-static bool fetch_one(const char *base_url, const char *folder, const fetch_file *f)
+/* Downloads and unpacks a file to the folder `fresh`, unless `folder` has the file already. Returns whether the new or
+ * the existing file has the right hash. */
+static bool fetch_one(const char *base_url, const char *folder, const char *fresh, const fetch_file *f)
 {
-    char url[PATH_ROOM], gz[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];
-    if (!name_of(gz, folder, f, ".part.gz") || !name_of(url, base_url, f, ".gz")) return false;
-    if (!name_of(part, folder, f, ".part") || !name_of(path, folder, f, "")) return false;
+    char url[PATH_ROOM], gz[PATH_ROOM], unpacked[PATH_ROOM], path[PATH_ROOM];
+    if (!name_of(gz, fresh, f, ".gz") || !name_of(url, base_url, f, ".gz")) return false;
+    if (!name_of(unpacked, fresh, f, "") || !name_of(path, folder, f, "")) return false;
     if (access(path, F_OK) == 0) return has_hash(path, f->sha256);
     const char *const curl[] = { "curl", "-fsSL", "--connect-timeout", "3", "--max-time", "300", "-o", gz, url, NULL };
     const char *const gzip[] = { "gzip", "-df", gz, NULL };
-    const bool good = run(curl, "") && run(gzip, "") && has_hash(part, f->sha256);
+    const bool good = run(curl, "") && run(gzip, "") && has_hash(unpacked, f->sha256);
     unlink(gz);
+    return good;
+}
+
+/* Moves the files from `fresh` to `folder` if `good` is true. Otherwise removes them. Returns whether all is well. The
+ * first file is the last one to move: a program that finds the first file in `folder` finds the others, too. */
+static bool move_files(const char *fresh, const char *folder, const fetch_file *files, size_t n, bool good)
+{
+    char unpacked[PATH_ROOM], path[PATH_ROOM];
+    for (size_t i = n; i-- > 0;) {
+        if (!name_of(unpacked, fresh, &files[i], "") || !name_of(path, folder, &files[i], "")) continue;
+        if (good && access(unpacked, F_OK) == 0) good = rename(unpacked, path) == 0;
+        unlink(unpacked);
+    }
     return good;
 }
 
 bool fetch_files(const char *base_url, const char *folder, const fetch_file *files, size_t n)
 {
-    char root[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];
+    char root[PATH_ROOM], fresh[PATH_ROOM];
     if (snprintf(root, sizeof root, "%s", folder) >= PATH_ROOM) return false;
+    if (snprintf(fresh, sizeof fresh, "%s/.fetch-XXXXXX", folder) >= PATH_ROOM) return false;
     const unsigned made = make_folders(root);
-    bool good = access(root, W_OK) == 0;
-    for (size_t i = 0; i < n && good; i++) good = fetch_one(base_url, folder, &files[i]);
-    for (size_t i = 0; i < n; i++) {
-        if (!name_of(part, folder, &files[i], ".part") || !name_of(path, folder, &files[i], "")) continue;
-        if (good && access(part, F_OK) == 0) good = rename(part, path) == 0;
-        unlink(part);
+    bool good = mkdtemp(fresh) != NULL; /* other processes and machines get another name */
+    if (good) {
+        for (size_t i = 0; i < n && good; i++) good = fetch_one(base_url, folder, fresh, &files[i]);
+        good = move_files(fresh, folder, files, n, good);
+        rmdir(fresh);
     }
     if (!good) remove_folders(root, made);
     return good;

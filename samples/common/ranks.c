@@ -29,7 +29,8 @@ void ranks_wait(ranks *r, double timeout_seconds)
 
 void ranks_leave(ranks *r, int status)
 {
-    const bool failed = r->mpi && vkt_mpi_failed(r->mpi);
+    ranks_wait(r, RANKS_LONGEST_WAIT);
+    const bool failed = ranks_meet(r) != VKT_OK;
     fflush(stdout);
     vkt_mpi_close(&r->mpi);
     if (failed) vkt_mpi_abort(status ? status : 1);

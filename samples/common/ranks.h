@@ -5,6 +5,9 @@
 
 #include "common/options.h"
 
+/* A timeout in seconds, for the parts of a program in which ranks wait for one rank that works alone. */
+enum { RANKS_LONGEST_WAIT = 3600 };
+
 /* The ranks of a run. With --devices they are contexts of this process, with --mpi they are processes. A zeroed struct
  * means one rank. */
 typedef struct ranks {
@@ -54,8 +57,9 @@ void ranks_fail(const ranks *r, vkt_result why);
 void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Disconnects from the other processes of --mpi. If no rank has failed, waits for these processes first. If a rank has
- * failed, ends all processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
+/* Disconnects from the other processes of --mpi. If no rank has failed, waits for these processes first, because rank
+ * 0 may still measure and write results: at most RANKS_LONGEST_WAIT seconds. If a rank has failed or does not answer,
+ * ends all processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif

@@ -70,3 +70,10 @@ bool schedule_parse(const char *text, vkt_schedule *out)
     }
     return false;
 }
+
+void schedule_set_warmup(vkt_schedule *s, uint32_t warmup)
+{
+    const uint64_t end = s->total + s->warmup;
+    s->warmup = warmup;
+    if (s->kind == VKT_SCHEDULE_COSINE || s->kind == VKT_SCHEDULE_ONE_CYCLE) s->total = end > warmup ? end - warmup : 1;
+}

@@ -14,6 +14,7 @@
 #include "common/message.h"
 #include "common/outputs.h"
 #include "common/report.h"
+#include "common/schedules.h"
 #include "common/scores.h"
 #include "common/stop.h"
 #include "common/terminal.h"
@@ -232,6 +233,7 @@ int session_end(session *s, vkt_result r)
         if (r == VKT_OK) r = VKT_E_IO;
     }
     if (r != VKT_OK) complain_of_result(r);
+    if (r != VKT_OK && !s->fitting) ranks_fail(&s->ranks, r);
     const int status = stop_signal() ? 128 + stop_signal() : r != VKT_OK;
     ranks_leave(&s->ranks, status);
     return status;
@@ -319,12 +321,14 @@ static bool keeps_best(const session *s, const vkt_trainer *t)
            !own_file(s, s->o.save, VKT_RUN_WEIGHTS);
 }
 
-/* Prints which weights the file of --save has after a signal or an error. */
+/* Prints which weights the file of --save has after a signal or an error. Prints nothing if there is no file, because
+ * it could not be written. */
 static void print_saved(const session *s, const vkt_trainer *t)
 {
-    if (s->o.save && keeps_best(s, t))
+    if (!is_file(s->o.save)) return;
+    if (keeps_best(s, t))
         remark("%s has the weights of epoch %u, the best so far", s->o.save, vkt_trainer_best_epoch(t));
-    else if (s->o.save)
+    else
         remark("%s has the weights so far", s->o.save);
 }
 
@@ -433,16 +437,15 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
 }
 
 /* Returns the schedule of --schedule, otherwise the program's own. --warmup replaces the warm-up of this schedule. If
- * --schedule is cosine or one-cycle, `total` becomes the steps of all epochs minus the warm-up, but at least 1. */
+ * --schedule is cosine or one-cycle, the schedule ends after the steps of all epochs. */
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;
     const uint32_t n = vkt_dataset_rows(p->train), step = ranks_step_rows(&run->ranks, o, n);
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
     const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
-    if (o->warmup) s.warmup = o->warmup;
-    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
-        s.total = steps > s.warmup ? steps - s.warmup : 1;
+    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE)) s.total = steps;
+    if (o->warmup) schedule_set_warmup(&s, o->warmup);
     return s;
 }
 
@@ -548,6 +551,10 @@ static void print_summary(const session *s, const vkt_trainer *t)
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
+    vkt_result r = ranks_meet(&s->ranks);
+    if (r != VKT_OK) return r;
+    ranks_wait(&s->ranks, 0);
+    s->fitting = true;
     if (session_interrupted()) { /* nothing is trained yet, so older files are kept */
         remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         ranks_stop(&s->ranks, stop_name(stop_signal()));
@@ -564,7 +571,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.allow_nonfinite = s->o.allow_nonfinite;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
-    vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
+    r = s->o.resume ? resume(s, t) : VKT_OK;
     if (r != VKT_OK) {
         ranks_fail(&s->ranks, r);
         return r;

@@ -33,6 +33,7 @@ typedef struct session {
     vkt_host host;
     vkt_run_dir *folder; /* the folder of --run; NULL: none */
     bool in_folder;      /* the fit writes its files to `folder` */
+    bool fitting;        /* session_fit was called; from then on, it reports errors to the other ranks */
     vkt_ctx *ctx;
     ranks ranks;               /* the ranks of data parallel training */
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
@@ -65,11 +66,12 @@ void session_set_data(session *s, const session_data *data);
  * --load. Before session_fit, the sample program may attach texts to *t (vkt_trainer_attach), for instance an alphabet.
  * *t must be NULL before the call. The caller destroys *t, also after an error. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
-/* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
- * (NULL: none) has the program's own monitor and min_delta. After a signal or an error, the files describe the run so
- * far. A signal is not an error. After a signal, prints the command that continues the run, if there is a checkpoint.
- * If a signal comes before the fit, writes nothing. If an error comes before the first step, writes at most the
- * options, log and events of --run. With --find-lr, only runs the learning rate test. */
+/* With --mpi, first waits for the other ranks. Resumes the run if an option asks for it, prints the summary, trains,
+ * prints the outcome and writes the files. `fit` (NULL: none) has the program's own monitor and min_delta. After a
+ * signal or an error, the files describe the run so far. A signal is not an error. After a signal, prints the command
+ * that continues the run, if there is a checkpoint. If a signal comes before the fit, writes nothing. If an error comes
+ * before the first step, writes at most the options, log and events of --run. With --find-lr, only runs the learning
+ * rate test. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
@@ -84,8 +86,9 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
  * no predictions. */
 bool session_interrupted(void);
 /* Destroys the contexts, closes the folder of --run and disconnects from the other processes. If `r` is an error and no
- * message was printed before, prints the meaning of `r`. Returns the program's exit status: 0, 1, or 128 + signal.
- * If a rank of --mpi has failed, ends all processes instead (ranks_leave). */
+ * message was printed before, prints the meaning of `r`. If `r` is an error and session_fit was not called, reports it
+ * to the other ranks. Returns the program's exit status: 0, 1, or 128 + signal. If a rank of --mpi has failed, ends all
+ * processes instead (ranks_leave). */
 int session_end(session *s, vkt_result r);
 
 #endif

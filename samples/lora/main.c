@@ -22,10 +22,6 @@
 
 static const char default_data[] = "gsm8k/train.jsonl";
 enum { MOST_VALIDATION = 100 };
-/* The timeout of --mpi before and after the training. Before the training, the other ranks wait while rank 0 validates
- * and answers. After the training, they wait while rank 0 writes files. During the training, the timeout is the default
- * of vkt_mpi_open. */
-static const double LONGEST_WAIT_SECONDS = 3600;
 
 /* The objects of a run. */
 typedef struct work {
@@ -35,7 +31,6 @@ typedef struct work {
     rows rows, checked; /* rows: the rows of --data; checked: the rows of --validation */
     vkt_dataset *train, *check;
     double first_loss; /* of the validation set before the training; NaN: not measured */
-    bool fitting;      /* the fit has begun, so session_fit reports errors to the other ranks */
 } work;
 
 /* ---- the data ---- */
@@ -180,12 +175,7 @@ static vkt_result train(work *w, vkt_trainer *t)
     s->per_batch = (double)w->rows.tokens / w->rows.n * (step < n ? step : n);
     s->user = w;
     s->finish = finish;
-    TRY(ranks_meet(&s->ranks));
-    ranks_wait(&s->ranks, 0);
-    w->fitting = true;
-    const vkt_result r = session_fit(s, NULL, t);
-    ranks_wait(&s->ranks, LONGEST_WAIT_SECONDS);
-    return r;
+    return session_fit(s, NULL, t);
 }
 
 /* ---- use of the model ---- */
@@ -353,11 +343,11 @@ int main(int argc, char **argv)
                             .more = &lora_parser,
                             .input = &o };
     session s = { .o = { .epochs = 1, .batch = 4, .optimizer = { .kind = VKT_ADAM }, .lr = 2e-4f, .seed = 1 },
-                  .ranks = { .timeout_seconds = LONGEST_WAIT_SECONDS } };
+                  /* before the training, the other ranks wait while rank 0 validates and answers */
+                  .ranks = { .timeout_seconds = RANKS_LONGEST_WAIT } };
     session_begin(&s, &cli, argc, argv);
     work w = { .s = &s, .o = &o, .first_loss = (double)NAN };
     const vkt_result r = session_open(&s) ? run(&w) : VKT_E_NO_DEVICE;
-    if (r != VKT_OK && !w.fitting) ranks_fail(&s.ranks, r);
     vkt_dataset_destroy(&w.train);
     vkt_dataset_destroy(&w.check);
     rows_free(&w.rows);

@@ -168,6 +168,21 @@ static void a_killed_rank_loses_nothing(void **state)
     same(r, "whole", "rest");
 }
 
+/* A rank fails before the training. The message of the failure must be the only one. MPI may end the other rank before
+ * it prints anything. */
+static void an_early_failure_has_one_reason(void **state)
+{
+    rig *r = rig_of(state);
+    if (!with_mpi(state)) skip();
+    write_text(r);
+    run done = program_finish(
+        r, START_MPI(r, "1", TINY, EPOCHS, ":", "-n", "1", VKT_GPT_PROGRAM, "--mpi", TINY, EPOCHS, "--data", "none"));
+    assert_int_not_equal(done.status, 0);
+    if (!strstr(done.err, "rank 1: none") || strstr(done.err, "do not match"))
+        fail_msg("want 'rank 1: none' alone, got: %s", done.err);
+    run_forget(r, &done);
+}
+
 /* ---- launch.sh ---- */
 
 /* Writes an executable script to the rig's folder. */
@@ -265,6 +280,7 @@ int main(void)
         rig_test(unlike_devices_are_refused),
         rig_test(processes_change_no_byte),
         rig_test(a_killed_rank_loses_nothing),
+        rig_test(an_early_failure_has_one_reason),
         rig_test(the_launcher_goes_on_with_hosts_that_answer),
         rig_test(the_launcher_drops_what_a_checkpoint_has),
         rig_test(the_launcher_halves_and_gives_up),

@@ -64,9 +64,29 @@ static void other_texts_are_refused(void **state)
     }
 }
 
+/* --warmup changes the warm-up of the program's own schedule. The rate must still end at min_lr in the last step. */
+static void another_warmup_does_not_move_the_end(void **state)
+{
+    (void)state;
+    vkt_schedule own = { .kind = VKT_SCHEDULE_COSINE, .total = 300 },
+                 with_warmup = { .kind = VKT_SCHEDULE_ONE_CYCLE, .warmup = 20, .total = 280 };
+    schedule_set_warmup(&own, 100);
+    assert_true(own.warmup == 100 && own.total == 200);
+    assert_true(fabs(vkt_schedule_lr(&own, 1, 100) - 1) < 1e-12 && vkt_schedule_lr(&own, 1, 299) < 1e-3);
+    schedule_set_warmup(&own, 10);
+    assert_true(own.warmup == 10 && own.total == 290);
+    schedule_set_warmup(&with_warmup, 100);
+    assert_true(with_warmup.warmup == 100 && with_warmup.total == 200);
+    schedule_set_warmup(&own, 300);
+    assert_true(own.warmup == 300 && own.total == 1);
+    vkt_schedule other = { .kind = VKT_SCHEDULE_STEP, .step_size = 30, .total = 7 };
+    schedule_set_warmup(&other, 5);
+    assert_true(other.warmup == 5 && other.total == 7);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(each_form_is_read),
-                                        cmocka_unit_test(other_texts_are_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(each_form_is_read), cmocka_unit_test(other_texts_are_refused),
+                                        cmocka_unit_test(another_warmup_does_not_move_the_end) };
     return cmocka_run_group_tests_name("schedule option", tests, NULL, NULL);
 }

@@ -140,6 +140,31 @@ static void a_stopped_fit_keeps_the_best_weights(void **state)
     vkt_run_dir_destroy(&one);
 }
 
+static bool stop_at_once(void *user)
+{
+    (void)user;
+    return true;
+}
+
+/* A run that continues the checkpoint of another folder and is stopped before an epoch is better. Its folder must still
+ * get the weights of the best epoch. */
+static void a_new_folder_gets_the_best_weights_of_its_checkpoint(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_run_dir *one = open_run(r, "one"), *d = open_run(r, "run");
+    const vkt_trainer_params p = rig_params(r);
+    (void)train(r, one, 1);
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_resume(t, vkt_run_dir_path(one, VKT_RUN_CHECKPOINT)), VKT_OK);
+    const vkt_fit_params f = { .epochs = 3, .callbacks = { .stop = stop_at_once } };
+    assert_int_equal(vkt_run_dir_fit(d, t, &f, "{}"), VKT_OK);
+    assert_int_equal(vkt_trainer_best_epoch(t), 1);
+    assert_true(vkt_trainer_position(t).batch > 0);
+    rig_same_file(vkt_run_dir_path(d, VKT_RUN_WEIGHTS), vkt_run_dir_path(one, VKT_RUN_WEIGHTS));
+    vkt_run_dir_destroy(&d);
+    vkt_run_dir_destroy(&one);
+}
+
 static void what_cannot_be_written_is_reported(void **state)
 {
     rig *r = rig_of(state);
@@ -201,6 +226,7 @@ int main(void)
         rig_test(another_checkpoint_goes_on),
         rig_test(files_can_be_left_out),
         rig_test(a_stopped_fit_keeps_the_best_weights),
+        rig_test(a_new_folder_gets_the_best_weights_of_its_checkpoint),
         rig_test(what_cannot_be_written_is_reported),
         rig_test(a_fit_that_fails_at_once_writes_no_results),
         rig_test(no_memory_is_an_error),
