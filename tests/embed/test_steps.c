@@ -330,8 +330,9 @@ static void slices_add_up_to_runs(void **state)
         rig_check_and_free(&r);
     }
     assert_true(taken[0] > 4 * STEPS); /* with a budget of 1 ns, a frame has one slice */
-    /* With a budget of ten seconds, the first runs measure the program, and one frame submits all runs after them. */
-    assert_true(taken[3] < taken[0] / 2);
+    /* In both cases, the first two runs measure the program, with one kernel in each frame. With a budget of ten seconds,
+     * one frame then submits all other runs. With a budget of 1 ns, each of them takes a frame or more. */
+    assert_true(taken[3] < taken[0]);
 }
 
 /* vkt_program_run has measured the program already. So the first call of vkt_step_budget, with a budget of ten seconds,
