@@ -83,6 +83,7 @@ static ssize_t read_until_signal(void *cookie, char *to, size_t n)
 FILE *stop_open_input(void)
 {
     int ends[2];
+    if (fcntl(STDIN_FILENO, F_GETFD) < 0) return NULL; /* it is closed, so the pipe would take its number */
     if (wake_write < 0) {
         if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
         wake_read = ends[0];
