@@ -1,12 +1,15 @@
 /* common/stop.c - see stop.h. */
-#define _XOPEN_SOURCE 700 /* SA_RESTART */
+#define _GNU_SOURCE /* fopencookie, pipe2 */
 #include "common/stop.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct {
     int number;
@@ -21,6 +24,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static volatile sig_atomic_t came;
 static struct timespec first; /* time of the first signal; the handler writes it, before `came` */
+/* The first signal writes a byte to the pipe of stop_open_input, so that poll returns. A signal may run the handler in
+ * another thread than the one that polls, so an interrupted poll alone would not be enough. */
+static int wake_read = -1;
+static volatile sig_atomic_t wake_write = -1; /* -1: there is no pipe */
 
 static void on_signal(int number)
 {
@@ -30,6 +37,7 @@ static void on_signal(int number)
     if (!came) {
         first = now;
         came = number;
+        if (wake_write >= 0 && write(wake_write, "", 1) != 1) errno = error; /* an empty pipe has room */
     } else if ((now.tv_sec - first.tv_sec) * 1000000000LL + now.tv_nsec - first.tv_nsec > ECHO_NS) {
         signal(number, SIG_DFL);
         raise(number); /* delivered after this handler returns */
@@ -57,6 +65,31 @@ const char *stop_name(int signal_number)
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].number == signal_number) return kinds[i].name;
     return "?";
+}
+
+/* ---- standard input ---- */
+
+/* Is the read function of stop_open_input. */
+static ssize_t read_until_signal(void *cookie, char *to, size_t n)
+{
+    struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = wake_read, .events = POLLIN } };
+    (void)cookie;
+    while (!came && poll(fds, 2, -1) < 0 && errno == EINTR) continue;
+    if (!came) return read(STDIN_FILENO, to, n);
+    errno = EINTR;
+    return -1;
+}
+
+FILE *stop_open_input(void)
+{
+    int ends[2];
+    if (fcntl(STDIN_FILENO, F_GETFD) < 0) return NULL; /* it is closed, so the pipe would take its number */
+    if (wake_write < 0) {
+        if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
+        wake_read = ends[0];
+        wake_write = ends[1];
+    }
+    return fopencookie(NULL, "r", (cookie_io_functions_t){ .read = read_until_signal });
 }
 
 /* ---- the command that resumes ---- */

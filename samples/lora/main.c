@@ -180,20 +180,23 @@ static vkt_result train(work *w, vkt_trainer *t)
 
 /* ---- use of the model ---- */
 
+/* Does what --perplexity and --chat ask for. In a run without training, writes the file of --json. */
 static vkt_result use(work *w, vkt_store *store)
 {
     session *s = w->s;
+    double perplexity = (double)NAN;
+    uint64_t tokens = 0;
     if (w->o->perplexity && !session_interrupted()) {
-        double perplexity;
-        uint64_t tokens;
         TRY(perplexity_of(s, &w->m, store, w->o->perplexity, &perplexity, &tokens));
         if (!session_interrupted()) printf("perplexity %.4f\n", perplexity);
-        if (!w->train && s->o.json &&
-            !write_results(s, json_pack("{s:o, s:o, s:I}", "model", text_json(w->m.path), "perplexity",
-                                        real_or_null(perplexity), "tokens", (json_int_t)tokens)))
-            return VKT_E_IO;
     }
-    return w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
+    const vkt_result r = w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
+    if (!w->train && s->o.json &&
+        !write_results(s, json_pack("{s:o, s:o, s:o}", "model", text_json(w->m.path), "perplexity",
+                                    real_or_null(perplexity), "tokens",
+                                    isnan(perplexity) ? json_null() : json_integer((json_int_t)tokens))))
+        return r == VKT_OK ? VKT_E_IO : r;
+    return r;
 }
 
 /* Replaces the weights of the adapters by the averages of --ema. After the training, only the averages are needed. */
@@ -307,16 +310,47 @@ static void be_silent(lora_options *o)
     o->perplexity = o->save_adapter = o->save_gguf = o->merge = NULL;
 }
 
+/* Returns whether the run only uses the model, and does not train. */
+static bool only_uses(const work *w)
+{
+    const lora_options *o = w->o;
+    const bool converts = (o->adapter || w->s->o.load) && (o->merge || o->save_gguf || o->save_adapter);
+    return !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
+}
+
+/* Refuses options that would have no effect. */
+static vkt_result check_options(const work *w)
+{
+    const train_options *o = &w->s->o;
+    const struct {
+        const char *name, *value;
+    } trains[] = { { "run", o->run }, /* the first one, because --run sets other members */
+                   { "resume", o->resume },   { "save", o->save }, { "checkpoint", o->checkpoint },
+                   { "history", o->history }, { "plot", o->plot }, { "profile", o->profile },
+                   { "find-lr", o->find_lr } };
+    if (w->o->adapter && o->load) {
+        complain("--adapter, --load: both have the weights of the adapter: want one of them");
+        return VKT_E_ARG;
+    }
+    if (!only_uses(w)) return VKT_OK;
+    if (w->s->ranks.n_more || w->s->ranks.mpi) {
+        complain("--devices, --mpi: are for training: want --data");
+        return VKT_E_ARG;
+    }
+    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++)
+        if (trains[i].value) {
+            complain("--%s: is for training: want --data, or leave out --%s", trains[i].name, trains[i].name);
+            return VKT_E_ARG;
+        }
+    return VKT_OK;
+}
+
 static vkt_result run(work *w)
 {
     const lora_options *o = w->o;
     vkt_store *store;
-    const bool converts = o->adapter && (o->merge || o->save_gguf || o->save_adapter);
-    const bool only_use = !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
-    if (only_use && (w->s->ranks.n_more || w->s->ranks.mpi)) {
-        complain("--devices, --mpi: are for training: want --data");
-        return VKT_E_ARG;
-    }
+    TRY(check_options(w));
+    const bool only_use = only_uses(w); /* be_silent changes the options */
     if (!ranks_is_first(&w->s->ranks)) be_silent(w->o);
     choose_shards(w->s);
     TRY(model_open(w->s, o, &w->m));

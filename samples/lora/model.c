@@ -168,7 +168,7 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
     vkt_graph *g = NULL;
     vkt_builder *b = NULL;
     *out = NULL;
-    if (!o->adapter) {
+    if (!o->adapter && !s->o.load) {
         m->lora.n_targets = 0;
         return VKT_OK;
     }
@@ -181,6 +181,7 @@ vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_
     }
     if (r == VKT_OK) r = vkt_store_create(s->ctx, g, out);
     if (r == VKT_OK) r = model_load(s, m, o, *out);
+    if (r == VKT_OK && s->o.load) r = vkt_store_load(&s->host, *out, s->o.load);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     return r;
@@ -212,7 +213,8 @@ vkt_result model_save(const session *s, const model *m, const lora_options *o, v
     const vkt_peft_params p = { .lora = m->lora, .base_model = *base ? base : NULL };
     if (!o->save_adapter && !o->save_gguf && !o->merge) return VKT_OK;
     if (!store) {
-        complain("--save-adapter, --save-gguf and --merge: there is no adapter: train one, or name it with --adapter");
+        complain("--save-adapter, --save-gguf and --merge: there is no adapter: train one, or name it with --adapter "
+                 "or --load");
         return VKT_E_ARG;
     }
     if (o->save_adapter) TRY(vkt_peft_save(&s->host, store, part, &p, o->save_adapter));

@@ -59,7 +59,7 @@ static const struct argp_option table[] = {
     { "save-gguf", OPT_SAVE_GGUF, "FILE.gguf", 0, "write the adapter for llama.cpp", 6 },
     { "merge", OPT_MERGE, "FILE.gguf", 0, "write the model with the adapter merged", 6 },
     { "merge-type", OPT_MERGE_TYPE, "TYPE", 0, "of merged matrices: f16 (default), f32 or q8_0", 6 },
-    { 0, 0, 0, 0, "Use of the model. Without --data, these and files of --adapter need no training", 7 },
+    { 0, 0, 0, 0, "Use of the model. Without --data, these and files of --adapter or --load need no training", 7 },
     { "perplexity", OPT_PERPLEXITY, "FILE", 0, "print the perplexity of a text, in windows of --context tokens", 7 },
     { "chat", OPT_CHAT, 0, 0, "talk to the model; an empty line or the end of the input ends the chat", 7 },
     { "system", OPT_SYSTEM, "TEXT", 0, "the system's message of --chat", 7 },

@@ -12,6 +12,7 @@
 
 #include "common/message.h"
 #include "common/read_file.h"
+#include "common/stop.h"
 
 enum { MOST_TEXT = 1 << 30, MOST_MESSAGES = 4096, MARK = 3 };
 
@@ -202,12 +203,12 @@ static bool read_lines(reader *r, FILE *f)
     char *text = NULL;
     size_t room = 0;
     bool ok = true;
-    for (ssize_t n; ok && (n = getline(&text, &room, f)) >= 0;) {
+    for (ssize_t n; ok && (n = getline(&text, &room, f)) >= 0 && !ferror(f);) {
         r->line++;
         ok = read_line(r, text, (size_t)n);
     }
     if (ok && ferror(f)) {
-        complain("%s: cannot be read: %s", r->path, strerror(errno));
+        complain("%s: cannot be read: %s", r->path, stop_signal() ? "a signal ended the input" : strerror(errno));
         ok = false;
     }
     free(text);
@@ -288,14 +289,14 @@ static bool read_any(reader *r)
         return false;
     }
     if (has_ending(r->path, ".txt")) return read_plain(r);
-    FILE *f = is_stdin ? stdin : fopen(r->path, "rb");
+    FILE *f = is_stdin ? stop_open_input() : fopen(r->path, "rb");
     if (!f) {
         complain("%s: cannot be read: %s", r->path, strerror(errno));
         return false;
     }
     const int first = is_stdin ? '{' : first_character(f);
     bool ok = first != '{' || read_lines(r, f);
-    if (!is_stdin) fclose(f);
+    fclose(f);
     if (first == '{' || first == EOF) return ok;
     if (!has_ending(r->path, ".json") && !has_ending(r->path, ".jsonl")) return read_plain(r);
     complain("%s: want JSON lines: one object a line%s", r->path,

@@ -45,7 +45,8 @@ typedef struct rows {
 } rows;
 
 /* Reads a file, or for "-" JSON lines from standard input. Returns false, with a message on stderr, if the file cannot
- * be read, if a line is wrong (the message has its number), or if there is no row. Call rows_free in any case. */
+ * be read, if a signal ends standard input, if a line is wrong (the message has its number), or if there is no row.
+ * Call rows_free in any case. */
 bool rows_read(const char *path, const rows_params *p, rows *out);
 void rows_free(rows *r);
 /* Makes a data set of the rows [first, first + n). */

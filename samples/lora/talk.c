@@ -2,12 +2,14 @@
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include "lora/talk.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/message.h"
+#include "common/stop.h"
 #include "vktrain/generate.h"
 
 /* A generator, and the ids of its text. */
@@ -255,21 +257,28 @@ vkt_result talk_chat(const session *s, const model *m, const lora_options *o, vk
     chat c = { .n = 0 };
     char *line = NULL;
     size_t room = 0;
+    FILE *in = stop_open_input();
+    if (!in) {
+        complain("standard input cannot be read: %s", strerror(errno));
+        return VKT_E_IO;
+    }
     vkt_result r = talker_open(s, m, o, store, &t);
     if (r == VKT_OK && !m->form) remark("the form of the model's chats is not known (--template): it continues texts");
     if (r == VKT_OK && o->system) r = chat_add(&c, "system", o->system);
     while (r == VKT_OK && !session_interrupted()) {
         if (isatty(STDIN_FILENO)) fputs("> ", stdout);
         fflush(stdout);
-        const ssize_t n = getline(&line, &room, stdin);
-        if (n <= 1 || session_interrupted()) break;
+        const ssize_t n = getline(&line, &room, in);
+        if (n < 0 || session_interrupted()) break;
         line[strcspn(line, "\r\n")] = '\0';
+        if (*line == '\0') break;
         r = chat_add(&c, "user", line);
         if (r == VKT_OK) r = reply(&t, &c);
     }
     while (c.n) chat_remove(&c, c.n - 1);
     free(c.messages);
     free(line);
+    fclose(in);
     talker_close(&t);
     return r;
 }

@@ -1,6 +1,7 @@
 /* Tests runs of vkt-lora that continue an adapter, are stopped, killed, resumed, or fail. */
 #include "samples/lora.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/safetensors.h"
@@ -102,6 +104,59 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 1, "there is no adapter", "--model", LORA_MODEL, "-q", "--perplexity", "text.txt", "--merge", "m.gguf");
 }
 
+/* Without --data, --perplexity and --save-adapter take the weights of --load. */
+static void weights_of_a_training_are_used(void **state)
+{
+    rig *r = rig_of(state);
+    lora_write_data(r);
+    lora_write_text(r, "text.txt", "what is 3? it is 3");
+#define SHAPE "-q", "--rank", "4", "--targets", "q_proj,down_proj"
+#define SHAPED "--model", LORA_MODEL, "--template", "chatml", SHAPE
+    EXPECT(r, 0, "", LORA_TRAIN, SHAPE, "--epochs", "2", "--save", "w.safetensors", "--save-adapter", "first");
+    EXPECT(r, 0, "", SHAPED, "--load", "w.safetensors", "--perplexity", "text.txt", "--json", "loaded",
+           "--save-adapter", "second");
+    EXPECT(r, 0, "", SHAPED, "--perplexity", "text.txt", "--json", "base");
+    const char *const names[] = { "loaded", "base" };
+    double perplexity[2];
+    for (int i = 0; i < 2; i++) {
+        json_t *report = program_json(r, names[i]);
+        perplexity[i] = json_number_of(report, "perplexity");
+        json_decref(report);
+    }
+    assert_true(perplexity[0] < perplexity[1] / 2);
+    rig_same_file(vkt_temp_dir_file(&r->dir, "first/adapter_model.safetensors"),
+                  vkt_temp_dir_file(&r->dir, "second/adapter_model.safetensors"));
+    EXPECT(r, 1, "w.safetensors", "--model", LORA_MODEL, "-q", "--load", "w.safetensors", "--prompt", "a");
+    /* --json gets results without --perplexity, too. */
+    EXPECT(r, 0, "", SHAPED, "--load", "w.safetensors", "--prompt", "what is 3?", "--answer", "4", "--json", "report");
+    json_t *report = program_json(r, "report");
+    assert_string_equal(json_string_value(json_object_get(report, "model")), LORA_MODEL);
+    assert_true(json_is_null(json_object_get(report, "perplexity")));
+    assert_true(json_is_null(json_object_get(report, "tokens")));
+    json_decref(report);
+}
+
+/* Options that would have no effect are refused. */
+static void options_without_effect_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    lora_write_data(r);
+    EXPECT(r, 0, "", LORA_TRAIN, "-q", "--epochs", "1", "--save", "w.safetensors", "--save-adapter", "a",
+           "--checkpoint", "c");
+    EXPECT(r, 1, "--adapter, --load: both have the weights", LORA_TRAIN, "-q", "--load", "w.safetensors", "--adapter",
+           "a", "--epochs", "1");
+    EXPECT(r, 1, "--adapter, --load: both have the weights", LORA_TINY, "-q", "--load", "w.safetensors", "--adapter",
+           "a", "--chat");
+    static const char *const options[][2] = { { "--run", "d" },        { "--resume", "c" },     { "--save", "s" },
+                                              { "--checkpoint", "k" }, { "--history", "h" },    { "--plot", "p.svg" },
+                                              { "--profile", "p" },    { "--find-lr", "l.svg" } };
+    for (size_t i = 0; i < VKT_COUNT(options); i++) {
+        char says[80];
+        snprintf(says, sizeof says, "%s: is for training: want --data, or leave out %s", options[i][0], options[i][0]);
+        EXPECT(r, 1, says, LORA_TINY, "-q", "--prompt", "a", options[i][0], options[i][1]);
+    }
+}
+
 /* The program writes the adapter even if something fails after the fit: another file, the sample answer, or the text of
  * --perplexity. */
 static void the_adapter_is_saved_although_something_else_fails(void **state)
@@ -157,6 +212,64 @@ static void a_signal_leaves_the_adapter(void **state)
     assert_int_equal(done.status, 128 + SIGINT);
     run_forget(r, &done);
     expect_same_weights(r, "a", "w.safetensors");
+}
+
+/* Starts vkt-lora with a pipe as its input. The pipe has `input`, and stays open until the caller closes *to. */
+static pid_t start_with_pipe(const rig *r, const char *input, const char *const *args, int *to)
+{
+    int ends[2];
+    const int old = dup(STDIN_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(write(ends[1], input, strlen(input)), strlen(input));
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    const pid_t child = program_start(r, VKT_LORA_PROGRAM, NULL, args);
+    if (old >= 0) {
+        dup2(old, STDIN_FILENO);
+        close(old);
+    }
+    *to = ends[1];
+    return child;
+}
+
+/* Waits until the program has printed `text`, and sends it SIGTERM. The signal must end the program. */
+static void expect_ended_after(const rig *r, pid_t child, const char *text, const char *says)
+{
+    for (bool printed = false; !printed;) {
+        char *out = program_wrote(r, "out") ? program_text(r, "out") : NULL;
+        printed = out && strstr(out, text);
+        vkt_free(&r->h, out);
+        if (!printed && waitpid(child, NULL, WNOHANG) != 0) fail_msg("the program ended without '%s'", text);
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    assert_int_equal(kill(child, SIGTERM), 0);
+    run done = program_finish(r, child);
+    assert_int_equal(done.status, 128 + SIGTERM);
+    if (!strstr(done.err, says)) fail_msg("no '%s' in: %s", says, done.err);
+    run_forget(r, &done);
+}
+
+/* One signal ends a program that waits for its input: the next line, or the rest of a line. */
+static void a_signal_ends_the_wait_for_input(void **state)
+{
+    rig *r = rig_of(state);
+    int to;
+    const char *const inputs[] = { "what is 3?\n", "what is 3?\nwhat" };
+    for (int i = 0; i < 2; i++) {
+        unlink(vkt_temp_dir_file(&r->dir, "out"));
+        const char *const chat[] = { LORA_TINY, "-q", "--chat", "--answer", "2", "--json", "report", NULL };
+        expect_ended_after(r, start_with_pipe(r, inputs[i], chat, &to), " tokens/s)", "");
+        close(to);
+        json_t *report = program_json(r, "report");
+        assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "SIGTERM");
+        json_decref(report);
+    }
+    unlink(vkt_temp_dir_file(&r->dir, "out"));
+    const char *const data[] = { LORA_TINY, "--data", "-", NULL };
+    expect_ended_after(r, start_with_pipe(r, "{\"prompt\": \"a\", \"completion\": \"b\"}\n{", data, &to), "model   ",
+                       "-: cannot be read: a signal ended the input");
+    close(to);
 }
 
 static void a_resumed_run_ends_in_the_same_bytes(void **state)
@@ -286,8 +399,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(averages_are_what_is_saved),
         rig_test(an_adapter_is_the_start_of_a_training),
+        rig_test(weights_of_a_training_are_used),
+        rig_test(options_without_effect_are_refused),
         rig_test(the_adapter_is_saved_although_something_else_fails),
         rig_test(a_signal_leaves_the_adapter),
+        rig_test(a_signal_ends_the_wait_for_input),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(too_little_memory_says_what_fits),
         rig_test(wrong_data_are_explained),

@@ -109,6 +109,14 @@ static void it_answers_and_chats(void **state)
     assert_int_equal(answers, 2); /* the empty line ends the chat */
     assert_non_null(strstr(text, "it is "));
     vkt_free(&r->h, text);
+    lora_write_text(r, "in", "3");
+    text = chat_of(r, "--adapter adapter");
+    assert_non_null(strstr(text, " tokens/s)")); /* the last line needs no line end */
+    vkt_free(&r->h, text);
+    lora_write_text(r, "in", "\r\nwhat is 3?\r\n");
+    text = chat_of(r, "--adapter adapter");
+    assert_null(strstr(text, "tokens")); /* a line with nothing but its end is empty */
+    vkt_free(&r->h, text);
     done = program_output(r, VKT_LORA_PROGRAM,
                           (const char *const[]){ LORA_TINY, "--adapter", "adapter", "--prompt", "what is 7?", NULL });
     assert_non_null(strstr(done.out, "> what is 7?\nit is "));

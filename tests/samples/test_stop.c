@@ -1,6 +1,6 @@
 /* Tests common/stop.c: a second signal ends a program only if the signal comes more than 250 ms after the first one.
  * The test has its own clock, so a slow machine does not matter. */
-#define _XOPEN_SOURCE 700 /* stop.c, which is included below, needs this */
+#define _GNU_SOURCE /* stop.c, which is included below, needs this */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
