@@ -23,7 +23,8 @@ vec4 block_sums(uint c, uint first, uint end, uint rows, float mean, float scale
         a += dy;
         b += dy * (LOAD4(x4, pc.x4 + c * pc.channel4 + i) - mean);
     }
-    return vec4(sum4(a), sum4(b) * scale, 0.0, 0.0);
+    const float products = sum4(b);
+    return vec4(sum4(a), rows == 0u ? 0.0 : products * scale, 0.0, 0.0); // without rows, scale may be infinite
 }
 #else
 vec4 block_statistics(uint x_at, uint first, uint end, uint rows)

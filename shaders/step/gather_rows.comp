@@ -39,6 +39,18 @@ layout(binding = GATHER_ORDER, std430) readonly buffer Order { uint order[]; };
 layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec4 affine[]; };
 VKT_INOUT4(GATHER_OUT, samples);
 
+// Returns x times the low part of the scale, plus the low part of the shift. For an infinite x, returns 0, because the low
+// part may be 0 or have another sign than the scale. (Bits are tested, because a compiler may remove isinf().)
+vec4 low_part(vec4 x, vec4 a)
+{
+    const vec4 low = x * a.y + a.w;
+#ifdef U8
+    return low;
+#else
+    return mix(low, vec4(0.0), equal(floatBitsToUint(x) & 0x7fffffffu, uvec4(0x7f800000u)));
+#endif
+}
+
 void main()
 {
     const uvec2 place = batch_place();
@@ -62,7 +74,7 @@ void main()
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;
                 const vec4 x = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]);
-                const vec4 y = (x * a.x + a.z) + (x * a.y + a.w);
+                const vec4 y = (x * a.x + a.z) + low_part(x, a);
                 if (f >= begin && f < end) STORE4(samples, o, mix(KEEP != 0u ? LOAD4(samples, o) : vec4(0.0), y, here));
             }
         }

@@ -351,6 +351,46 @@ static void no_rows_do_no_harm_to_a_fused_network(void **state)
         }
 }
 
+/* With eps = 0, the standard deviation of no rows is 0. */
+static void no_rows_do_no_harm_to_a_batch_norm(void **state)
+{
+    (void)state;
+    float before[3 * IN], after[3 * IN] = { 0 };
+    rig r = { .p = NULL };
+    app_open(&r.a, NULL);
+    r.ctx = app_adopt(&r.a);
+    r.source = app_buffer_make(&r.a, 256, COPIED);
+    make_arrays(&r);
+    DO(vkt_graph_create(&r.a.host, &r.g));
+    const vkt_tensor table = vkt_external(r.g, "table", VKT_F32, vkt_shape2(SAMPLES, IN));
+    const vkt_tensor order = vkt_external(r.g, "order", VKT_U32, vkt_shape1(SAMPLES));
+    const vkt_tensor w = vkt_param(r.g, "w", vkt_shape1(IN));
+    const vkt_batch_norm_params norm = { .eps = VKT_ZERO,
+                                         .gamma = vkt_param(r.g, "gamma", vkt_shape1(IN)),
+                                         .beta = vkt_param(r.g, "beta", vkt_shape1(IN)) };
+    const vkt_tensor x = vkt_gather_rows(r.g, table, order, BATCH, vkt_shape1(IN), NULL, NULL);
+    const vkt_tensor y = vkt_batch_norm(r.g, vkt_add(r.g, vkt_mul(r.g, x, x), vkt_mul(r.g, x, w)), &norm);
+    const vkt_tensor loss = vkt_mse(r.g, y, x);
+    DO(vkt_backward(r.g, loss));
+    DO(vkt_update(r.g, &(vkt_optimizer){ .kind = VKT_ADAM }));
+    vkt_report(r.g, loss, (vkt_tensor){ 0 });
+    DO(vkt_store_create(r.ctx, r.g, &r.store));
+    const vkt_binding arrays[] = { { table, r.arrays[0] }, { order, r.arrays[2] } };
+    const vkt_program_params params = { .arrays = arrays, .n_arrays = 2, .run_values = r.values };
+    DO(vkt_program_create(r.ctx, r.g, r.store, &params, &r.p));
+    assert_int_equal(all_params(&r, true, after), 3 * IN);
+    for (uint32_t s = 0; s < 3; s++) {
+        const vkt_run_values v = { 0.05f, s == 1 ? 0 : BATCH, s };
+        memcpy(before, after, sizeof before);
+        DO(vkt_array_write(r.values, 0, &v, sizeof v));
+        DO(vkt_program_run(r.p, NULL, NULL));
+        all_params(&r, false, after);
+        for (int k = 0; k < 3 * IN; k++) assert_true(isfinite(after[k]));
+        assert_int_equal(memcmp(before, after, sizeof after) != 0, s != 1);
+    }
+    rig_free(&r);
+}
+
 static void wrong_arrays_and_semaphores_are_refused(void **state)
 {
     (void)state;
@@ -390,6 +430,7 @@ int main(void)
         TEST(no_rows_change_no_parameter),
         TEST(no_rows_do_no_harm_to_a_mean_of_squares),
         TEST(no_rows_do_no_harm_to_a_fused_network),
+        TEST(no_rows_do_no_harm_to_a_batch_norm),
         TEST(wrong_arrays_and_semaphores_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "abi/step.abi.h"
 #include "base/fixed.h"
 #include "ops/harness.h"
@@ -269,6 +271,37 @@ static void a_gather_behind_the_report_loads_its_own_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* With a scale that is no float, and without a scale, an infinite element stays infinite. */
+static void infinite_elements_are_gathered(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { ROWS = 4, F = 2 };
+    static const double scales[2][1] = { { 0.1 }, { -1.0 / 3 } }, shift[] = { 0.7 };
+    const float table[ROWS * F] = { INFINITY, 1, -INFINITY, 2, 3, INFINITY, 4, -INFINITY };
+    const uint32_t order[ROWS] = { 2, 0, 3, 1 };
+    for (int i = 0; i < 3; i++) {
+        const double scale = i < 2 ? scales[i][0] : 1;
+        float got[ROWS * F];
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor rows = vkt_input(g, "rows", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, F));
+        const vkt_tensor indices = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(ROWS));
+        const vkt_tensor x = vkt_gather_rows(g, rows, indices, ROWS, vkt_shape3(1, 1, F), i < 2 ? scales[i] : NULL,
+                                             i < 2 ? shift : NULL);
+        vkt_keep(g, x);
+        assert_int_equal(vkt_program_create(harness_ctx, g, NULL, NULL, &p), VKT_OK);
+        assert_int_equal(vkt_program_write(p, rows, table, sizeof table), VKT_OK);
+        assert_int_equal(vkt_program_write(p, indices, order, sizeof order), VKT_OK);
+        assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
+        harness_read_f32(p, g, x, got);
+        for (uint32_t k = 0; k < ROWS * F; k++)
+            assert_true(got[k] == (float)(scale * (double)table[order[k / F] * F + k % F] + (i < 2 ? shift[0] : 0)));
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(metrics_are_those_of_their_run),
         cmocka_unit_test(each_run_gathers_its_own_rows),
         cmocka_unit_test(a_gather_behind_the_report_loads_its_own_batch),
+        cmocka_unit_test(infinite_elements_are_gathered),
         cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests_name("step", tests, harness_setup, harness_teardown);
