@@ -330,8 +330,8 @@ static void slices_add_up_to_runs(void **state)
         rig_check_and_free(&r);
     }
     assert_true(taken[0] > 4 * STEPS); /* with a budget of 1 ns, a frame has one slice */
-    /* In both cases, the first two runs measure the program, with one kernel in each frame. With a budget of ten seconds,
-     * one frame then submits all other runs. With a budget of 1 ns, each of them takes a frame or more. */
+    /* In both cases, the first two runs measure the program, with one kernel in each frame. With a budget of ten
+     * seconds, one frame then submits all other runs. With a budget of 1 ns, each of them takes a frame or more. */
     assert_true(taken[3] < taken[0]);
 }
 
