@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out)
 {
@@ -90,7 +89,7 @@ bool vkt_field_missing(const char *field)
 {
     static const char *const marks[] = { "", "?", "NA", "N/A", "NaN", "null" };
     for (size_t i = 0; i < VKT_COUNT(marks); i++)
-        if (strcasecmp(field, marks[i]) == 0) return true;
+        if (vkt_compare_names(field, marks[i]) == 0) return true;
     return false;
 }
 
@@ -121,7 +120,7 @@ vkt_result vkt_records_column(const vkt_host *host, const vkt_records *r, const 
     char names[1024] = "";
     for (uint32_t i = 0; i < n; i++) {
         const size_t len = strlen(names);
-        if (strcasecmp(vkt_column_name(r, i), name) == 0) {
+        if (vkt_compare_names(vkt_column_name(r, i), name) == 0) {
             *column = i;
             return VKT_OK;
         }

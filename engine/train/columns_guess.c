@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "base/numbers.h"
 #include "train/columns.h"
@@ -142,7 +141,7 @@ static vkt_result guess_column(const vkt_columns *all, const vkt_records *r, con
     const uint32_t k = (uint32_t)(c - all->columns);
     const bool target = k == all->target;
     for (uint32_t i = 0; !target && i < p->n_left_out; i++)
-        if (strcasecmp(c->name, p->left_out[i]) == 0) {
+        if (vkt_compare_names(c->name, p->left_out[i]) == 0) {
             leave_out(c, "by request");
             return VKT_OK;
         }

@@ -1,6 +1,5 @@
 /* train/columns_rows.c - vkt_dataset_from_columns: rows of a table as numbers. */
 #include <stdio.h>
-#include <strings.h>
 
 #include "base/numbers.h"
 #include "train/columns.h"
@@ -22,7 +21,7 @@ static vkt_result match(rows *w, bool with_target)
         w->map[i] = UINT32_MAX;
         if (i == w->c->target ? !with_target : c->use == VKT_COLUMN_LEFT_OUT) continue;
         for (uint32_t k = 0; k < vkt_records_columns(w->r) && w->map[i] == UINT32_MAX; k++)
-            if (strcasecmp(vkt_column_name(w->r, k), c->name) == 0) w->map[i] = k;
+            if (vkt_compare_names(vkt_column_name(w->r, k), c->name) == 0) w->map[i] = k;
         if (w->map[i] == UINT32_MAX)
             return vkt_fail(&w->h, VKT_E_FORMAT,
                             "the table has no column \"%s\", which was learned from; want a first line with the names "
