@@ -42,6 +42,35 @@ vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *c
     return copies && c->n_values == n ? VKT_OK : vkt_fail_nomem(h, "the values of a column", n * sizeof *copies);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const vkt_column *x = *(const vkt_column *const *)a, *y = *(const vkt_column *const *)b;
+    const int order = vkt_compare_names(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+vkt_result vkt_columns_check_names(const vkt_columns *c, const char *table)
+{
+    char name[VKT_COLUMN_NAME_ROOM];
+    vkt_result r = VKT_OK;
+    const vkt_column **sorted = vkt_alloc_array(&c->h, c->n, sizeof *sorted);
+    if (!sorted) return vkt_fail_nomem(&c->h, "names of columns", c->n * sizeof *sorted);
+    for (uint32_t i = 0; i < c->n; i++) sorted[i] = &c->columns[i];
+    qsort(sorted, c->n, sizeof *sorted, by_name);
+    for (uint32_t i = 1; i < c->n && r == VKT_OK; i++) {
+        const vkt_column *x = sorted[i - 1], *y = sorted[i];
+        if (vkt_compare_names(x->name, y->name) != 0) continue;
+        if (x->use == VKT_COLUMN_LEFT_OUT && y->use == VKT_COLUMN_LEFT_OUT) continue;
+        r = vkt_fail(&c->h, VKT_E_FORMAT,
+                     "%s: want different names of columns, got \"%s\" for column %u and for column %u: rename one of "
+                     "them, or leave both out",
+                     table, vkt_printable(y->name, name, sizeof name), (unsigned)(x - c->columns) + 1,
+                     (unsigned)(y - c->columns) + 1);
+    }
+    vkt_free(&c->h, (void *)sorted);
+    return r;
+}
+
 uint32_t vkt_columns_count(const vkt_columns *c)
 {
     return c ? c->n : 0;

@@ -181,6 +181,7 @@ static vkt_result guess(vkt_columns *all, const vkt_records *r, const vkt_column
         if (!c->name) return vkt_fail_nomem(h, "the name of a column", 0);
         VKT_TRY(guess_column(all, r, p, c));
     }
+    VKT_TRY(vkt_columns_check_names(all, "the table"));
     return vkt_columns_inputs(all) ? VKT_OK : fail_empty(all);
 }
 

@@ -168,6 +168,47 @@ static void what_cannot_be_learned_is_refused(void **state)
     vkt_records_destroy(&r);
 }
 
+/* Two columns of one name are refused if one of them is used: the rows of a column are found by its name. */
+static void equal_names_are_refused(void **state)
+{
+    const vkt_host h = vkt_test_host();
+    const char *both = "id";
+    vkt_columns *c;
+    vkt_dataset *d;
+    (void)state;
+    vkt_test_expect_errors(true);
+    expect_refused(&h, "price;rooms;Price\n10;1;10\n20;5;20\n40;3;40\n", &(vkt_columns_params){ .target = "price" },
+                   "got \"Price\" for column 1 and for column 3: rename one of them, or leave both out");
+    expect_refused(&h, "id;x;ID;y\n1;4;9;1\n2;1;3;2\n3;8;4;7\n", NULL, "\"ID\" for column 1 and for column 3");
+    static const char text[] = "{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"y\",\"columns\":["
+                               "{\"name\":\"Y\",\"use\":\"left out\"},"
+                               "{\"name\":\"x\",\"use\":\"number\",\"mean\":0,\"deviation\":1},"
+                               "{\"name\":\"y\",\"use\":\"number\",\"mean\":0,\"deviation\":1}]}";
+    assert_int_equal(vkt_columns_from_text(&h, "a text", text, &c), VKT_E_FORMAT);
+    vkt_test_error_contains("a text: want different names of columns, got \"y\" for column 1 and for column 3");
+    assert_null(c);
+    vkt_test_expect_errors(false);
+    /* Columns that are left out may have equal names. */
+    vkt_records *r = records_of(&h, "id;x;ID;;y;\n1;4;9;;1;\n2;1;3;;2;\n3;8;4;;7;\n"), *twice;
+    assert_int_equal(
+        vkt_columns_guess(&h, r, &(vkt_columns_params){ .target = "y", .left_out = &both, .n_left_out = 1 }, &c),
+        VKT_OK);
+    assert_int_equal(vkt_columns_inputs(c), 1);
+    assert_int_equal(vkt_dataset_from_columns(&h, c, r, NULL, 0, true, &d), VKT_OK);
+    vkt_dataset_destroy(&d);
+    vkt_records_destroy(&r);
+    twice = records_of(&h, "y;x;Y\n1;2;3\n");
+    assert_int_equal(vkt_dataset_from_columns(&h, c, twice, NULL, 0, false, &d), VKT_OK); /* y is not needed */
+    vkt_dataset_destroy(&d);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_columns(&h, c, twice, NULL, 0, true, &d), VKT_E_FORMAT);
+    vkt_test_error_contains("want one column \"y\", got column 1 and column 3: rename or remove one of them");
+    assert_null(d);
+    vkt_test_expect_errors(false);
+    vkt_records_destroy(&twice);
+    vkt_columns_destroy(&c);
+}
+
 /* Guesses the columns, writes them as text, reads the text and converts the rows. Returns the first error. */
 static vkt_result all_of_it(const vkt_host *h, const vkt_records *r)
 {
@@ -207,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_guessed_and_kept), cmocka_unit_test(rows_become_numbers),
         cmocka_unit_test(classes_have_names),           cmocka_unit_test(what_cannot_be_learned_is_refused),
-        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(equal_names_are_refused),      cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("columns", tests, NULL, NULL);
 }
