@@ -79,11 +79,12 @@ typedef struct vkt_columns_params {
 typedef struct vkt_columns vkt_columns;
 
 /* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
- * many different texts (most_values), or counts the rows (each value is the index of its row plus a constant).
- * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target has fewer than two different
- * values, its classes have fewer than two rows each on average, a column that is used and another column have the same
- * name, or no inputs remain. VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, or a row that does not exist. `params`
- * may be NULL. */
+ * many different texts (most_values), counts the rows (each value is the index of its row plus a constant), or has
+ * numbers so large that their deviation is not finite. VKT_E_NOT_FOUND: `params` names a column that does not exist.
+ * VKT_E_FORMAT: the target has fewer than two different values, its classes have fewer than two rows each on average,
+ * its numbers are too large, a column that is used and another column have the same name, or no inputs remain.
+ * VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, a row that does not exist, or a NULL instead of a name to leave
+ * out. `params` may be NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
 VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with *c stay valid */
