@@ -101,6 +101,12 @@ static inline char vkt_upper(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
+/* Compares two texts as strcmp does, but takes upper and lower case as equal. */
+static inline int vkt_compare_names(const char *a, const char *b)
+{
+    while (*a && vkt_upper(*a) == vkt_upper(*b)) a++, b++;
+    return (unsigned char)vkt_upper(*a) - (unsigned char)vkt_upper(*b);
+}
 
 /* ---- numbers of params structs: 0 means `fallback`, VKT_ZERO means 0 ---- */
 static inline double vkt_or(double x, double fallback)

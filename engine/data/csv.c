@@ -4,7 +4,6 @@
 #include "data/csv.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 #include "data/gz.h"
 
@@ -151,7 +150,7 @@ vkt_result vkt_csv_next(vkt_csv *c, bool *more)
 size_t vkt_csv_find(const vkt_csv *c, const char *name)
 {
     for (size_t i = 0; i < c->n_fields; i++)
-        if (strcasecmp(c->fields[i], name) == 0) return i;
+        if (vkt_compare_names(c->fields[i], name) == 0) return i;
     return SIZE_MAX;
 }
 

@@ -152,29 +152,35 @@ static vkt_result read_vocabulary(const reader *r)
     return get_size(r, "vocab_size", fallback, &r->m->vocabulary);
 }
 
+/* Reads the factor by which the context is stretched. Older files have another key for it. If the file has neither key,
+ * or if the value is 0, the result is 1. */
+static vkt_result get_factor(const reader *r, double *out)
+{
+    char key[KEY_ROOM];
+    double x = 0;
+    if (find(r, "rope.scaling.factor", key) || find(r, "rope.scale_linear", key))
+        VKT_TRY(vkt_gguf_get_f64(r->g, key, VKT_GGUF_ONE, &x));
+    if (!(x >= 0) || isinf(x)) return bad(r, key, "a finite number, 0 or more", x);
+    *out = x > 0 ? x : 1;
+    return VKT_OK;
+}
+
 static vkt_result read_scaling(const reader *r)
 {
     vkt_gguf_model *m = r->m;
     char key[KEY_ROOM];
-    vkt_gguf_string type = { .text = "none" };
+    vkt_gguf_string type = { .text = "linear" };
     m->rope_factor = 1;
     VKT_TRY(get_size(r, "rope.scaling.original_context_length", m->context, &m->rope_context));
-    if (find(r, "rope.scaling.type", key)) {
-        VKT_TRY(vkt_gguf_get_text(r->g, key, VKT_GGUF_ONE, &type));
-    } else if (find(r, "rope.scale_linear", key)) { /* older files: the factor of a linear scaling */
-        VKT_TRY(get_positive(r, "rope.scale_linear", 0, &m->rope_factor));
-        m->scaling = m->rope_factor == 1 ? VKT_ROPE_PLAIN : VKT_ROPE_LINEAR;
-        return VKT_OK;
-    }
+    if (find(r, "rope.scaling.type", key)) VKT_TRY(vkt_gguf_get_text(r->g, key, VKT_GGUF_ONE, &type));
     if (strcmp(type.text, "none") == 0) return VKT_OK;
-    if (strcmp(type.text, "linear") == 0)
-        m->scaling = VKT_ROPE_LINEAR;
-    else if (strcmp(type.text, "yarn") == 0)
-        m->scaling = VKT_ROPE_YARN;
-    else
+    const bool linear = strcmp(type.text, "linear") == 0;
+    if (!linear && strcmp(type.text, "yarn") != 0)
         return vkt_fail(&r->g->host, VKT_E_UNSUPPORTED, "\"%s\": %s is \"%.40s\": want none, linear or yarn",
                         r->g->path, key, type.text);
-    return get_positive(r, "rope.scaling.factor", 0, &m->rope_factor);
+    VKT_TRY(get_factor(r, &m->rope_factor));
+    m->scaling = !linear ? VKT_ROPE_YARN : m->rope_factor == 1 ? VKT_ROPE_PLAIN : VKT_ROPE_LINEAR;
+    return VKT_OK;
 }
 
 static vkt_result read_rope(const reader *r)

@@ -122,9 +122,13 @@ static vkt_result make_step(vkt_generator *g, step *s, uint32_t tokens, const vk
     return r == VKT_OK ? vkt_program_create(g->ctx, s->graph, g->store, &p, &s->program) : r;
 }
 
-static vkt_result create(vkt_generator *g, const vkt_generator_params *p)
+static vkt_result create(vkt_generator *g, const vkt_generator_params *params)
 {
     const vkt_gguf_model *m = vkt_lm_model(g->m);
+    vkt_generator_params own = *params;
+    const vkt_generator_params *p = &own;
+    own.temperature = vkt_or_f32(params->temperature, 0);
+    own.top_p = vkt_or_f32(params->top_p, 0);
     VKT_TRY(check(p, &g->host, m));
     g->context = p->context ? p->context : VKT_MIN(m->context, DEFAULT_CONTEXT);
     const uint32_t chunk = VKT_MIN(p->chunk ? p->chunk : DEFAULT_CHUNK, g->context);

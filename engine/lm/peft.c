@@ -1,6 +1,7 @@
 /* lm/peft.c - saves the adapters of a store to a folder of PEFT, and loads them. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 #include "base/paths.h"
@@ -74,10 +75,13 @@ static vkt_result write_folder(const adapters *all, vkt_store_part part, const v
         at += vkt_adapter_elements(a);
     }
     char *data = vkt_peft_path(all->h, folder, VKT_PEFT_TENSORS),
-         *config = vkt_peft_path(all->h, folder, VKT_PEFT_CONFIG);
-    vkt_result r = data && config ? make_folder(all->h, folder) : vkt_fail_nomem(all->h, "paths", strlen(folder));
+         *config = vkt_peft_path(all->h, folder, VKT_PEFT_CONFIG), *text = NULL;
+    vkt_result r = data && config ? vkt_peft_config_text(all->h, config, &full, all->list, all->n, &text)
+                                  : vkt_fail_nomem(all->h, "paths", strlen(folder));
+    if (r == VKT_OK) r = make_folder(all->h, folder);
     if (r == VKT_OK) r = vkt_safetensors_write(all->h, data, to->blobs, to->n, &(vkt_meta){ "format", "pt" }, 1);
-    if (r == VKT_OK) r = vkt_peft_config_write(all->h, config, &full, all->list, all->n);
+    if (r == VKT_OK) r = vkt_file_write(all->h, config, text, strlen(text));
+    free(text);
     vkt_free(all->h, data);
     vkt_free(all->h, config);
     return r;

@@ -14,8 +14,9 @@ char *vkt_peft_path(const vkt_host *h, const char *folder, const char *name);
 /* Parses the n bytes of an adapter_config.json, as vkt_peft_config_open does. Messages name the file `path`. */
 vkt_result vkt_peft_config_parse(const vkt_host *h, const char *path, const char *text, size_t n,
                                  vkt_peft_config **out);
-/* Writes adapter_config.json to `path`. VKT_E_ARG: a name is not UTF-8, or jansson has no memory. VKT_E_IO. */
-vkt_result vkt_peft_config_write(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
-                                 uint32_t n);
+/* Makes the text of an adapter_config.json, which the caller frees (free). Messages name the file `path`. VKT_E_ARG: a
+ * target is NULL or empty, a name is not UTF-8, or jansson has no memory. */
+vkt_result vkt_peft_config_text(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
+                                uint32_t n, char **text);
 
 #endif

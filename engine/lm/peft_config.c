@@ -189,6 +189,16 @@ vkt_result vkt_peft_config_open(const vkt_host *host, const char *folder, vkt_pe
 
 /* ---- writing ---- */
 
+static vkt_result check_targets(const vkt_host *h, const vkt_lora_params *lora)
+{
+    if (lora->n_targets && !lora->targets)
+        return vkt_fail(h, VKT_E_ARG, "lora: want %u targets, got NULL", lora->n_targets);
+    for (uint32_t i = 0; i < lora->n_targets; i++)
+        if (!lora->targets[i] || !*lora->targets[i])
+            return vkt_fail(h, VKT_E_ARG, "lora: want targets that are not empty, got none at %u", i);
+    return VKT_OK;
+}
+
 /* Returns whether the targets can be written as they are: there are some, and none has a '*'. */
 static bool are_names(const vkt_lora_params *lora)
 {
@@ -219,19 +229,18 @@ static json_t *number(double x)
     return x == floor(x) && fabs(x) < 1e9 ? json_integer((json_int_t)x) : json_real(x);
 }
 
-vkt_result vkt_peft_config_write(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
-                                 uint32_t n)
+vkt_result vkt_peft_config_text(const vkt_host *h, const char *path, const vkt_peft_params *p, const vkt_adapter *list,
+                                uint32_t n, char **text)
 {
+    *text = NULL;
+    VKT_TRY(check_targets(h, &p->lora));
     json_t *all = json_pack(
         "{s:{}, s:n, s:s?, s:s, s:b, s:b, s:b, s:o, s:f, s:n, s:s, s:i, s:{}, s:o, s:s, s:b, s:b}", "alpha_pattern",
         "auto_mapping", "base_model_name_or_path", p->base_model, "bias", "none", "fan_in_fan_out", 0, "inference_mode",
         1, "init_lora_weights", 1, "lora_alpha", number((double)p->lora.alpha), "lora_dropout", (double)p->lora.dropout,
         "modules_to_save", "peft_type", "LORA", "r", (int)p->lora.rank, "rank_pattern", "target_modules",
         targets_to_json(&p->lora, list, n), "task_type", "CAUSAL_LM", "use_dora", 0, "use_rslora", 0);
-    char *text = all ? json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    *text = all ? json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(all);
-    if (!text) return vkt_fail(h, VKT_E_ARG, "%s: want names in UTF-8, and memory for them", path);
-    const vkt_result r = vkt_file_write(h, path, text, strlen(text));
-    free(text);
-    return r;
+    return *text ? VKT_OK : vkt_fail(h, VKT_E_ARG, "%s: want names in UTF-8, and memory for them", path);
 }

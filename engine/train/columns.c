@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out)
 {
@@ -41,6 +40,35 @@ vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *c
     for (c->n_values = 0; copies && c->n_values < n; c->n_values++)
         if (!(copies[c->n_values] = vkt_strdup(h, values[c->n_values]))) break;
     return copies && c->n_values == n ? VKT_OK : vkt_fail_nomem(h, "the values of a column", n * sizeof *copies);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const vkt_column *x = *(const vkt_column *const *)a, *y = *(const vkt_column *const *)b;
+    const int order = vkt_compare_names(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+vkt_result vkt_columns_check_names(const vkt_columns *c, const char *table)
+{
+    char name[VKT_COLUMN_NAME_ROOM];
+    vkt_result r = VKT_OK;
+    const vkt_column **sorted = vkt_alloc_array(&c->h, c->n, sizeof *sorted);
+    if (!sorted) return vkt_fail_nomem(&c->h, "names of columns", c->n * sizeof *sorted);
+    for (uint32_t i = 0; i < c->n; i++) sorted[i] = &c->columns[i];
+    qsort(sorted, c->n, sizeof *sorted, by_name);
+    for (uint32_t i = 1; i < c->n && r == VKT_OK; i++) {
+        const vkt_column *x = sorted[i - 1], *y = sorted[i];
+        if (vkt_compare_names(x->name, y->name) != 0) continue;
+        if (x->use == VKT_COLUMN_LEFT_OUT && y->use == VKT_COLUMN_LEFT_OUT) continue;
+        r = vkt_fail(&c->h, VKT_E_FORMAT,
+                     "%s: want different names of columns, got \"%s\" for column %u and for column %u: rename one of "
+                     "them, or leave both out",
+                     table, vkt_printable(y->name, name, sizeof name), (unsigned)(x - c->columns) + 1,
+                     (unsigned)(y - c->columns) + 1);
+    }
+    vkt_free(&c->h, (void *)sorted);
+    return r;
 }
 
 uint32_t vkt_columns_count(const vkt_columns *c)
@@ -90,7 +118,7 @@ bool vkt_field_missing(const char *field)
 {
     static const char *const marks[] = { "", "?", "NA", "N/A", "NaN", "null" };
     for (size_t i = 0; i < VKT_COUNT(marks); i++)
-        if (strcasecmp(field, marks[i]) == 0) return true;
+        if (vkt_compare_names(field, marks[i]) == 0) return true;
     return false;
 }
 
@@ -121,7 +149,7 @@ vkt_result vkt_records_column(const vkt_host *host, const vkt_records *r, const 
     char names[1024] = "";
     for (uint32_t i = 0; i < n; i++) {
         const size_t len = strlen(names);
-        if (strcasecmp(vkt_column_name(r, i), name) == 0) {
+        if (vkt_compare_names(vkt_column_name(r, i), name) == 0) {
             *column = i;
             return VKT_OK;
         }

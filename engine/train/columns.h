@@ -19,6 +19,10 @@ vkt_result vkt_columns_create(const vkt_host *h, size_t room, vkt_columns **out)
  * VKT_E_NOMEM. */
 vkt_result vkt_column_set_values(const vkt_host *h, vkt_column *c, const char *const *values, size_t n);
 
+/* Checks that each column which is used has a name of its own. Upper and lower case are equal. VKT_E_FORMAT: two
+ * columns have the same name, and at least one of them is used; the message calls the table `table`. */
+vkt_result vkt_columns_check_names(const vkt_columns *c, const char *table);
+
 /* Returns the name of a column without leading blanks; "" if there is no such column. */
 const char *vkt_column_name(const vkt_records *r, uint32_t column);
 /* Returns a field without leading blanks; "" if there is no such field. */

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "base/numbers.h"
 #include "train/columns.h"
@@ -32,7 +31,8 @@ static int by_number(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : by_bytes(a, b);
 }
 
-/* Computes mean and biased standard deviation of a column of numbers. If the deviation is 0, std is 1. */
+/* Computes mean and biased standard deviation of a column of numbers. If the deviation is 0, std is 1. If the numbers
+ * are very large, one of the results may be infinite. */
 static void measure(look *l)
 {
     double sum = 0, squares = 0, x = 0;
@@ -46,6 +46,11 @@ static void measure(look *l)
         squares += (x - l->mean) * (x - l->mean);
     }
     l->std = squares > 0 ? sqrt(squares / l->n) : 1;
+}
+
+static bool can_be_scaled(const look *l)
+{
+    return isfinite(l->mean) && isfinite(l->std);
 }
 
 static void sort_texts(look *l)
@@ -108,6 +113,8 @@ static vkt_result use_input(const vkt_host *h, const vkt_columns_params *p, cons
         leave_out(c, "it is the same in all rows");
     } else if (l->counts) {
         leave_out(c, "it counts the rows");
+    } else if (l->numbers && !can_be_scaled(l)) {
+        leave_out(c, "its numbers are too large");
     } else if (l->numbers) {
         take_number(c, l);
     } else if (l->distinct > most) {
@@ -132,6 +139,12 @@ static vkt_result use_target(const vkt_host *h, vkt_target_kind kind, const look
         return vkt_fail(h, VKT_E_FORMAT, "target \"%s\": %u different texts in %u rows are no classes", c->name,
                         l->distinct, l->n);
     if (classes) return vkt_column_set_values(h, c, l->texts, l->distinct);
+    if (!can_be_scaled(l))
+        return vkt_fail(
+            h, VKT_E_FORMAT,
+            "target \"%s\": want numbers with a finite mean and deviation, got larger ones: correct them, or "
+            "leave these fields empty",
+            c->name);
     take_number(c, l);
     return VKT_OK;
 }
@@ -142,7 +155,7 @@ static vkt_result guess_column(const vkt_columns *all, const vkt_records *r, con
     const uint32_t k = (uint32_t)(c - all->columns);
     const bool target = k == all->target;
     for (uint32_t i = 0; !target && i < p->n_left_out; i++)
-        if (strcasecmp(c->name, p->left_out[i]) == 0) {
+        if (vkt_compare_names(c->name, p->left_out[i]) == 0) {
             leave_out(c, "by request");
             return VKT_OK;
         }
@@ -182,6 +195,7 @@ static vkt_result guess(vkt_columns *all, const vkt_records *r, const vkt_column
         if (!c->name) return vkt_fail_nomem(h, "the name of a column", 0);
         VKT_TRY(guess_column(all, r, p, c));
     }
+    VKT_TRY(vkt_columns_check_names(all, "the table"));
     return vkt_columns_inputs(all) ? VKT_OK : fail_empty(all);
 }
 
@@ -192,6 +206,7 @@ vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const v
     VKT_WANT(host, out);
     *out = NULL;
     VKT_WANT(host, r);
+    if (params && params->n_left_out) VKT_WANT(host, params->left_out);
     const vkt_host h = vkt_host_resolve(host);
     const vkt_numbers locale = vkt_numbers_begin();
     vkt_result result = vkt_columns_create(&h, vkt_records_columns(r), out);

@@ -111,9 +111,10 @@ vkt_result vkt_columns_from_text(const vkt_host *host, const char *name, const c
     VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    const vkt_result r = read_columns(&h, all, out);
+    vkt_result r = read_columns(&h, all, out);
     json_decref(all);
-    if (r == VKT_OK) return VKT_OK;
-    vkt_columns_destroy(out);
-    return r == VKT_E_FORMAT ? vkt_fail(&h, r, "%s: want a table's columns, version %d", name, VERSION) : r;
+    if (r == VKT_E_FORMAT) vkt_fail(&h, r, "%s: want a table's columns, version %d", name, VERSION);
+    if (r == VKT_OK) r = vkt_columns_check_names(*out, name);
+    if (r != VKT_OK) vkt_columns_destroy(out);
+    return r;
 }

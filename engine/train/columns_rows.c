@@ -1,6 +1,5 @@
 /* train/columns_rows.c - vkt_dataset_from_columns: rows of a table as numbers. */
 #include <stdio.h>
-#include <strings.h>
 
 #include "base/numbers.h"
 #include "train/columns.h"
@@ -15,14 +14,26 @@ typedef struct rows {
     uint32_t *labels; /* classes (n) */
 } rows;
 
+static vkt_result fail_twice(const rows *w, const vkt_column *c, uint32_t first, uint32_t second)
+{
+    char name[VKT_COLUMN_NAME_ROOM];
+    return vkt_fail(&w->h, VKT_E_FORMAT,
+                    "the table: want one column \"%s\", got column %u and column %u: rename or remove one of them",
+                    vkt_printable(c->name, name, sizeof name), first + 1, second + 1);
+}
+
+/* Finds the columns of the table that are needed. */
 static vkt_result match(rows *w, bool with_target)
 {
     for (uint32_t i = 0; i < w->c->n; i++) {
         const vkt_column *c = &w->c->columns[i];
         w->map[i] = UINT32_MAX;
         if (i == w->c->target ? !with_target : c->use == VKT_COLUMN_LEFT_OUT) continue;
-        for (uint32_t k = 0; k < vkt_records_columns(w->r) && w->map[i] == UINT32_MAX; k++)
-            if (strcasecmp(vkt_column_name(w->r, k), c->name) == 0) w->map[i] = k;
+        for (uint32_t k = 0; k < vkt_records_columns(w->r); k++) {
+            if (vkt_compare_names(vkt_column_name(w->r, k), c->name) != 0) continue;
+            if (w->map[i] != UINT32_MAX) return fail_twice(w, c, w->map[i], k);
+            w->map[i] = k;
+        }
         if (w->map[i] == UINT32_MAX)
             return vkt_fail(&w->h, VKT_E_FORMAT,
                             "the table has no column \"%s\", which was learned from; want a first line with the names "

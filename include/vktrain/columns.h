@@ -17,8 +17,9 @@
  *                   missing fields
  *
  * A field is missing if it is empty, "?", "NA", "N/A", "NaN" or "null". In these texts and in names, upper and lower
- * case are equal. Numbers are finite and decimal; the decimal separator is a point. Blanks before a field
- * or a name are ignored.
+ * case are equal (ASCII letters only). Numbers are finite and decimal; the decimal separator is a point. Blanks before
+ * a field or a name are ignored. Columns are found by their names, so no other column may have the name of a column
+ * that is used. Such a table is refused with VKT_E_FORMAT.
  *
  * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
  * Constructors return VKT_OK and set *out, which the caller owns. After an error *out = NULL. The errors are VKT_E_ARG,
@@ -78,10 +79,12 @@ typedef struct vkt_columns_params {
 typedef struct vkt_columns vkt_columns;
 
 /* Guesses the use of each column. An input is left out if it has no values, has the same value in all rows, has too
- * many different texts (most_values), or counts the rows (each value is the index of its row plus a constant).
- * VKT_E_NOT_FOUND: `params` names a column that does not exist. VKT_E_FORMAT: the target has fewer than two different
- * values, its classes have fewer than two rows each on average, or no inputs remain. VKT_E_ARG: VKT_TARGET_NUMBER for
- * a target with texts, or a row that does not exist. `params` may be NULL. */
+ * many different texts (most_values), counts the rows (each value is the index of its row plus a constant), or has
+ * numbers so large that their deviation is not finite. VKT_E_NOT_FOUND: `params` names a column that does not exist.
+ * VKT_E_FORMAT: the target has fewer than two different values, its classes have fewer than two rows each on average,
+ * its numbers are too large, a column that is used and another column have the same name, or no inputs remain.
+ * VKT_E_ARG: VKT_TARGET_NUMBER for a target with texts, a row that does not exist, or a NULL instead of a name to leave
+ * out. `params` may be NULL. */
 VKT_API vkt_result vkt_columns_guess(const vkt_host *host, const vkt_records *r, const vkt_columns_params *params,
                                      vkt_columns **out);
 VKT_API void vkt_columns_destroy(vkt_columns **c);                           /* data sets made with *c stay valid */
@@ -92,7 +95,8 @@ VKT_API uint32_t vkt_columns_inputs(const vkt_columns *c);                   /* 
 
 /* Write the columns as a JSON text, and read the text back. vkt_text_release frees *text. vkt_columns_to_text returns
  * VKT_E_FORMAT if a name or text of a column is not UTF-8. vkt_columns_from_text returns VKT_E_FORMAT if the text has
- * another form; the message calls the text `name`. An example of a text:
+ * another form, or if a column that is used and another column have the same name; the message calls the text `name`.
+ * An example of a text:
  *   {"format": "vktrain-table", "version": 1, "target": "species", "columns": [
  *     {"name": "petal_width", "use": "number", "mean": 1.2, "deviation": 0.8, "missing": 0},
  *     {"name": "colour", "use": "values", "values": ["blue", "red"], "missing": 3},
@@ -104,13 +108,13 @@ VKT_API vkt_result vkt_columns_from_text(const vkt_host *host, const char *name,
 /* Makes a data set (n,F) f32 from n rows of a table. The indices of these rows are rows[0] .. rows[n-1]. If `rows` is
  * NULL, uses all rows of the table, and n is not used. If `with_target` is true, a target column with classes becomes
  * the labels of the data set, and a target column of numbers becomes the targets (n,1) of the data set. VKT_E_FORMAT:
- * there is no row, the table lacks a column, a column of numbers has a text, a target is missing, or its class is
- * unknown. VKT_E_ARG: an index is too large. */
+ * there is no row, the table lacks a column or has two of its name, a column of numbers has a text, a target is
+ * missing, or its class is unknown. VKT_E_ARG: an index is too large. */
 VKT_API vkt_result vkt_dataset_from_columns(const vkt_host *host, const vkt_columns *c, const vkt_records *r,
                                             const uint32_t *rows, uint32_t n, bool with_target, vkt_dataset **out);
 
-/* Finds a column of a table by its name. VKT_E_NOT_FOUND: there is no such column; the message lists the names (if
- * there are many, only the first ones), and *column = UINT32_MAX. */
+/* Finds a column of a table by its name; if several columns have this name, the first one. VKT_E_NOT_FOUND: there is no
+ * such column; the message lists the names (if there are many, only the first ones), and *column = UINT32_MAX. */
 VKT_API vkt_result vkt_records_column(const vkt_host *host, const vkt_records *r, const char *name, uint32_t *column);
 /* Returns whether a field is missing. A field that does not exist is missing. */
 VKT_API bool vkt_records_missing(const vkt_records *r, uint32_t row, uint32_t column);

@@ -44,9 +44,11 @@ typedef struct vkt_gguf_model {
     bool rope_halves;    /* true: numbers i and i + rope_width / 2 of a head are rotated together (qwen2, qwen3).
                           * false: numbers 2i and 2i + 1 are rotated together (llama, because converters to GGUF permute
                           * the rows of the weights of query and key) */
-    vkt_rope_scaling scaling; /* "rope.scaling.type". Older files have "rope.scale_linear" instead, which is the
-                               * rope_factor of VKT_ROPE_LINEAR */
-    double rope_factor;       /* the context is stretched to this multiple of its length; 1 for VKT_ROPE_PLAIN */
+    vkt_rope_scaling scaling; /* "rope.scaling.type"; default: "linear". VKT_ROPE_PLAIN: the type is "none", or it is
+                               * "linear" and rope_factor is 1 */
+    double rope_factor;       /* the context is stretched to this multiple of its length; 1 for VKT_ROPE_PLAIN. The key
+                               * is "rope.scaling.factor"; default: "rope.scale_linear" (in older files), or else 1. A
+                               * value of 0 means 1 */
     uint32_t rope_context;    /* length of the context before it was stretched, in tokens; default: `context` */
     /* "rope_freqs.weight" (Llama 3.1): rope_width / 2 numbers. The frequency of pair j of a head's numbers is divided
      * by number j of this tensor. NULL: the file has no such tensor */

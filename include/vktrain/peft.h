@@ -72,9 +72,9 @@ typedef struct vkt_peft_params {
 /* Saves the adapters of a store, for PEFT (PeftModel.from_pretrained) or vkt_peft_load. `part` is VKT_PART_VALUE or
  * VKT_PART_PUBLISHED. Makes the folder if it does not exist. The tensors are written first, as F32, then
  * adapter_config.json. VKT_E_NOT_FOUND: the store has no adapters, or the folder above `folder` does not exist.
- * VKT_E_ARG: params->lora has another rank than the adapters, its alpha is VKT_ZERO or not finite, or a name is not
- * UTF-8. VKT_E_DIVERGED: a number is not finite; nothing is written. VKT_E_STATE: the store does not have the part.
- * VKT_E_IO, VKT_E_NOMEM. */
+ * VKT_E_ARG: params->lora has another rank than the adapters, its alpha is VKT_ZERO or not finite, a target is NULL or
+ * empty, or a name is not UTF-8. VKT_E_DIVERGED: a number is not finite. After VKT_E_ARG and VKT_E_DIVERGED nothing is
+ * written. VKT_E_STATE: the store does not have the part. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_peft_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const vkt_peft_params *params,
                                  const char *folder);
 

@@ -165,6 +165,38 @@ static void absent_keys_have_defaults(void **state)
     vkt_test_error_contains("tensor \"blk.0.attn_k.weight\": want 32 x 32, got 32 x 16");
 }
 
+/* The defaults of llama.cpp: the type is "linear", and the factor is scale_linear, or else 1. */
+static void scalings_have_defaults(void **state)
+{
+    (void)state;
+    static const vkt_gguf_string types[] = { { "none", 4 }, { "linear", 6 }, { "yarn", 4 } };
+    static const float zero = 0, half = 0.5f, one = 1, four = 4;
+    static const struct {
+        const vkt_gguf_string *type;
+        const float *factor, *older;
+        vkt_rope_scaling scaling;
+        double rope_factor;
+    } cases[] = {
+        { NULL, NULL, NULL, VKT_ROPE_PLAIN, 1 },          { NULL, &four, NULL, VKT_ROPE_LINEAR, 4 },
+        { NULL, &one, &half, VKT_ROPE_PLAIN, 1 },         { NULL, &four, &half, VKT_ROPE_LINEAR, 4 },
+        { NULL, &zero, &half, VKT_ROPE_PLAIN, 1 },        { &types[0], &four, &half, VKT_ROPE_PLAIN, 1 },
+        { &types[1], NULL, &half, VKT_ROPE_LINEAR, 0.5 }, { &types[1], NULL, NULL, VKT_ROPE_PLAIN, 1 },
+        { &types[2], NULL, &four, VKT_ROPE_YARN, 4 },     { &types[2], NULL, NULL, VKT_ROPE_YARN, 1 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_gguf_model m;
+        edit *e = edit_open(GOLDEN("llama.gguf"));
+        const vkt_gguf_meta factor = { "llama.rope.scaling.factor", VKT_GGUF_KIND_F32, false, 1, cases[i].factor },
+                            older = { "llama.rope.scale_linear", VKT_GGUF_KIND_F32, false, 1, cases[i].older };
+        if (cases[i].type) set_meta(e, text("llama.rope.scaling.type", cases[i].type));
+        if (factor.values) set_meta(e, factor);
+        if (older.values) set_meta(e, older);
+        assert_int_equal(edit_read(e, &m), VKT_OK);
+        assert_int_equal(m.scaling, cases[i].scaling);
+        assert_true(m.rope_factor == cases[i].rope_factor);
+    }
+}
+
 static void wrong_metadata_are_refused(void **state)
 {
     (void)state;
@@ -209,6 +241,12 @@ static void wrong_metadata_are_refused(void **state)
         { u32("llama.rope.dimension_count", &ten), VKT_E_FORMAT, "up to the width of a head, got 10" },
         { u32("llama.rope.dimension_count", &two), VKT_E_SHAPE, "tensor \"rope_freqs.weight\": want 1 x 1, got 4 x 1" },
         { text("llama.rope.scaling.type", &ntk), VKT_E_UNSUPPORTED, "is \"longrope\": want none, linear or yarn" },
+        { { "llama.rope.scaling.factor", VKT_GGUF_KIND_F32, false, 1, &negative },
+          VKT_E_FORMAT,
+          "llama.rope.scaling.factor: want a finite number, 0 or more, got -1" },
+        { { "llama.rope.scale_linear", VKT_GGUF_KIND_F32, false, 1, &nan },
+          VKT_E_FORMAT,
+          "llama.rope.scale_linear: want a finite number, 0 or more" },
         { u32("llama.rope.scaling.attn_factor", &ten), VKT_E_UNSUPPORTED, "want YaRN without it" },
         { u32("llama.vocab_size", &ten), VKT_E_SHAPE, "tensor \"token_embd.weight\": want 32 x 10, got 32 x 64" },
     };
@@ -305,8 +343,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_three_architectures_are_read), TEST(absent_keys_have_defaults), TEST(wrong_metadata_are_refused),
-        TEST(wrong_tensors_are_refused),        TEST(smollm2_is_described),
+        TEST(the_three_architectures_are_read), TEST(absent_keys_have_defaults), TEST(scalings_have_defaults),
+        TEST(wrong_metadata_are_refused),       TEST(wrong_tensors_are_refused), TEST(smollm2_is_described),
     };
     return cmocka_run_group_tests_name("gguf_model", tests, NULL, NULL);
 }

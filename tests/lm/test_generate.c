@@ -223,6 +223,11 @@ static void the_seed_decides(void **state)
     make(one, e); /* without a temperature, the seed does not matter */
     assert_memory_equal(d, e, sizeof d);
     vkt_generator_destroy(&one);
+    one = generator_of(r, lm,
+                       (vkt_generator_params){ .temperature = VKT_ZERO, .top_p = VKT_ZERO, .seed = 13, .chunk = 4 });
+    make(one, e);
+    assert_memory_equal(d, e, sizeof d);
+    vkt_generator_destroy(&one);
     vkt_lm_destroy(&lm);
 }
 

@@ -382,6 +382,33 @@ static void a_parameter_that_is_no_adapter_is_not_loaded(void **state)
     vkt_store_destroy(&s);
 }
 
+static void wrong_names_are_refused_before_a_file_is_written(void **state)
+{
+    rig *r = rig_of(state);
+    const char *folder = vkt_temp_dir_file(&r->dir, "none");
+    static const char *const none[] = { "q_proj", NULL }, *const empty[] = { "" }, *const latin1[] = { "q_\xe4" };
+    static const struct {
+        const char *const *targets;
+        uint32_t n;
+        const char *reason;
+    } bad[] = { { NULL, 1, "want 1 targets, got NULL" },
+                { none, 2, "want targets that are not empty, got none at 1" },
+                { empty, 1, "want targets that are not empty, got none at 0" },
+                { latin1, 1, "want names in UTF-8" } };
+    vkt_store *s = make_store(r, ADAPTERS, 7);
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(bad); i++) {
+        vkt_peft_params p = { .lora = lora };
+        p.lora.targets = bad[i].targets;
+        p.lora.n_targets = bad[i].n;
+        assert_int_equal(vkt_peft_save(&r->h, s, VKT_PART_VALUE, &p, folder), VKT_E_ARG);
+        vkt_test_error_contains(bad[i].reason);
+        assert_int_equal(vkt_temp_dir_count(&r->dir), 0);
+    }
+    vkt_test_expect_errors(false);
+    vkt_store_destroy(&s);
+}
+
 static void numbers_that_are_not_finite_are_not_written(void **state)
 {
     rig *r = rig_of(state);
@@ -476,6 +503,7 @@ int main(void)
         rig_test(adapters_that_do_not_fit_are_refused),
         rig_test(a_parameter_that_is_no_adapter_is_not_loaded),
         rig_test(numbers_that_are_not_finite_are_not_written),
+        rig_test(wrong_names_are_refused_before_a_file_is_written),
         rig_test(damaged_files_change_nothing),
         rig_test(every_failed_allocation_is_reported),
     };

@@ -133,12 +133,15 @@ static void what_cannot_be_learned_is_refused(void **state)
     vkt_records *r = records_of(&h, table), *text = records_of(&h, "size;colour\nwide;red\n");
     vkt_columns *c = guess(&h, r), *none;
     vkt_dataset *d;
-    const char *left = "nothing";
+    const char *left = "nothing", *none_left = NULL;
     const uint32_t far = 4;
     vkt_test_expect_errors(true);
     expect_refused(&h, table, &(vkt_columns_params){ .target = "no" },
                    "no column \"no\"; the columns are \"id\", \"colour\"");
     expect_refused(&h, table, &(vkt_columns_params){ .left_out = &left, .n_left_out = 1 }, "no column \"nothing\"");
+    expect_refused(&h, table, &(vkt_columns_params){ .n_left_out = 1 }, "want `params->left_out`, got NULL");
+    expect_refused(&h, table, &(vkt_columns_params){ .left_out = &none_left, .n_left_out = 1 },
+                   "want `name`, got NULL");
     expect_refused(&h, table, &(vkt_columns_params){ .rows = &far, .n_rows = 1 }, "want rows below 4, got 4");
     expect_refused(&h, table, &(vkt_columns_params){ .target = "same" }, "two different values or more, got 1");
     expect_refused(&h, table, &(vkt_columns_params){ .target = "remark" },
@@ -166,6 +169,75 @@ static void what_cannot_be_learned_is_refused(void **state)
     vkt_columns_destroy(&c);
     vkt_records_destroy(&text);
     vkt_records_destroy(&r);
+}
+
+/* Two columns of one name are refused if one of them is used: the rows of a column are found by its name. */
+static void equal_names_are_refused(void **state)
+{
+    const vkt_host h = vkt_test_host();
+    const char *both = "id";
+    vkt_columns *c;
+    vkt_dataset *d;
+    (void)state;
+    vkt_test_expect_errors(true);
+    expect_refused(&h, "price;rooms;Price\n10;1;10\n20;5;20\n40;3;40\n", &(vkt_columns_params){ .target = "price" },
+                   "got \"Price\" for column 1 and for column 3: rename one of them, or leave both out");
+    expect_refused(&h, "id;x;ID;y\n1;4;9;1\n2;1;3;2\n3;8;4;7\n", NULL, "\"ID\" for column 1 and for column 3");
+    static const char text[] = "{\"format\":\"vktrain-table\",\"version\":1,\"target\":\"y\",\"columns\":["
+                               "{\"name\":\"Y\",\"use\":\"left out\"},"
+                               "{\"name\":\"x\",\"use\":\"number\",\"mean\":0,\"deviation\":1},"
+                               "{\"name\":\"y\",\"use\":\"number\",\"mean\":0,\"deviation\":1}]}";
+    assert_int_equal(vkt_columns_from_text(&h, "a text", text, &c), VKT_E_FORMAT);
+    vkt_test_error_contains("a text: want different names of columns, got \"y\" for column 1 and for column 3");
+    assert_null(c);
+    vkt_test_expect_errors(false);
+    /* Columns that are left out may have equal names. */
+    vkt_records *r = records_of(&h, "id;x;ID;;y;\n1;4;9;;1;\n2;1;3;;2;\n3;8;4;;7;\n"), *twice;
+    assert_int_equal(
+        vkt_columns_guess(&h, r, &(vkt_columns_params){ .target = "y", .left_out = &both, .n_left_out = 1 }, &c),
+        VKT_OK);
+    assert_int_equal(vkt_columns_inputs(c), 1);
+    assert_int_equal(vkt_dataset_from_columns(&h, c, r, NULL, 0, true, &d), VKT_OK);
+    vkt_dataset_destroy(&d);
+    vkt_records_destroy(&r);
+    twice = records_of(&h, "y;x;Y\n1;2;3\n");
+    assert_int_equal(vkt_dataset_from_columns(&h, c, twice, NULL, 0, false, &d), VKT_OK); /* y is not needed */
+    vkt_dataset_destroy(&d);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_columns(&h, c, twice, NULL, 0, true, &d), VKT_E_FORMAT);
+    vkt_test_error_contains("want one column \"y\", got column 1 and column 3: rename or remove one of them");
+    assert_null(d);
+    vkt_test_expect_errors(false);
+    vkt_records_destroy(&twice);
+    vkt_columns_destroy(&c);
+}
+
+/* The largest doubles stand for a missing field in some tables. Their mean or the squares of their distances are
+ * infinite. */
+static void numbers_that_are_too_large_are_left_out(void **state)
+{
+    static const char text[] = "one;two;size;x\n"
+                               "1.7976931348623157e308;1.7976931348623157e308;4;1\n"
+                               "3;1.7976931348623157e308;1;3\n"
+                               "2;5;9;2\n";
+    const vkt_host h = vkt_test_host();
+    vkt_columns *c, *again;
+    char *json;
+    (void)state;
+    vkt_records *r = records_of(&h, text);
+    assert_int_equal(vkt_columns_guess(&h, r, NULL, &c), VKT_OK);
+    assert_int_equal(vkt_columns_inputs(c), 1);
+    for (uint32_t i = 0; i < 2; i++) assert_string_equal(vkt_columns_at(c, i)->why, "its numbers are too large");
+    assert_int_equal(vkt_columns_to_text(c, &json), VKT_OK);
+    assert_int_equal(vkt_columns_from_text(&h, "a text", json, &again), VKT_OK);
+    vkt_text_release(&json);
+    vkt_columns_destroy(&c);
+    vkt_columns_destroy(&again);
+    vkt_records_destroy(&r);
+    vkt_test_expect_errors(true);
+    expect_refused(&h, text, &(vkt_columns_params){ .target = "one", .kind = VKT_TARGET_NUMBER },
+                   "target \"one\": want numbers with a finite mean and deviation");
+    vkt_test_expect_errors(false);
 }
 
 /* Guesses the columns, writes them as text, reads the text and converts the rows. Returns the first error. */
@@ -207,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_guessed_and_kept), cmocka_unit_test(rows_become_numbers),
         cmocka_unit_test(classes_have_names),           cmocka_unit_test(what_cannot_be_learned_is_refused),
+        cmocka_unit_test(equal_names_are_refused),      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
         cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("columns", tests, NULL, NULL);

@@ -69,13 +69,24 @@ static void text_grows_and_bytes_read_well(void **state)
     assert_string_equal(vkt_bytes_text(1024 * 1024 + 1024 * 215, b), "1.21 MiB");
 }
 
+/* The result is the same in every locale: in Turkish, strcasecmp takes "id" and "ID" as different. */
+static void names_are_compared_without_case(void **state)
+{
+    (void)state;
+    assert_int_equal(vkt_compare_names("id", "ID"), 0);
+    assert_int_equal(vkt_compare_names("", ""), 0);
+    assert_true(vkt_compare_names("id", "IDs") < 0 && vkt_compare_names("IDs", "id") > 0);
+    assert_true(vkt_compare_names("a", "B") < 0 && vkt_compare_names("B", "a") > 0);
+    assert_true(vkt_compare_names("@", "`") != 0 && vkt_compare_names("[", "{") != 0);
+    assert_true(vkt_compare_names("z", "\xc4\xb0") < 0 && vkt_compare_names("\xe4", "\xc4") != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_result_has_a_name_and_a_text),
-        cmocka_unit_test(philox_equals_the_published_vectors),
-        cmocka_unit_test(random_streams_have_the_stated_moments),
-        cmocka_unit_test(text_grows_and_bytes_read_well),
+        cmocka_unit_test(every_result_has_a_name_and_a_text),     cmocka_unit_test(philox_equals_the_published_vectors),
+        cmocka_unit_test(random_streams_have_the_stated_moments), cmocka_unit_test(text_grows_and_bytes_read_well),
+        cmocka_unit_test(names_are_compared_without_case),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
