@@ -12,6 +12,7 @@ typedef struct fit {
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread, without waits; read after the last reported step or checkpoint */
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
+    bool refused;         /* check_params refuses the params of some rank; all ranks know this, and none trains */
     bool interrupted;     /* the fit ends because callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite; diverged() has logged this on rank 0 */
@@ -454,11 +455,24 @@ static vkt_result put_best(vkt_trainer *t)
     return vkt_trainer_put(t, VKT_PART_VALUE, t->best);
 }
 
+/* Checks the params of all ranks. VKT_E_ARG if this rank's params are refused; VKT_E_STATE if only the params of other
+ * ranks are. */
+static vkt_result check_params_of_all(fit *f, vkt_monitor *monitor)
+{
+    bool refused;
+    const vkt_result mine = check_params(f->t, f->p, monitor);
+    VKT_TRY(vkt_ranks_any(f->t, mine != VKT_OK, &refused));
+    f->refused = refused;
+    if (mine != VKT_OK || !refused) return mine;
+    if (f->t->shards.rank > 0) return VKT_E_STATE; /* rank 0 logs the error */
+    return vkt_fail(&f->t->host, VKT_E_STATE, "fit: want the same params in all ranks, got wrong ones in another rank");
+}
+
 static vkt_result fit_rank(fit *f)
 {
     vkt_trainer *t = f->t;
     vkt_monitor monitor = VKT_MONITOR_AUTO; /* gcc 12 does not see that check_params sets it */
-    VKT_TRY(check_params(t, f->p, &monitor));
+    VKT_TRY(check_params_of_all(f, &monitor));
     use_monitor(f, monitor);
     VKT_TRY(vkt_ranks_compare(t, f->p));
     const vkt_result r = train(f);
@@ -479,10 +493,11 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* Passes the result to vkt_steps_fail, with three exceptions. VKT_E_DIVERGED: each rank finds the divergence
-     * itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the ranks differ, a state is not
-     * finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
-    if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
+    /* Passes the result to vkt_steps_fail, with four exceptions. Refused params: all ranks know this. VKT_E_DIVERGED:
+     * each rank finds the divergence itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the
+     * ranks differ, a state is not finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
+    if (!f.refused && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE))
+        vkt_steps_fail(t, r);
     return r;
 }
 
