@@ -69,15 +69,17 @@ vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params
     VKT_WANT(host, params);
     const vkt_host h = vkt_host_resolve(host);
     const uint32_t n = params->ranks;
+    const double latency_seconds = vkt_or(params->latency_seconds, 0);
     if (n == 0 || n > VKT_MAX_SHARDS || (n & (n - 1)) != 0)
         return vkt_fail(&h, VKT_E_ARG, "emulation: want a power of two of at most %d ranks, got %u", VKT_MAX_SHARDS, n);
-    if (!is_amount(params->latency_seconds, LONGEST_SECONDS) || !is_amount(params->bytes_per_second, 1e30))
+    if (!is_amount(latency_seconds, LONGEST_SECONDS) || !is_amount(params->bytes_per_second, 1e30))
         return vkt_fail(&h, VKT_E_ARG,
                         "emulation: want a latency of 0 to %g s and 0 or more bytes per second, got %g and %g",
-                        LONGEST_SECONDS, params->latency_seconds, params->bytes_per_second);
+                        LONGEST_SECONDS, latency_seconds, params->bytes_per_second);
     vkt_emulation *e = vkt_alloc(&h, sizeof *e);
     if (!e) return vkt_fail_nomem(&h, "an emulation", sizeof *e);
     *e = (vkt_emulation){ .host = h, .params = *params };
+    e->params.latency_seconds = latency_seconds;
     *out = e;
     return VKT_OK;
 }

@@ -8,7 +8,8 @@
 #include "train/trainer.h"
 
 #define ATTACHMENT "data"
-enum { MOST_SIDE = 1 << 20, MOST_CLASSES = 1 << 24 };
+#define MOST_AREA ((uint64_t)1 << 40) /* largest product of height and width */
+enum { MOST_CLASSES = 1 << 24 };
 
 /* A card with its private members. The public card is the first member, so it has the address of the struct. */
 typedef struct owned {
@@ -92,9 +93,10 @@ static bool parse(owned *o)
                  *classes = json_object_get(o->root, "classes");
     for (uint32_t i = 0; i < 3; i++) {
         const json_int_t side = json_integer_value(json_array_get(sample, i));
-        if (side < 1 || side > (i ? MOST_SIDE : VKT_CARD_CHANNELS)) return false;
+        if (side < 1 || side > (i ? UINT32_MAX : VKT_CARD_CHANNELS)) return false;
         c->chw[i] = (uint32_t)side;
     }
+    if ((uint64_t)c->chw[1] * c->chw[2] > MOST_AREA) return false;
     const json_int_t n = json_integer_value(classes);
     if (!json_is_integer(classes) || n < 0 || n > MOST_CLASSES) return false;
     c->classes = (uint32_t)n;

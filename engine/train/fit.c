@@ -12,6 +12,7 @@ typedef struct fit {
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* CPU time of this thread, without waits; read after the last reported step or checkpoint */
     bool in_steps;        /* this rank is training epochs, so other ranks may wait for a message of this rank */
+    bool refused;         /* check_params refuses the params of some rank; all ranks know this, and none trains */
     bool interrupted;     /* the fit ends because callbacks.stop returned true, on this rank or on another one */
     vkt_monitor monitor;  /* the monitor in use; never AUTO */
     bool nonfinite;       /* a loss or a weight of this epoch is not finite; diverged() has logged this on rank 0 */
@@ -148,8 +149,8 @@ static vkt_result drain(fit *f)
 }
 
 /* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
- * checkpoint of a fit cannot be written, the next fit first writes it. If a loss of the epoch or a weight is not
- * finite, writes nothing, so the last good checkpoint stays. */
+ * checkpoint of a fit cannot be written, the next fit first writes it, if it still can (owes_checkpoint). If a loss of
+ * the epoch or a weight is not finite, writes nothing, so the last good checkpoint stays. */
 static vkt_result checkpoint(fit *f)
 {
     if (!f->p->checkpoint || f->nonfinite) return VKT_OK;
@@ -389,9 +390,8 @@ static vkt_result fail_without_best(const fit *f)
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
 
-/* Continues after a divergence. VKT_E_STATE if weights or optimizer state are not finite. If the run diverged before
- * the end of an epoch, this epoch begins again, because the sums of its losses may not be finite. */
-static vkt_result go_on(fit *f)
+/* Returns VKT_E_STATE if weights or optimizer state are not finite. */
+static vkt_result check_state(fit *f)
 {
     static const char *const names[VKT_ARENAS] = { [VKT_PART_VALUE] = "weights",
                                                    [VKT_PART_MOMENT1] = "first moments",
@@ -410,6 +410,16 @@ static vkt_result go_on(fit *f)
                         "first (vkt_trainer_resume, vkt_trainer_load), or set allow_nonfinite",
                         names[part]);
     }
+    return VKT_OK;
+}
+
+/* Continues after a divergence. VKT_E_STATE if weights or optimizer state are not finite, unless the caller allows it
+ * (allow_nonfinite). If the run diverged before the end of an epoch, this epoch begins again, because the sums of its
+ * losses may not be finite. */
+static vkt_result go_on(fit *f)
+{
+    vkt_trainer *t = f->t;
+    if (!f->p->allow_nonfinite) VKT_TRY(check_state(f));
     t->diverged = false;
     t->at.batch = 0;
     t->at.sums = (vkt_sums){ 0 };
@@ -424,7 +434,7 @@ static vkt_result train(fit *f)
     if (t->at.stopped && t->at.epoch <= f->epochs)
         vkt_log_line(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
                      t->at.epoch - 1);
-    if (t->diverged && !f->p->allow_nonfinite && !t->at.stopped && t->at.epoch <= f->epochs) VKT_TRY(go_on(f));
+    if (t->diverged && !t->at.stopped && t->at.epoch <= f->epochs) VKT_TRY(go_on(f));
     f->in_steps = true;
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
@@ -436,11 +446,33 @@ static vkt_result train(fit *f)
     return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 
+/* Gives the trainer the weights of the best epoch. If these are not the weights of the last step, a missing checkpoint
+ * of that step cannot be written any more. */
+static vkt_result put_best(vkt_trainer *t)
+{
+    const bool newest = t->at.best_epoch == t->at.epoch - 1 && t->at.batch == 0;
+    if (!newest || vkt_trainer_served(t) != VKT_PART_VALUE) t->owes_checkpoint = false;
+    return vkt_trainer_put(t, VKT_PART_VALUE, t->best);
+}
+
+/* Checks the params of all ranks. VKT_E_ARG if this rank's params are refused; VKT_E_STATE if only the params of other
+ * ranks are. */
+static vkt_result check_params_of_all(fit *f, vkt_monitor *monitor)
+{
+    bool refused;
+    const vkt_result mine = check_params(f->t, f->p, monitor);
+    VKT_TRY(vkt_ranks_any(f->t, mine != VKT_OK, &refused));
+    f->refused = refused;
+    if (mine != VKT_OK || !refused) return mine;
+    if (f->t->shards.rank > 0) return VKT_E_STATE; /* rank 0 logs the error */
+    return vkt_fail(&f->t->host, VKT_E_STATE, "fit: want the same params in all ranks, got wrong ones in another rank");
+}
+
 static vkt_result fit_rank(fit *f)
 {
     vkt_trainer *t = f->t;
     vkt_monitor monitor = VKT_MONITOR_AUTO; /* gcc 12 does not see that check_params sets it */
-    VKT_TRY(check_params(t, f->p, &monitor));
+    VKT_TRY(check_params_of_all(f, &monitor));
     use_monitor(f, monitor);
     VKT_TRY(vkt_ranks_compare(t, f->p));
     const vkt_result r = train(f);
@@ -449,7 +481,7 @@ static vkt_result fit_rank(fit *f)
         t->owes_checkpoint = false; /* the missing checkpoint cannot be written any more: its state is lost */
         t->diverged = true;
     }
-    if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
+    if (ended && t->at.best_epoch) VKT_TRY(put_best(t));
     return r != VKT_OK ? r : f->written;
 }
 
@@ -461,24 +493,25 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     t->steps = (vkt_steps){ 0 };
     t->shards.wants_stop = t->shards.all_stop = false;
     const vkt_result r = fit_rank(&f);
-    /* Passes the result to vkt_steps_fail, with three exceptions. VKT_E_DIVERGED: each rank finds the divergence
-     * itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the ranks differ, a state is not
-     * finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
-    if (r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE)) vkt_steps_fail(t, r);
+    /* Passes the result to vkt_steps_fail, with four exceptions. Refused params: all ranks know this. VKT_E_DIVERGED:
+     * each rank finds the divergence itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the
+     * ranks differ, a state is not finite, or no epoch is the best). VKT_E_CHECKPOINT: the fit has not ended early. */
+    if (!f.refused && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT && (f.in_steps || r != VKT_E_STATE))
+        vkt_steps_fail(t, r);
     return r;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
 {
     VKT_WANT(NULL, t);
-    static const vkt_fit_params none;
-    const vkt_fit_params *p = params ? params : &none;
+    vkt_fit_params p = params ? *params : (vkt_fit_params){ 0 };
+    p.min_delta = vkt_or(p.min_delta, 0);
     vkt_monitor monitor = VKT_MONITOR_AUTO; /* gcc 12 does not see that check_params sets it */
     if (t->shards.broken)
         return vkt_fail(&t->host, VKT_E_STATE,
                         "fit: the last fit ended in the middle of a step: resume its checkpoint (vkt_trainer_resume)");
-    if (!t->replicas) return fit_alone(t, p);
+    if (!t->replicas) return fit_alone(t, &p);
     /* Checks the params before any rank begins, because a rank that fails alone ends the run of all ranks. */
-    VKT_TRY(check_params(t, p, &monitor));
-    return vkt_replicas_fit(t, p, fit_alone);
+    VKT_TRY(check_params(t, &p, &monitor));
+    return vkt_replicas_fit(t, &p, fit_alone);
 }

@@ -196,14 +196,16 @@ static void add_schedule(const vkt_schedule *s, vkt_text *x)
                                                                 [VKT_SCHEDULE_WARMUP_COSINE] = "warmup-cosine" };
     const vkt_plateau *p = &s->plateau;
     double milestones[VKT_COUNT(s->milestones)];
-    for (uint32_t i = 0; i < s->n_milestones; i++) milestones[i] = s->milestones[i];
+    /* vkt_schedule_check checks n_milestones only for VKT_SCHEDULE_MULTI_STEP. */
+    const uint32_t n = VKT_MIN(s->n_milestones, (uint32_t)VKT_COUNT(milestones));
+    for (uint32_t i = 0; i < n; i++) milestones[i] = s->milestones[i];
     vkt_text_add(x, "schedule=%s%s%s\n", kinds[s->kind], s->linear ? " linear" : "", s->by_epoch ? " by epoch" : "");
     const double numbers[] = {
         s->warmup_from, s->gamma, s->step_size, s->pct_start, s->div_factor, s->final_div_factor
     };
     add_list(x, "schedule's warmup_from, gamma, step_size, pct_start, div_factor, final_div_factor", numbers,
              VKT_COUNT(numbers));
-    add_list(x, "schedule's milestones", milestones, s->n_milestones);
+    add_list(x, "schedule's milestones", milestones, n);
     const double plateau[] = { p->form,     p->maximise, p->factor, p->patience, p->threshold,
                                p->absolute, p->cooldown, p->min_lr, p->eps };
     add_list(x, "plateau's form, maximise, factor, patience, threshold, absolute, cooldown, min_lr, eps", plateau,

@@ -288,10 +288,10 @@ static void draw_figure(cairo_t *cr, const void *user)
     draw_panel(&c, &accuracy);
 }
 
-vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *title,
-                            const char *path)
+vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, size_t best,
+                            const char *title, const char *path)
 {
     if (n == 0) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want one epoch or more, got none", path);
-    const chart c = { .records = records, .n = n, .best = vkt_history_best(records, n), .title = title };
+    const chart c = { .records = records, .n = n, .best = best, .title = title };
     return vkt_figure_write(h, path, WIDTH, HEIGHT, draw_figure, &c);
 }

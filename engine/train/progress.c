@@ -14,10 +14,10 @@ struct vkt_progress {
     vkt_host host;
     FILE *out;
     bool rewrites, unicode;
-    bool open;    /* the last line is a bar, and has no newline yet */
-    double drawn; /* vkt_fit_progress.seconds at the last drawing */
-    uint32_t epochs;
-    double lr; /* learning rate of the last epoch; 0: no epoch has ended yet */
+    bool open;       /* the last line is a bar, and has no newline yet */
+    double drawn;    /* vkt_fit_progress.seconds at the last drawing */
+    uint32_t epochs; /* 0: on_batch has not been called yet */
+    double lr;       /* learning rate of the last epoch; 0: no epoch has ended yet */
     char unit[16];
     double per_batch; /* number of units (for instance tokens) in a batch; 0: the rate is in batches per second */
 };
@@ -177,7 +177,10 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     vkt_progress *p = user;
     char text[24];
     record l = { .n = 0 };
-    add_field(&l, "epoch %u/%u", r->epoch, p->epochs);
+    if (p->epochs)
+        add_field(&l, "epoch %u/%u", r->epoch, p->epochs);
+    else
+        add_field(&l, "epoch %u", r->epoch);
     add_field(&l, "%.1f s", r->seconds);
     add_field(&l, "loss %s", loss_text(r->train_loss, text));
     if (!isnan(r->train_acc)) add_field(&l, "acc %.4f", r->train_acc);
@@ -228,5 +231,6 @@ void vkt_progress_set_unit(vkt_progress *p, const char *unit, double per_batch)
 
 vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p)
 {
+    if (!p) return (vkt_fit_callbacks){ 0 };
     return (vkt_fit_callbacks){ .user = p, .on_batch = on_batch, .on_epoch = on_epoch };
 }

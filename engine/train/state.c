@@ -117,11 +117,12 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     const vkt_position *p = &t->at;
     const vkt_numbers locale = vkt_numbers_begin();
     const vkt_plateau_state *l = &p->plateau;
+    const double best = isnan(p->best) ? (p->best_epoch ? NAN : -HUGE_VAL) : p->best; /* see parse_position */
     const int n =
         snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
-                 t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
-                 isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best,
-                 l->seen, l->bad, l->cooling, (int)p->monitor); /* files have this number: never renumber vkt_monitor */
+                 t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, best,
+                 p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen, l->bad, l->cooling,
+                 (int)p->monitor); /* files have this number: never renumber vkt_monitor */
     if (vkt_dataset_terms(t->params.train)) snprintf(out + n, TEXT_ROOM - (size_t)n, " %" PRIu64, p->sums.terms);
     vkt_numbers_end(locale);
 }
@@ -187,7 +188,8 @@ static bool parse_position(const char *text, bool has_terms, uint64_t *seed, vkt
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
-    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes a `best` of NaN as -inf */
+    /* If there is no best epoch, `best` is NaN, and position_text writes it as -inf. */
+    if (!p->best_epoch && p->best == -HUGE_VAL) p->best = NAN;
     return n == (has_terms ? 18 : 17) && p->sums.terms >= p->sums.rows && p->epoch >= 1 && stopped >= 0 &&
            stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO && monitor <= VKT_MONITOR_METRIC;
 }
@@ -439,6 +441,7 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
     vkt_result r = read_matching(t, st, path, pattern, t->weights);
+    if (r == VKT_OK) t->owes_checkpoint = false; /* its weights are about to be replaced */
     if (r == VKT_OK) r = write_matching(t, pattern, t->weights);
     if (r == VKT_OK && t->diverged) r = reset_optimizer(t);
     for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {

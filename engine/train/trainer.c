@@ -10,6 +10,8 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     const vkt_host *h = &t->host;
     t->params = *p;
     vkt_trainer_params *q = &t->params;
+    q->ema_decay = vkt_or(q->ema_decay, 0);
+    q->label_smoothing = vkt_or_f32(q->label_smoothing, 0);
     if (!q->model.forward) return vkt_fail(h, VKT_E_ARG, "trainer: want model.forward");
     if (!q->train) return vkt_fail(h, VKT_E_ARG, "trainer: want a training set");
     VKT_TRY(vkt_head_check(t, q->train, "trainer: the training set"));
@@ -213,7 +215,9 @@ vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path)
 {
     VKT_WANT(NULL, t);
     VKT_WANT(&t->host, path);
-    return vkt_history_plot(&t->host, t->history.records, t->history.n, t->params.model.name, path);
+    const vkt_epoch_record *best = vkt_trainer_best(t), *records = t->history.records;
+    return vkt_history_plot(&t->host, records, t->history.n, best ? (size_t)(best - records) : t->history.n,
+                            t->params.model.name, path);
 }
 
 const char *vkt_trainer_summary(const vkt_trainer *t)

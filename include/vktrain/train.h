@@ -224,7 +224,9 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
  * previous file stays whole, training continues, and the fit returns this result at its end. If the last checkpoint of
- * a fit is missing, another fit first writes it, unless the run has diverged since. */
+ * a fit is missing, another fit first writes it, if the trainer still has the state of this checkpoint. The trainer no
+ * longer has this state if the fit gave it the weights of an earlier epoch or averaged weights (ema_decay), or after
+ * vkt_trainer_load, vkt_trainer_resume or a divergence. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same run. The next vkt_trainer_fit continues at the position of the checkpoint

@@ -37,6 +37,16 @@ static void it_receives_what_it_sent(void **state)
     vkt_emulation_destroy(&e);
 }
 
+static void a_latency_of_zero_may_be_named(void **state)
+{
+    static unsigned char byte[1];
+    vkt_emulation *e = make(2, (double)VKT_ZERO, 0);
+    const vkt_transport t = vkt_emulation_transport(e);
+    (void)state;
+    assert_int_equal(t.exchange(t.user, 1, byte, byte, 0), VKT_OK);
+    vkt_emulation_destroy(&e);
+}
+
 static void a_message_takes_its_time(void **state)
 {
     static unsigned char send[20000], receive[20000];
@@ -128,7 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(it_receives_what_it_sent), TEST(a_message_takes_its_time),   TEST(a_sum_has_the_traffic_of_the_cluster),
-        TEST(a_fault_ends_it),          TEST(wrong_arguments_are_errors),
+        TEST(a_fault_ends_it),          TEST(wrong_arguments_are_errors), TEST(a_latency_of_zero_may_be_named),
     };
     return cmocka_run_group_tests_name("emulated cluster", tests, NULL, NULL);
 }

@@ -156,6 +156,10 @@ static void touch(vkt_graph *g, const char *order)
     X(conv1d_weights, VKT_E_SHAPE, "conv1d: want w", vkt_conv1d(g, F(3, 2, 3, 4), F(2, 1, 3), NONE, NULL)) \
     X(max_pool1d_rank, VKT_E_SHAPE, "max_pool1d", vkt_max_pool1d(g, F(2, 2, 3), NULL)) \
     X(global_avg_pool_rank, VKT_E_SHAPE, "global_avg_pool", vkt_global_avg_pool(g, F(2, 2, 3))) \
+    X(global_avg_pool_null, VKT_E_ARG, "global_avg_pool: want a tensor of this graph, got the null tensor", \
+      vkt_global_avg_pool(g, NONE)) \
+    X(global_max_pool_null, VKT_E_ARG, "global_max_pool: want a tensor of this graph, got the null tensor", \
+      vkt_global_max_pool(g, NONE)) \
     X(conv2d_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, F(3, 1, 2, 3), F(4, 1, 1, 1, 1), NONE, NULL)) \
     X(conv2d_channels, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(4, 2, 4, 3, 3), NONE, NULL)) \
     X(conv2d_weight_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(3, 2, 3, 3), NONE, NULL)) \

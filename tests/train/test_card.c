@@ -102,6 +102,25 @@ static void names_are_kept(void **state)
     vkt_card_destroy(&c);
 }
 
+/* A sample may be a long vector. A size whose product with another one is absurd is damage. */
+static void a_card_may_have_long_samples(void **state)
+{
+    static const char *const samples[] = { "[1,1,2000000]", "[1,1,4294967295]", "[1,1,4294967296]",
+                                           "[1,2000000,2000000]", "[1,1,0]" };
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(samples); i++) {
+        char text[128];
+        vkt_card *c;
+        snprintf(text, sizeof text, "{\"sample\": %s, \"mean\": [0], \"deviation\": [1], \"classes\": 0}", samples[i]);
+        vkt_test_expect_errors(i >= 2);
+        assert_int_equal(vkt_card_from_text(&h, "a text", text, &c), i < 2 ? VKT_OK : VKT_E_FORMAT);
+        vkt_test_expect_errors(false);
+        if (i == 0) assert_int_equal(c->chw[2], 2000000);
+        vkt_card_destroy(&c);
+    }
+}
+
 static void wrong_cards_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -136,9 +155,8 @@ static void wrong_cards_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_card_repeats_the_training_data),
-        rig_test(a_card_of_vectors_makes_vectors),
-        cmocka_unit_test(names_are_kept),
+        rig_test(a_card_repeats_the_training_data), rig_test(a_card_of_vectors_makes_vectors),
+        cmocka_unit_test(names_are_kept),           cmocka_unit_test(a_card_may_have_long_samples),
         rig_test(wrong_cards_are_refused),
     };
     return cmocka_run_group_tests_name("cards", tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void check_image(const vkt_epoch_record *records, size_t n, const char *t
         const double v[4] = { records[i].train_loss, records[i].val_loss, records[i].train_acc, records[i].val_acc };
         for (int k = 0; k < 4; k++) want[k] = want[k] || fabs(v[k]) <= 1e30 /* larger numbers are gaps */;
     }
-    assert_int_equal(vkt_history_plot(&h, records, n, title, path), VKT_OK);
+    assert_int_equal(vkt_history_plot(&h, records, n, vkt_history_best(records, n), title, path), VKT_OK);
     const ink seen = look_at(path);
     for (int right = 0; right < 2; right++) {
         assert_int_equal(seen.train[right] > 8, want[2 * right]);
@@ -175,11 +175,11 @@ static void both_formats_are_what_their_names_say(void **state)
         void *first, *second;
         size_t n, n2;
         const char *path = vkt_temp_dir_file(&dir, files[i].name);
-        assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
+        assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), 2, "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &first, &n), VKT_OK);
         assert_memory_equal(first, files[i].begins, strlen(files[i].begins));
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
-        assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
+        assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), 2, "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
         assert_int_equal(n, n2); /* cairo gives surfaces new ids in each SVG, so only the file sizes must be equal */
         vkt_free(&h, first);
@@ -207,7 +207,7 @@ static void text_of_an_svg_stays_text(void **state)
                                         "font-family=\"sans-serif\"" };
     void *text;
     size_t n;
-    assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z\xc3\xbc\n?", path), VKT_OK);
+    assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), 2, "x < y & z\xc3\xbc\n?", path), VKT_OK);
     assert_int_equal(vkt_file_read(&h, path, 1 << 22, &text, &n), VKT_OK);
     for (size_t i = 0; i < VKT_COUNT(says); i++)
         if (!strstr(text, says[i])) fail_msg("the image does not say %s", says[i]);
@@ -216,7 +216,7 @@ static void text_of_an_svg_stays_text(void **state)
     vkt_free(&h, text);
     for (unsigned k = 1;; k++) {
         vkt_test_fail_allocation(k);
-        const vkt_result r = vkt_history_plot(&h, run, VKT_COUNT(run), "x", path);
+        const vkt_result r = vkt_history_plot(&h, run, VKT_COUNT(run), 2, "x", path);
         if (!vkt_test_allocation_failed()) break;
         assert_int_equal(r, VKT_E_NOMEM);
         assert_int_equal(vkt_test_live_blocks(), 0);
@@ -233,19 +233,19 @@ static void failures_leave_the_old_image(void **state)
     const char *path = vkt_temp_dir_file(&dir, "a.png");
     assert_int_equal(vkt_file_write(&h, path, "old", 3), VKT_OK);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_history_plot(&h, run, 1, "\xff\xfe", path), VKT_E_ARG);
+    assert_int_equal(vkt_history_plot(&h, run, 1, 0, "\xff\xfe", path), VKT_E_ARG);
     vkt_test_error_contains(path);
-    assert_int_equal(vkt_history_plot(&h, run, 0, "none", path), VKT_E_ARG);
-    assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "a.jpg")), VKT_E_ARG);
+    assert_int_equal(vkt_history_plot(&h, run, 0, 0, "none", path), VKT_E_ARG);
+    assert_int_equal(vkt_history_plot(&h, run, 1, 0, "x", vkt_temp_dir_file(&dir, "a.jpg")), VKT_E_ARG);
     vkt_test_error_contains(".svg or .png");
-    assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "png")), VKT_E_ARG);
-    assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "none/a.png")), VKT_E_IO);
+    assert_int_equal(vkt_history_plot(&h, run, 1, 0, "x", vkt_temp_dir_file(&dir, "png")), VKT_E_ARG);
+    assert_int_equal(vkt_history_plot(&h, run, 1, 0, "x", vkt_temp_dir_file(&dir, "none/a.png")), VKT_E_IO);
     unsigned failures = 0;
     for (unsigned n = 1;; n++, failures++) {
         void *bytes;
         size_t size;
         vkt_test_fail_allocation(n);
-        const vkt_result r = vkt_history_plot(&h, run, 1, "x", path);
+        const vkt_result r = vkt_history_plot(&h, run, 1, 0, "x", path);
         if (!vkt_test_allocation_failed()) break;
         assert_int_equal(r, VKT_E_NOMEM);
         assert_int_equal(vkt_test_live_blocks(), 0);

@@ -354,6 +354,29 @@ static void a_file_gets_one_line_an_epoch(void **state)
                 "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
+/* If a resumed fit only has to end an epoch without validation, no batch comes before the record. The progress does not
+ * know the number of epochs yet. */
+static void a_record_before_the_first_batch_has_no_number_of_epochs(void **state)
+{
+    (void)state;
+    file_rig f;
+    begin_file(&f);
+    const vkt_fit_callbacks c = f.calls;
+    c.on_epoch(c.user, &(vkt_epoch_record){ 3, 1, NAN, NAN, NAN, .01, 1 }, false);
+    c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 4, .epochs = 5, .batch = 1, .batches = 1 });
+    c.on_epoch(c.user, &(vkt_epoch_record){ 4, 1, NAN, NAN, NAN, .01, 1 }, false);
+    end_file(&f);
+    assert_string_equal(f.text, "epoch 3  1.0 s  loss 1.0000\n"
+                                "epoch 4/5  1.0 s  loss 1.0000\n");
+}
+
+static void no_progress_has_no_callbacks(void **state)
+{
+    (void)state;
+    const vkt_fit_callbacks c = vkt_progress_callbacks(NULL);
+    assert_true(!c.user && !c.on_batch && !c.on_epoch && !c.stop);
+}
+
 /* A record has all losses and accuracies, and VKT_MAX_METRICS metrics. The second epoch has another learning rate. */
 static void a_record_has_room_for_all_metrics(void **state)
 {
@@ -389,6 +412,8 @@ int main(void)
         TEST(columns_of_the_environment_are_the_second_choice),
         TEST(an_interrupted_bar_ends_its_line),
         TEST(a_file_gets_one_line_an_epoch),
+        TEST(a_record_before_the_first_batch_has_no_number_of_epochs),
+        TEST(no_progress_has_no_callbacks),
         TEST(a_record_has_room_for_all_metrics),
         TEST(a_unit_replaces_batches_a_second),
     };

@@ -313,6 +313,30 @@ static void ranks_become_alike(void **state)
     hands_free(&h);
 }
 
+/* Wrong params in one rank or in both are refused before the first step. After that, the ranks still train together. */
+static void ranks_go_on_after_wrong_params(void **state)
+{
+    rig *r = rig_of(state);
+    hands h = hands_make(r, 2, 0);
+    own a = own_of(r), b = own_of(r);
+    make(&h, 0, &a);
+    make(&h, 1, &b);
+    for (uint32_t right = 0; right <= 2; right++) { /* the rank whose params are right; 2: no rank */
+        for (uint32_t i = 0; i < 2; i++) h.rank[i].fit.min_delta = i == right ? 0 : -1;
+        const unsigned before = vkt_test_errors();
+        vkt_test_expect_errors(true);
+        hands_fit(&h);
+        vkt_test_expect_errors(false);
+        for (uint32_t i = 0; i < 2; i++) assert_int_equal(h.rank[i].result, i == right ? VKT_E_STATE : VKT_E_ARG);
+        assert_int_equal(vkt_test_errors() - before, right == 1 ? 1 : 2); /* of the ranks that are right, 0 logs */
+    }
+    for (uint32_t i = 0; i < 2; i++) h.rank[i].fit.min_delta = 0;
+    hands_fit(&h);
+    for (uint32_t i = 0; i < 2; i++) assert_int_equal(h.rank[i].result, VKT_OK);
+    group_same(h.rank[0].t, h.rank[1].t);
+    hands_free(&h);
+}
+
 /* A rank is replaced by a new one, which has made no step yet. Both ranks resume the checkpoint and train together. */
 static void a_rank_is_replaced(void **state)
 {
@@ -349,6 +373,7 @@ int main(void)
         rig_test(copies_of_visible_arrays_are_not_compared),
         rig_test(the_texts_of_a_trainer_are_those_of_its_devices),
         rig_test(ranks_become_alike),
+        rig_test(ranks_go_on_after_wrong_params),
         rig_test(a_rank_is_replaced),
     };
     return cmocka_run_group_tests_name("refused ranks", tests, NULL, NULL);

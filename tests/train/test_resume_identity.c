@@ -140,6 +140,21 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
+/* Only MULTI_STEP reads the milestones, so other kinds accept any number of them. The text of the run has at most the
+ * eight milestones that a schedule has room for. */
+static void too_many_unused_milestones_do_no_harm(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c"), *lines;
+    vkt_trainer_params p = rig_params(r);
+    p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE, .total = 100, .n_milestones = 64 };
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_identity(t, &lines), VKT_OK);
+    assert_non_null(strstr(lines, "\nschedule's milestones=0,0,0,0,0,0,0,0\n"));
+    rig_fit(t, &(vkt_fit_params){ .checkpoint = path });
+    assert_int_equal(vkt_trainer_resume(rig_trainer(r, &p), path), VKT_OK);
+}
+
 /* The run continues with another learning rate, a longer cosine, another number of workers, and data that are streamed
  * from the host. From there on, the learning rate follows the new schedule. */
 static void what_may_change_does(void **state)
@@ -282,6 +297,7 @@ int main(void)
         rig_test(another_network_is_refused_by_the_op_and_its_attribute),
         rig_test(another_setting_is_refused_by_its_name),
         rig_test(each_schedule_has_its_name),
+        rig_test(too_many_unused_milestones_do_no_harm),
         rig_test(what_may_change_does),
         rig_test(another_data_set_of_the_same_sizes_is_refused),
         rig_test(rows_that_are_made_are_compared_too),

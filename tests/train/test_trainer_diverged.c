@@ -221,6 +221,30 @@ static void after_a_divergence_no_checkpoint_is_owed(void **state)
     assert_false(exists(path));
 }
 
+/* A fit with a checkpoint that cannot be written. Then the trainer no longer has the weights of the last step: it has
+ * those of the best epoch, averaged weights, or weights of a file. So another fit must not write the checkpoint. */
+static void without_the_weights_of_the_last_step_no_checkpoint_is_owed(void **state)
+{
+    rig *r = rig_of(state);
+    const char *nowhere = vkt_temp_dir_file(&r->dir, "none/c"), *weights = vkt_temp_dir_file(&r->dir, "w");
+    enum { BEST, AVERAGED, LOADED, CASES };
+    for (int i = 0; i < CASES; i++) {
+        vkt_trainer_params p = rig_params(r);
+        if (i == AVERAGED) p.ema_decay = 0.8;
+        vkt_trainer *t = rig_trainer(r, &p);
+        assert_int_equal(vkt_trainer_save(t, weights), VKT_OK);
+        vkt_fit_params f = { .epochs = i == BEST ? 2 : 1, .min_delta = 2, .checkpoint = nowhere };
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(t, &f), VKT_E_CHECKPOINT);
+        vkt_test_expect_errors(false);
+        assert_int_equal(vkt_trainer_best_epoch(t), 1);
+        if (i == LOADED) assert_int_equal(vkt_trainer_load(t, weights), VKT_OK);
+        f.checkpoint = vkt_temp_dir_file(&r->dir, "c");
+        rig_fit(t, &f); /* no epoch is left to train */
+        assert_false(exists(f.checkpoint));
+    }
+}
+
 /* Returns a trainer that diverged in its second epoch. The moments are not finite. The weights are those of the first
  * epoch. */
 static vkt_trainer *diverged(rig *r, const vkt_trainer_params *p)
@@ -264,6 +288,33 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
         /* After a divergence, vkt_trainer_load resets the optimizer and its count of steps. */
         assert_int_equal(t->at.t, resumed ? 2 * RIG_STEPS : RIG_STEPS);
     }
+}
+
+/* The run diverges in the middle of epoch 2. Then the loss is finite again, and a fit with allow_nonfinite begins epoch
+ * 2 again, like a fit without it. After this fit, the trainer counts as not diverged: a load keeps the moments. */
+static void a_fit_that_allows_nonfinite_begins_the_epoch_again(void **state)
+{
+    rig *r = rig_of(state);
+    const char *weights = vkt_temp_dir_file(&r->dir, "w");
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *t = rig_trainer(r, &p);
+    set_extra(t, 0);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    assert_int_equal(vkt_trainer_save(t, weights), VKT_OK);
+    set_extra(t, INFINITY);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 2 }), VKT_E_DIVERGED);
+    vkt_test_expect_errors(false);
+    assert_true(t->at.epoch == 2 && t->at.batch > 0);
+    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* `extra` is 0 in the file */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2, .allow_nonfinite = true });
+    uint32_t n;
+    const vkt_epoch_record *e = vkt_trainer_history(t, &n);
+    assert_true(n == 2 && isfinite(e[1].train_loss));
+    assert_int_equal(t->at.t, RIG_STEPS); /* the load has set the clock to 0; the fit has made all steps of epoch 2 */
+    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK);
+    assert_int_equal(t->at.t, RIG_STEPS); /* the last fit has not diverged, so this load does not set the clock */
 }
 
 /* A load after a divergence sets Adagrad's sums of squares to initial_accumulator. The default of initial_accumulator
@@ -340,6 +391,45 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
     assert_true(t->at.best == e[lower - 1].val_loss);
 }
 
+/* A metric may be -infinity or NaN in the best epoch. Only without a best epoch, checkpoints of all versions have -inf
+ * for NaN. */
+static void a_checkpoint_keeps_a_best_value_that_is_not_finite(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    static const double values[] = { -INFINITY, INFINITY, NAN, NAN };
+    for (size_t i = 0; i < VKT_COUNT(values); i++) {
+        vkt_trainer_params p = rig_params(r);
+        vkt_trainer *t = first_epoch(r, path), *again;
+        t->at.best = values[i];
+        if (i == 3) t->at.best_epoch = 0;
+        assert_int_equal(vkt_trainer_checkpoint(t, path), VKT_OK);
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &again), VKT_OK);
+        assert_int_equal(vkt_trainer_resume(again, path), VKT_OK);
+        assert_int_equal(again->at.best_epoch, t->at.best_epoch);
+        assert_true(again->at.best == values[i] || (isnan(values[i]) && isnan(again->at.best)));
+        vkt_trainer_destroy(&again);
+    }
+}
+
+/* No improvement is larger than min_delta, so epoch 1 stays the best, although epoch 2 has the highest accuracy. */
+static void a_plot_marks_the_best_epoch_of_the_fit(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "history.svg");
+    vkt_trainer *t = first_epoch(r, vkt_temp_dir_file(&r->dir, "c"));
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2, .min_delta = 2 });
+    assert_int_equal(vkt_trainer_best_epoch(t), 1);
+    t->history.records[0].val_acc = 0.5;
+    t->history.records[1].val_acc = 1;
+    void *text;
+    size_t n;
+    assert_int_equal(vkt_trainer_plot(t, path), VKT_OK);
+    assert_int_equal(vkt_file_read(&r->h, path, 1 << 22, &text, &n), VKT_OK);
+    assert_non_null(strstr(text, "best epoch 1:"));
+    vkt_free(&r->h, text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,11 +438,15 @@ int main(void)
         rig_test(an_accuracy_of_nan_is_never_the_best),
         rig_test(a_bad_epoch_is_passed_by_where_that_is_allowed),
         rig_test(after_a_divergence_no_checkpoint_is_owed),
+        rig_test(without_the_weights_of_the_last_step_no_checkpoint_is_owed),
         rig_test(a_diverged_trainer_wants_finite_numbers),
+        rig_test(a_fit_that_allows_nonfinite_begins_the_epoch_again),
         rig_test(a_loaded_adagrad_starts_as_a_new_one),
         rig_test(a_skipped_step_is_no_divergence),
         rig_test(a_monitor_that_is_not_measured_is_refused),
         rig_test(another_monitor_after_a_resume_keeps_the_best_epoch),
+        rig_test(a_checkpoint_keeps_a_best_value_that_is_not_finite),
+        rig_test(a_plot_marks_the_best_epoch_of_the_fit),
     };
     return cmocka_run_group_tests_name("trainer diverged", tests, NULL, NULL);
 }

@@ -264,6 +264,23 @@ static void early_stopping_uses_the_named_monitor(void **state)
     vkt_test_expect_errors(false);
 }
 
+/* VKT_ZERO stands for 0 also in members whose default is 0. */
+static void a_zero_may_be_named(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r), zero = p;
+    zero.label_smoothing = VKT_ZERO;
+    zero.ema_decay = VKT_ZERO;
+    vkt_trainer *t = rig_trainer(r, &p), *same = rig_trainer(r, &zero);
+    const char *lines, *same_lines;
+    assert_int_equal(vkt_trainer_identity(t, &lines), VKT_OK);
+    assert_int_equal(vkt_trainer_identity(same, &same_lines), VKT_OK);
+    assert_string_equal(same_lines, lines);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(same, &(vkt_fit_params){ .epochs = 2, .min_delta = VKT_ZERO });
+    rig_same(same, t, VKT_PART_VALUE);
+}
+
 /* A source that counts overlaps. An overlap is a fetch that begins while another fetch with the same worker index is
  * running. There must be no overlaps, because a source, for instance a decoder, may have scratch memory for each
  * worker. */
@@ -327,6 +344,7 @@ int main(void)
         rig_test(the_rate_follows_its_schedule),
         rig_test(a_plateau_lowers_the_rate_and_survives_a_resume),
         rig_test(early_stopping_uses_the_named_monitor),
+        rig_test(a_zero_may_be_named),
         rig_test(parts_of_one_source_are_not_fetched_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

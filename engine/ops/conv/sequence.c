@@ -95,7 +95,7 @@ vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
 static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
                               vkt_tensor (*pool)(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p))
 {
-    if (g->status != VKT_OK || !x.id) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, function, x)) return (vkt_tensor){ 0 };
     if (vkt_tensor_shape(g, x).rank != 4) x = raise(g, function, "x (N,C,H,W) of rank 4, or x (N,C,L)", x);
     if (!x.id) return x;
     const vkt_shape s = vkt_tensor_shape(g, x);

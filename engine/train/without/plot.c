@@ -4,10 +4,10 @@
 #include "train/confusion.h"
 #include "vktrain/train.h"
 
-vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *title,
-                            const char *path)
+vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, size_t best,
+                            const char *title, const char *path)
 {
-    (void)records, (void)n, (void)title;
+    (void)records, (void)n, (void)best, (void)title;
     return vkt_fail_without(h, path, "cairo", "CAIRO");
 }
 
