@@ -538,8 +538,8 @@ typedef struct vkt_kernel_time {
     uint64_t start_ns, end_ns; /* times since the run's first timestamp */
 } vkt_kernel_time;
 /* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for the run. Sets
- * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. VKT_E_STATE
- * without vkt_program_params.profile, or if the program has no dispatches. */
+ * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. `times` may
+ * be NULL if `capacity` is 0. VKT_E_STATE without vkt_program_params.profile, or if the program has no dispatches. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 
