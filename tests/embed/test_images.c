@@ -511,6 +511,11 @@ static void small_images_have_one_slice(void **state)
     assert_true(progress.completed && progress.slices == 1);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_texture_write_budget(t, NULL, &budget_ns, &progress), VKT_E_STATE);
+    assert_true(!progress.completed && progress.slices == 0);
+    const vkt_sync wrong = { .n_signals = VKT_SYNC_MAX + 1 };
+    budget_ns = UINT64_MAX;
+    assert_int_equal(vkt_texture_read_budget(t, &wrong, &budget_ns, &progress), VKT_E_ARG);
+    assert_true(budget_ns == UINT64_MAX && progress.run_index == 0 && progress.slices == 0);
     assert_int_equal(vkt_texture_read_budget(t, NULL, NULL, &progress), VKT_E_ARG);
     vkt_test_expect_errors(false);
     vkt_texture_destroy(&t);
