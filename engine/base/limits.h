@@ -38,6 +38,7 @@ typedef struct vkt_limits {
     uint64_t max_storage_range_bytes; /* largest size of one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* largest size of one texel-buffer view, in elements; 0: no texel loads */
     uint64_t max_allocation_bytes;    /* largest size of one buffer or one allocation */
+    /* A device's max_storage_range_bytes and max_allocation_bytes are rounded down to multiples of VKT_ALIGN_BYTES. */
     /* For shaders of applications. max_local: most lanes of a work group along each axis. max_local_lanes: most lanes
      * of a work group. capabilities: the capabilities that SPIR-V modules may declare, as bits of vkt_capability
      * (base/spirv.h). */

@@ -395,17 +395,17 @@ const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
     return ctx ? &ctx->info : NULL;
 }
 
-/* Moves all transfers to the compute queue. Destroys the staging rings and their command buffers, which belong to the
- * family of the transfer queue. The next transfer creates new ones. */
+/* Moves all transfers to the compute queue. Frees the staging rings and their command buffers, which belong to the
+ * family of the transfer queue. */
 static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 {
     if (!ctx->has_transfer_queue) return VKT_OK;
     VKT_TRY(vkt_ctx_wait_idle(ctx));
-    vkt_transfers_destroy(ctx);
+    vkt_transfers_empty(ctx);
     vkt_queue_destroy(ctx, &ctx->transfer);
     ctx->has_transfer_queue = false;
     ctx->transfer = ctx->compute;
-    return vkt_transfers_create(ctx);
+    return VKT_OK;
 }
 
 vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature)

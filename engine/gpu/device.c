@@ -351,6 +351,13 @@ static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
     return VKT_OK;
 }
 
+/* Returns a limit of the device for buffers, rounded down. Buffers and bindings have sizes that are rounded up, so a
+ * tensor of the largest size must not be rounded up beyond the limit. */
+static uint64_t whole(uint64_t bytes)
+{
+    return bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+}
+
 vkt_result vkt_limits_fill(vkt_ctx *ctx)
 {
     uint32_t bits = 0;
@@ -364,8 +371,8 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .max_groups = VKT_MIN(groups[0], VKT_MIN(groups[1], groups[2])),
         .max_push_bytes = l->maxPushConstantsSize,
         .shared_bytes = l->maxComputeSharedMemorySize,
-        .max_storage_range_bytes = l->maxStorageBufferRange,
-        .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
+        .max_storage_range_bytes = whole(l->maxStorageBufferRange),
+        .max_allocation_bytes = whole(VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize)),
         .max_local = { l->maxComputeWorkGroupSize[0], l->maxComputeWorkGroupSize[1], l->maxComputeWorkGroupSize[2] },
         .max_local_lanes = l->maxComputeWorkGroupInvocations,
         .capabilities = ctx->capabilities | vkt_capabilities_of_subgroups(p.v11.subgroupSupportedOperations),

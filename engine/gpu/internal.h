@@ -154,6 +154,9 @@ void vkt_import_free(vkt_ctx *ctx, vkt_buffer *buf); /* call it after buf->handl
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device must have no transfer left to run */
+/* Frees the staging rings and their command buffers. The next transfer creates new ones. The device must have no
+ * transfer left to run. */
+void vkt_transfers_empty(vkt_ctx *ctx);
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);

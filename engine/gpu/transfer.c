@@ -103,16 +103,22 @@ static uint64_t ring_for(const vkt_ctx *ctx, uint64_t bytes)
     return VKT_MIN(size, ctx->transfers->most);
 }
 
-void vkt_transfers_destroy(vkt_ctx *ctx)
+void vkt_transfers_empty(vkt_ctx *ctx)
 {
     vkt_transfer *t = ctx->transfers;
-    if (!t) return;
     for (uint32_t i = 0; i < SLOTS; i++) vkt_commands_destroy(ctx, &t->slots[i].commands);
     for (uint32_t i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->back_commands[i]);
     for (uint32_t i = 0; i < t->n_retired; i++) vkt_buffer_destroy(ctx, &t->retired[i].ring);
     vkt_buffer_destroy(ctx, &t->ring);
     vkt_buffer_destroy(ctx, &t->back);
-    vkt_free(&ctx->host, t);
+    *t = (vkt_transfer){ .most = t->most };
+}
+
+void vkt_transfers_destroy(vkt_ctx *ctx)
+{
+    if (!ctx->transfers) return;
+    vkt_transfers_empty(ctx);
+    vkt_free(&ctx->host, ctx->transfers);
     ctx->transfers = NULL;
 }
 

@@ -48,12 +48,25 @@ static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t
     return may;
 }
 
-/* Returns whether t is computed before `head` runs, and does not change afterwards. */
-static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head)
+/* If n computes a block again (vkt_recompute_begin), returns the node that computes the same outputs first. Else
+ * returns n. */
+static const vkt_node *first_of(const vkt_graph *g, const vkt_node *n)
+{
+    for (uint32_t id = 1; n->after && id < n->out[0].id; id++)
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (g->values[id].again == n->out[k].id) return first_of(g, g->nodes[g->values[id].producer - 1]);
+    return n;
+}
+
+/* Returns whether t is computed before `head` runs, and does not change afterwards. If `again` is set, the node that
+ * reads t computes a block again. Then the same must be true in the first computation, so that a value is rounded to 16
+ * bits in both computations or in none. */
+static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head, bool again)
 {
     const vkt_role role = g->values[vkt_root(g, t)].role;
     const vkt_node *producer = producer_of(g, t);
     return (role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT) && (!producer || producer->index < head->index) &&
+           (!producer || !again || first_of(g, producer)->index < first_of(g, head)->index) &&
            !may_overwrite(g, head, t);
 }
 
@@ -87,7 +100,7 @@ static void fuse(vkt_graph *g, vkt_node *n, bool late)
     if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
     for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->fused_into; i++)
         if (have_same_storage(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i, late) &&
-            is_ready(g, n->in[1 - i], producer_of(g, n->in[i])))
+            is_ready(g, n->in[1 - i], producer_of(g, n->in[i]), n->after != 0))
             put_behind(g, n, i);
 }
 

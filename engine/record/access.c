@@ -41,6 +41,7 @@ vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uin
 {
     VKT_WANT(NULL, p);
     VKT_TRY(check_value(p, t, bytes, true));
+    VKT_WANT(&p->ctx->host, data);
     VKT_TRY(vkt_check_idle(p));
     const vkt_value *v = &p->lowered.values[t.id];
     const vkt_range at = vkt_range_of_value(p, t);
@@ -71,5 +72,6 @@ vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t b
 {
     VKT_WANT(NULL, p);
     VKT_TRY(check_value(p, t, bytes, false));
+    VKT_WANT(&p->ctx->host, data);
     return vkt_program_fetch(p, t, data);
 }

@@ -153,6 +153,7 @@ vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint
     if (offset > a->bytes || bytes > a->bytes - offset || offset % 4 || bytes % 4)
         return vkt_fail(&a->ctx->host, VKT_E_ARG, "array: want multiples of 4 within %llu bytes, got %llu at %llu",
                         (unsigned long long)a->bytes, (unsigned long long)bytes, (unsigned long long)offset);
+    if (bytes) VKT_WANT(&a->ctx->host, data);
     return vkt_upload(a->ctx, a->buffer, offset, data, bytes);
 }
 

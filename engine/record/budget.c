@@ -101,18 +101,14 @@ static vkt_result submit_nothing(vkt_program *p, const vkt_sync *sync)
                                                    : VKT_OK;
 }
 
-vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
-                           vkt_step_progress *out)
+/* Does the work of vkt_step_budget. After an error, *budget_ns and *out have no meaning. */
+static vkt_result step(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
+                       vkt_step_progress *out)
 {
-    VKT_WANT(NULL, p);
-    VKT_WANT(&p->ctx->host, budget_ns);
-    VKT_WANT(&p->ctx->host, out);
-    *out = (vkt_step_progress){ .run_index = p->runs };
     VKT_TRY(vkt_lost_check(p->ctx, p->name));
     if (!p->timer.pool || (p->parts[0].n && !p->ns))
         return vkt_fail(&p->ctx->host, VKT_E_UNSUPPORTED,
                         "%s: a budget wants a queue with timestamps, and a context with a max_submission_ns", p->name);
-    *budget_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
     bool ready;
     VKT_TRY(has_room(p, *budget_ns, &ready));
     if (ready && p->budget.next == 0) VKT_TRY(begin(p, run, *budget_ns, &ready));
@@ -130,5 +126,20 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
     VKT_TRY(submit(p, s, end, cost_ns, sync, out));
     *budget_ns -= VKT_MIN(cost_ns, *budget_ns);
     if (out->completed) p->budget.left_ns = *budget_ns;
+    return VKT_OK;
+}
+
+vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
+                           vkt_step_progress *out)
+{
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, budget_ns);
+    VKT_WANT(&p->ctx->host, out);
+    *out = (vkt_step_progress){ 0 };
+    vkt_step_progress progress = { .run_index = p->runs };
+    uint64_t left_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
+    VKT_TRY(step(p, run, sync, &left_ns, &progress));
+    *out = progress;
+    *budget_ns = left_ns;
     return VKT_OK;
 }

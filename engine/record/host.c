@@ -131,7 +131,7 @@ static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vk
         .dstQueueFamilyIndex = acquire ? ctx->compute.family : other,
         .buffer = a->buffer->handle,
         .offset = a->buffer->base_bytes,
-        .size = a->buffer->bytes,
+        .size = a->buffer->lent ? a->buffer->bytes : a->bytes, /* the range that the application knows */
     };
     if (!c->pool) VKT_TRY(vkt_commands_create(ctx, "hand-over", c));
     VKT_TRY(vkt_commands_begin(ctx, c, true));

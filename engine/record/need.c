@@ -97,14 +97,16 @@ vkt_result vkt_program_needs(vkt_ctx *ctx, vkt_graph *g, const vkt_program_param
     VKT_WANT(NULL, ctx);
     VKT_WANT(&ctx->host, g);
     VKT_WANT(&ctx->host, out);
-    *out = (vkt_memory_needs){ .cap_bytes = TYPES * BLOCK_BYTES };
+    *out = (vkt_memory_needs){ 0 };
+    vkt_memory_needs n = { .cap_bytes = TYPES * BLOCK_BYTES };
     vkt_program *p;
     VKT_TRY(vkt_program_plan_least(ctx, g, params, &p));
-    add_program(p, out);
-    add_store(g, out);
-    add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST);
-    add(out, &out->staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST / 2);
-    const vkt_result r = add_arrays(ctx, g, params, out);
+    add_program(p, &n);
+    add_store(g, &n);
+    add(&n, &n.staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST);
+    add(&n, &n.staging_bytes, VKT_MEM_STAGING, VKT_RING_FIRST / 2);
+    const vkt_result r = add_arrays(ctx, g, params, &n);
+    if (r == VKT_OK) *out = n;
     vkt_program_destroy(&p);
     return r;
 }

@@ -1,12 +1,54 @@
 /* record/program.c - compiles a graph for a context: memory, bindings and command buffers. */
 #include "record/debug.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "abi/step.abi.h"
 #include "kernel/tuning.h"
 #include "ops/ops.h"
+#include "ops/step/optimizer.h"
 #include "passes/passes.h"
+
+enum { OPTIMIZER_TEXT = 120 };
+
+static double rate(uint64_t fixed)
+{
+    return ldexp((double)fixed, -64);
+}
+
+/* Writes the name of an optimizer and its decay rates to `out`. Returns `out`. */
+static const char *optimizer_text(vkt_optimizer_kind kind, vkt_clock_rates by, char out[OPTIMIZER_TEXT])
+{
+    if (by.beta2 == 0)
+        snprintf(out, OPTIMIZER_TEXT, "%s", vkt_optimizer_name(kind));
+    else if (by.decay == 0)
+        snprintf(out, OPTIMIZER_TEXT, "%s (beta1 %.9g, beta2 %.9g)", vkt_optimizer_name(kind), rate(by.beta1),
+                 rate(by.beta2));
+    else
+        snprintf(out, OPTIMIZER_TEXT, "%s (beta1 %.9g, beta2 %.9g, 0.96^momentum_decay %.9g)", vkt_optimizer_name(kind),
+                 rate(by.beta1), rate(by.beta2), rate(by.decay));
+    return out;
+}
+
+/* Checks that the graph's update fits the moments and the clock of the store. vkt_store_set_clock computes the clock
+ * from the rates of the store's own graph. */
+static vkt_result match_optimizer(const vkt_program *p)
+{
+    const vkt_graph *g = p->g;
+    const vkt_store *s = p->store;
+    if (!g->has_optimizer || !s || !s->updates) return VKT_OK;
+    const vkt_clock_rates by = vkt_optimizer_rates(&g->optimizer);
+    if (g->optimizer.kind == s->kind && by.beta1 == s->rates.beta1 && by.beta2 == s->rates.beta2 &&
+        by.decay == s->rates.decay)
+        return VKT_OK;
+    char want[OPTIMIZER_TEXT], got[OPTIMIZER_TEXT];
+    return vkt_fail(
+        &p->ctx->host, VKT_E_STATE,
+        "program: want the optimizer of the graph that the store was made for, %s, got %s: make a store for "
+        "this graph",
+        optimizer_text(s->kind, s->rates, want), optimizer_text(g->optimizer.kind, by, got));
+}
 
 /* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, the store's arena must
  * have the offsets and the size of the graph's arena. */
@@ -38,7 +80,7 @@ static vkt_result match_store(vkt_program *p)
         if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
             return vkt_fail(h, VKT_E_STATE,
                             "program: the store was made for a graph without gradients, this optimizer or vkt_publish");
-    return VKT_OK;
+    return match_optimizer(p);
 }
 
 static vkt_result finish_graph(vkt_program *p)

@@ -65,6 +65,7 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     VKT_WANT(NULL, p);
     VKT_WANT(&p->ctx->host, count);
     *count = 0;
+    if (capacity) VKT_WANT(&p->ctx->host, times);
     if (!p->profile)
         return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: want one that was made with `profile` and has kernels");
     const size_t n = p->lowered.n;

@@ -103,15 +103,18 @@ vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, vkt_sizes
     const vkt_size_params *p = params;
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
-    *out = (vkt_sizes){ .limit_bytes = p->max_bytes ? p->max_bytes : m.cap_bytes };
+    *out = (vkt_sizes){ 0 };
+    vkt_sizes found = { .limit_bytes = p->max_bytes ? p->max_bytes : m.cap_bytes };
     const uint32_t most_batch = p->most_batch ? p->most_batch : p->batch;
     const uint32_t most_context = p->most_context ? p->most_context : p->context;
     if (!p->build || !p->batch || !p->context || p->batch > most_batch || p->context > most_context)
         return vkt_fail(&ctx->host, VKT_E_ARG,
                         "find_sizes: want `build`, a batch of 1 to %u and a context of 1 to %u, got %u and %u",
                         most_batch, most_context, p->batch, p->context);
-    search s = { .ctx = ctx, .params = p, .out = out };
+    search s = { .ctx = ctx, .params = p, .out = &found };
     VKT_TRY(plan_wanted(&s));
-    VKT_TRY(find_largest(&s, false, p->batch, most_batch, 1, &out->batch));
-    return find_largest(&s, true, p->context, most_context, p->context_step ? p->context_step : 1, &out->context);
+    VKT_TRY(find_largest(&s, false, p->batch, most_batch, 1, &found.batch));
+    VKT_TRY(find_largest(&s, true, p->context, most_context, p->context_step ? p->context_step : 1, &found.context));
+    *out = found;
+    return VKT_OK;
 }

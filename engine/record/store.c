@@ -153,6 +153,7 @@ vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *
 {
     VKT_WANT(NULL, s);
     VKT_TRY(check(s, i, part));
+    VKT_WANT(&s->ctx->host, out);
     return vkt_readback(s->ctx, s->part[part], s->entries[i].offset_bytes, out, s->entries[i].bytes);
 }
 
@@ -160,6 +161,7 @@ vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const 
 {
     VKT_WANT(NULL, s);
     VKT_TRY(check(s, i, part));
+    VKT_WANT(&s->ctx->host, data);
     const vkt_store_entry *e = &s->entries[i];
     if (part == VKT_PART_VALUE && s->part[VKT_PART_PUBLISHED])
         VKT_TRY(vkt_upload(s->ctx, s->part[VKT_PART_PUBLISHED], e->offset_bytes, data, e->bytes));

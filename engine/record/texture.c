@@ -174,6 +174,7 @@ vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt
     VKT_WANT(&ctx->host, out);
     VKT_WANT(&ctx->host, params);
     *out = NULL;
+    VKT_TRY(vkt_lost_check(ctx, "adopting an image"));
     VKT_TRY(check(ctx, params));
     vkt_texture *t = vkt_alloc(&ctx->host, sizeof *t);
     if (!t) return vkt_fail_nomem(&ctx->host, "a texture", sizeof *t);

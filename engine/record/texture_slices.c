@@ -89,20 +89,19 @@ static uint32_t fit(const vkt_texture_slices *s, uint64_t budget_ns, uint64_t *c
     return (uint32_t)n;
 }
 
+/* Does the work of vkt_texture_read_budget or vkt_texture_write_budget. After an error, *budget_ns and *out have no
+ * meaning. */
 static vkt_result copy(vkt_texture *t, int which, const vkt_sync *sync, uint64_t *budget_ns, vkt_step_progress *out)
 {
     vkt_ctx *ctx = t->ctx;
     vkt_texture_slices *s = &t->directions[which].slices;
     uint64_t cost_ns, value;
-    VKT_WANT(&ctx->host, budget_ns);
-    VKT_WANT(&ctx->host, out);
-    *out = (vkt_step_progress){ .run_index = s->copies };
     VKT_TRY(vkt_lost_check(ctx, "a texture"));
     VKT_TRY(vkt_texture_check(t, which));
     VKT_TRY(make(t, which));
-    *budget_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
     learn(ctx, s);
     const uint32_t n = fit(s, *budget_ns, &cost_ns), end = s->next + n;
+    out->run_index = s->copies;
     out->slice = s->next;
     out->slices = s->series.n;
     out->measured_ns = s->measured_ns;
@@ -123,14 +122,28 @@ static vkt_result copy(vkt_texture *t, int which, const vkt_sync *sync, uint64_t
     return VKT_OK;
 }
 
+static vkt_result copy_within(vkt_texture *t, int which, const vkt_sync *sync, uint64_t *budget_ns,
+                              vkt_step_progress *out)
+{
+    VKT_WANT(&t->ctx->host, budget_ns);
+    VKT_WANT(&t->ctx->host, out);
+    *out = (vkt_step_progress){ 0 };
+    vkt_step_progress progress = { 0 };
+    uint64_t left_ns = VKT_MIN(*budget_ns, MAX_BUDGET_NS);
+    VKT_TRY(copy(t, which, sync, &left_ns, &progress));
+    *out = progress;
+    *budget_ns = left_ns;
+    return VKT_OK;
+}
+
 vkt_result vkt_texture_read_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns, vkt_step_progress *out)
 {
     VKT_WANT(NULL, t);
-    return copy(t, VKT_TEXTURE_READ, sync, budget_ns, out);
+    return copy_within(t, VKT_TEXTURE_READ, sync, budget_ns, out);
 }
 
 vkt_result vkt_texture_write_budget(vkt_texture *t, const vkt_sync *sync, uint64_t *budget_ns, vkt_step_progress *out)
 {
     VKT_WANT(NULL, t);
-    return copy(t, VKT_TEXTURE_WRITE, sync, budget_ns, out);
+    return copy_within(t, VKT_TEXTURE_WRITE, sync, budget_ns, out);
 }

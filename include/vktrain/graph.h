@@ -337,8 +337,11 @@ typedef enum vkt_precision {
  *
  * If `rows` is 0, no row is real: see the comment below vkt_run. (In a vkt_run, 0 means all rows.) Gradients are 0, and
  * the learning rate counts as 0. The moments and t advance, as after a gradient of 0, and a loss that is a mean is NaN.
- * Parameters stay as they are, with one exception: SGD and RMSprop with vkt_optimizer.keras and a momentum still
- * subtract the momentum of earlier steps. If this matters, keep `rows` at 1 or more, or do not run the step. */
+ * Parameters stay as they are, with two exceptions. SGD and RMSprop with vkt_optimizer.keras and a momentum still
+ * subtract the momentum of earlier steps. And a gradient that is computed from the value of a loss that is a mean is
+ * NaN, so its parameter becomes NaN. With clip_norm, all parameters do. An example is the parameter s with the loss
+ * vkt_mul(g, vkt_mse(g, y, t), vkt_exp(g, s)): the gradient of s is the loss itself. If this matters, keep `rows` at 1
+ * or more, or do not run the step. */
 typedef struct vkt_run_values {
     float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
@@ -441,7 +444,8 @@ VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, v
  *
  * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
  * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must
- * have the moments that the graph's update needs; else VKT_E_STATE. */
+ * have the moments that the graph's update needs; else VKT_E_STATE. If both graphs have an update, their optimizers
+ * must have the same kind, beta1, beta2 and momentum_decay; else VKT_E_STATE. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
@@ -538,8 +542,8 @@ typedef struct vkt_kernel_time {
     uint64_t start_ns, end_ns; /* times since the run's first timestamp */
 } vkt_kernel_time;
 /* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for the run. Sets
- * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. VKT_E_STATE
- * without vkt_program_params.profile, or if the program has no dispatches. */
+ * *count to the number of dispatches, and writes the times of the first `capacity` dispatches to `times`. `times` may
+ * be NULL if `capacity` is 0. VKT_E_STATE without vkt_program_params.profile, or if the program has no dispatches. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 

@@ -211,8 +211,9 @@ typedef struct vkt_array_adopt_params {
 VKT_API vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out);
 /* Submit the library's half of an ownership transfer between queue families, with the semaphores of `sync`. The
  * application submits the other half: a release before vkt_array_acquire, an acquire after vkt_array_release.
- * `from_family` and `to_family` are a queue family of the device, VK_QUEUE_FAMILY_EXTERNAL or
- * VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
+ * Both halves have the same range: vkt_array_adopt_params.at for an adopted array, and the range of vkt_array_buffer
+ * for an array that the library made. `from_family` and `to_family` are a queue family of the device,
+ * VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
 VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync);
 VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync);
 

@@ -440,6 +440,32 @@ static void what_is_out_of_range_is_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Passes NULL for the data of calls whose other arguments are right. */
+static void data_that_are_null_are_refused(void **state)
+{
+    vkt_graph *g;
+    vkt_program *p;
+    vkt_device_limits limits;
+    uint32_t n;
+    (void)state;
+    vkt_ctx_limits(the_ctx, &limits);
+    assert_int_equal(vkt_graph_create(&host, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(8)), y = vkt_relu(g, x);
+    vkt_keep(g, y);
+    const vkt_program_params params = { .profile = limits.timestamp_ns != 0 };
+    assert_int_equal(vkt_program_create(the_ctx, g, NULL, &params, &p), VKT_OK);
+    assert_int_equal(vkt_store_read(the_store, 0, VKT_PART_VALUE, NULL), VKT_E_ARG);
+    assert_int_equal(vkt_store_write(the_store, 0, VKT_PART_VALUE, NULL), VKT_E_ARG);
+    assert_int_equal(vkt_array_write(the_array, 0, NULL, 4), VKT_E_ARG);
+    assert_int_equal(vkt_array_write(the_array, 0, NULL, 0), VKT_OK);
+    assert_int_equal(vkt_program_write(p, x, NULL, 8 * sizeof(float)), VKT_E_ARG);
+    assert_int_equal(vkt_program_read(p, y, NULL, 8 * sizeof(float)), VKT_E_ARG);
+    assert_int_equal(vkt_program_profile(p, NULL, NULL, 1, &n), VKT_E_ARG);
+    if (params.profile) assert_int_equal(vkt_program_profile(p, NULL, NULL, 0, &n), VKT_OK);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 /* ---- objects of the whole test ---- */
 
 static void *resize(void *user, void *p, size_t bytes)
@@ -558,6 +584,7 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(each_wrong_argument_is_an_error),
-                                        cmocka_unit_test(what_is_out_of_range_is_refused) };
+                                        cmocka_unit_test(what_is_out_of_range_is_refused),
+                                        cmocka_unit_test(data_that_are_null_are_refused) };
     return cmocka_run_group_tests_name("every public function", tests, setup, teardown);
 }

@@ -1,7 +1,10 @@
 /* Tests of copies between an image of the application and an array. The tests copy rectangles, transfer the ownership
  * of an image between queue families, and copy an image in slices: vkt_texture_read_budget and vkt_texture_write_budget
  * divide a copy into parts, the slices, and submit those that fit into a time budget. */
+#define _DEFAULT_SOURCE
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "embed/app.h"
@@ -146,25 +149,51 @@ static void rectangles_of_no_image_are_refused(void **state)
     rig_free(&r);
 }
 
+/* A forked child may not use the parent's context. */
+static void a_forked_child_adopts_no_image(void **state)
+{
+    (void)state;
+    rig r;
+    vkt_texture *t = NULL;
+    rig_make(&r);
+    vkt_array *array = new_array(r.ctx, H, W, 4, NULL);
+    const vkt_texture_params p = params_of(&r, array);
+    int status;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60); /* ends the child if it hangs */
+        vkt_test_expect_errors(true);
+        _exit(vkt_texture_adopt(r.ctx, &p, &t) == VKT_E_STATE && !t ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    vkt_array_destroy(&array);
+    rig_free(&r);
+}
+
 /* ---- ownership ---- */
 
-/* A layer between the library and the driver. It records the last image barrier, and reports one queue family more than
- * the driver. */
+/* A layer between the library and the driver. It records the last image barrier and the last buffer barrier, and
+ * reports one queue family more than the driver. */
 static struct {
     PFN_vkGetInstanceProcAddr get_instance;
     PFN_vkGetDeviceProcAddr get_device;
     PFN_vkCmdPipelineBarrier2 barrier;
     PFN_vkGetPhysicalDeviceQueueFamilyProperties families;
     VkImageMemoryBarrier2 last;
+    VkBufferMemoryBarrier2 last_buffer;
     uint32_t count;  /* image barriers so far */
-    bool only_noted; /* image barriers do not reach the driver */
+    bool only_noted; /* barriers of images and buffers do not reach the driver */
 } spy;
 
 static VKAPI_ATTR void VKAPI_CALL spy_barrier(VkCommandBuffer cmd, const VkDependencyInfo *info)
 {
     if (info->imageMemoryBarrierCount) spy.last = info->pImageMemoryBarriers[0];
+    if (info->bufferMemoryBarrierCount) spy.last_buffer = info->pBufferMemoryBarriers[0];
     spy.count += info->imageMemoryBarrierCount;
-    if (!info->imageMemoryBarrierCount || !spy.only_noted) spy.barrier(cmd, info);
+    const bool noted = info->imageMemoryBarrierCount || info->bufferMemoryBarrierCount;
+    if (!noted || !spy.only_noted) spy.barrier(cmd, info);
 }
 
 static VKAPI_ATTR void VKAPI_CALL spy_families(VkPhysicalDevice phys, uint32_t *n, VkQueueFamilyProperties *out)
@@ -208,8 +237,21 @@ static void check_barrier(const rig *r, uint32_t from, uint32_t to, VkImageLayou
     assert_true(s->baseMipLevel == 0 && s->levelCount == 1 && s->baseArrayLayer == 0 && s->layerCount == 1);
 }
 
-/* Checks the barriers that acquire an image from the queue family `other` and release the image to `other`. The device
- * does not have this family, so the layer does not pass these barriers on to the driver. */
+/* Checks that the library's barrier has the range that the application knows. The array's size is no multiple of 256
+ * bytes. */
+static void check_buffer_barrier(vkt_array *array, uint32_t other)
+{
+    const vkt_vk_buffer range = vkt_array_buffer(array);
+    const VkBufferMemoryBarrier2 *b = &spy.last_buffer;
+    for (int i = 0; i < 2; i++) {
+        DO((i ? vkt_array_release : vkt_array_acquire)(array, other, NULL));
+        assert_int_equal(i ? b->dstQueueFamilyIndex : b->srcQueueFamilyIndex, other);
+        assert_true(b->buffer == range.buffer && b->offset == range.offset_bytes && b->size == range.bytes);
+    }
+}
+
+/* Checks the barriers that acquire an image from the queue family `other` and release the image to `other`, and those
+ * of an array. The device does not have this family, so the layer does not pass these barriers on to the driver. */
 static void both_halves_of_a_transfer_match(void **state)
 {
     (void)state;
@@ -244,6 +286,7 @@ static void both_halves_of_a_transfer_match(void **state)
     DO(vkt_texture_release(t, other, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, NULL));
     check_barrier(&r, r.a.family, other, GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL);
     assert_int_equal(spy.count, 3);
+    check_buffer_barrier(array, other);
     spy.only_noted = false;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_texture_acquire(t, other + 1, drawn, NULL), VKT_E_ARG);
@@ -468,6 +511,11 @@ static void small_images_have_one_slice(void **state)
     assert_true(progress.completed && progress.slices == 1);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_texture_write_budget(t, NULL, &budget_ns, &progress), VKT_E_STATE);
+    assert_true(!progress.completed && progress.slices == 0);
+    const vkt_sync wrong = { .n_signals = VKT_SYNC_MAX + 1 };
+    budget_ns = UINT64_MAX;
+    assert_int_equal(vkt_texture_read_budget(t, &wrong, &budget_ns, &progress), VKT_E_ARG);
+    assert_true(budget_ns == UINT64_MAX && progress.run_index == 0 && progress.slices == 0);
     assert_int_equal(vkt_texture_read_budget(t, NULL, NULL, &progress), VKT_E_ARG);
     vkt_test_expect_errors(false);
     vkt_texture_destroy(&t);
@@ -482,6 +530,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rectangles_are_copied),
         TEST(rectangles_of_no_image_are_refused),
+        TEST(a_forked_child_adopts_no_image),
         TEST(both_halves_of_a_transfer_match),
         TEST(images_are_acquired_and_released),
         TEST(a_small_budget_copies_slice_by_slice),

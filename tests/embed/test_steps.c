@@ -172,7 +172,7 @@ static void more_rows_than_the_batch_are_refused_everywhere(void **state)
     rig r;
     rig_make(&r, 0);
     const vkt_run run = { .rows = NET_ROWS + 1 };
-    uint64_t budget_ns = 1000000;
+    uint64_t budget_ns = UINT64_MAX;
     vkt_step_progress progress;
     VkCommandBuffer cmd = app_begin(&r.a, false);
     vkt_test_expect_errors(true);
@@ -182,6 +182,7 @@ static void more_rows_than_the_batch_are_refused_everywhere(void **state)
     vkt_test_error_contains("at most the batch of 37 rows, got 38");
     assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &budget_ns, &progress), VKT_E_ARG);
     vkt_test_error_contains("at most the batch of 37 rows, got 38");
+    assert_true(budget_ns == UINT64_MAX); /* after an error, the budget is untouched */
     vkt_test_expect_errors(false);
     app_end(&r.a, cmd);
     rig_check_and_free(&r);

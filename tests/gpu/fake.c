@@ -114,6 +114,8 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
         v13->requiredSubgroupSizeStages =
             fake.subgroup_sizes[1] != fake.subgroup_sizes[2] ? VK_SHADER_STAGE_COMPUTE_BIT : 0;
     }
+    if (fake.odd_limits) p->properties.limits.maxStorageBufferRange = UINT32_MAX;
+    if (fake.odd_limits && v11 && v13) v11->maxMemoryAllocationSize = v13->maxBufferSize = UINT32_MAX;
     if (lacks("12 storage buffers")) p->properties.limits.maxPerStageDescriptorStorageBuffers = 11;
     if (v11 && lacks("subgroups in compute"))
         v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;

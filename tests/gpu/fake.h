@@ -41,6 +41,7 @@ typedef struct fake_vulkan {
     const char *cores_extension; /* not NULL: the name of an extension that every device also has */
     VkStructureType cores_type;  /* type of the extension's properties struct, which has `cores` at offset cores_at */
     uint32_t cores, cores_at;
+    bool odd_limits;        /* the largest sizes of a buffer, a binding and an allocation are 2^32 - 1 bytes */
     uint64_t budget, usage; /* in bytes; budget not 0: every heap reports both (VK_EXT_memory_budget) */
     fake_submit submits[FAKE_SUBMITS];
     uint32_t n_submits; /* number of submissions; may exceed FAKE_SUBMITS */

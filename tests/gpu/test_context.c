@@ -52,6 +52,19 @@ static void opens_and_closes(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+/* Sizes of buffers and bindings are rounded up to multiples of VKT_ALIGN_BYTES, so the limits are such multiples. */
+static void limits_are_rounded_down(void **state)
+{
+    (void)state;
+    fake.odd_limits = true;
+    vkt_ctx *ctx = rig_open(NULL, fake_loader());
+    vkt_device_limits limits;
+    vkt_ctx_limits(ctx, &limits);
+    assert_int_equal(limits.max_binding_bytes, (UINT64_C(1) << 32) - VKT_ALIGN_BYTES);
+    assert_int_equal(limits.max_allocation_bytes, (UINT64_C(1) << 32) - VKT_ALIGN_BYTES);
+    vkt_ctx_destroy(&ctx);
+}
+
 static void lists_what_it_opens(void **state)
 {
     (void)state;
@@ -475,6 +488,7 @@ int main(void)
     if (!mkdtemp(cache) || setenv("XDG_CACHE_HOME", cache, 1)) return 1;
     const struct CMUnitTest tests[] = {
         TEST(opens_and_closes),
+        TEST(limits_are_rounded_down),
         TEST(lists_what_it_opens),
         TEST(the_named_device_is_chosen),
         TEST(ranks_devices),

@@ -107,6 +107,23 @@ static vkt_tensor functions(vkt_builder *b, const job *j)
     return vkt_add(g, target(b, x), vkt_mean(g, vkt_mul(g, outside, outside)));
 }
 
+/* In each block, the sum reads the dropout d and the kept relu r. The relu runs behind the dropout, so the sum is not
+ * fused with the dropout. In the second computation r exists before the dropout, and the sum must not be fused either,
+ * because in 16 bits d would be rounded in the first computation only. */
+static vkt_tensor kept_behind(vkt_builder *b, const job *j)
+{
+    vkt_tensor x = input(b, VKT_BATCH_LAST, vkt_shape2(16, 20));
+    for (uint32_t i = 0; i < j->n; i++) {
+        begin(b, j, i);
+        const vkt_tensor d = vkt_nn_dropout(b, linear(b, "a", x, 20), 0.25f);
+        const vkt_tensor r = vkt_nn_relu(b, linear(b, "b", x, 20));
+        vkt_keep(vkt_builder_graph(b), r);
+        x = linear(b, "c", vkt_nn_add(b, d, r), 20);
+        end(b, j);
+    }
+    return target(b, x);
+}
+
 /* One block, which has the whole network and the loss. */
 static vkt_tensor all_in_one(vkt_builder *b, const job *j)
 {
@@ -136,7 +153,8 @@ static vkt_tensor gpt(vkt_builder *b, const job *j)
 
 const network networks[NETWORKS] = { { "transformer", transformer },    { "images", images },
                                      { "fused", fused, .fused = true }, { "functions", functions },
-                                     { "all in one", all_in_one },      { "gpt", gpt } };
+                                     { "all in one", all_in_one },      { "gpt", gpt },
+                                     { "kept behind", kept_behind } };
 
 net make(build_fn build, const job *j)
 {

@@ -31,7 +31,7 @@ typedef struct network {
     build_fn build;
     bool fused; /* without VKT_NO_FUSE=1, one node makes all gradients, so no node of a block is computed again */
 } network;
-enum { NETWORKS = 6 };
+enum { NETWORKS = 7 };
 extern const network networks[NETWORKS];
 /* transformer builds transformer blocks. images builds blocks of convolutions and batch norms. */
 vkt_tensor transformer(vkt_builder *b, const job *j);

@@ -203,6 +203,7 @@ static void a_graph_with_an_error_has_no_needs(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_needs(ctx, g, &(vkt_program_params){ .precision = (vkt_precision)99 }, &needs),
                      VKT_E_ARG);
+    assert_int_equal(needs.cap_bytes, 0); /* after an error, the outputs are zeroed */
     (void)vkt_add(g, x, (vkt_tensor){ 999 });
     assert_int_equal(vkt_program_needs(ctx, g, NULL, &needs), VKT_E_ARG);
     vkt_test_expect_errors(false);

@@ -154,6 +154,45 @@ static void gradients_need_the_order_of_the_store(void **state)
     vkt_graph_destroy(&same);
 }
 
+static vkt_graph *updated(const vkt_optimizer *o)
+{
+    vkt_graph *g = two_params(false, true);
+    OK(vkt_update(g, o));
+    return g;
+}
+
+/* The store computes its clock from the rates of its own graph, so another optimizer would make wrong steps. The
+ * numbers that are no rates may differ. */
+static void updates_have_the_optimizer_of_the_store(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const struct {
+        vkt_optimizer made, other;
+        const char *says; /* part of the message; NULL: the optimizers fit */
+    } cases[] = {
+        { { .kind = VKT_ADAM }, { .kind = VKT_ADAM, .beta2 = 0.99 }, "beta2 0.99)" },
+        { { .kind = VKT_ADAM }, { .kind = VKT_NADAM }, "adam (beta1 0.9, beta2 0.999), got nadam (" },
+        { { .kind = VKT_ADAM }, { .kind = VKT_SGD }, "got sgd" },
+        { { .kind = VKT_NADAM }, { .kind = VKT_NADAM, .momentum_decay = 1 }, "0.96^momentum_decay 0.96)" },
+        { { .kind = VKT_ADAM }, { .kind = VKT_ADAM, .beta1 = 0.9, .eps = 1e-3f }, NULL },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *made = updated(&cases[i].made), *other = updated(&cases[i].other);
+        vkt_store *store;
+        vkt_program *p;
+        OK(vkt_store_create(harness_ctx, made, &store));
+        if (cases[i].says)
+            REFUSED(vkt_program_create(harness_ctx, other, store, NULL, &p), VKT_E_STATE, cases[i].says);
+        else
+            OK(vkt_program_create(harness_ctx, other, store, NULL, &p));
+        vkt_program_destroy(&p);
+        vkt_store_destroy(&store);
+        vkt_graph_destroy(&other);
+        vkt_graph_destroy(&made);
+    }
+}
+
 static void rows_are_those_of_the_batch(void **state)
 {
     (void)state;
@@ -337,6 +376,7 @@ int main(void)
         cmocka_unit_test(stores_and_arrays_of_another_context_are_refused),
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
         cmocka_unit_test(gradients_need_the_order_of_the_store),
+        cmocka_unit_test(updates_have_the_optimizer_of_the_store),
         cmocka_unit_test(rows_are_those_of_the_batch),
         cmocka_unit_test(a_program_may_be_made_again_after_a_failed_allocation),
         cmocka_unit_test(a_text_outlives_its_context),

@@ -177,6 +177,7 @@ static void errors_end_the_search(void **state)
     model m = { .most = 8, .error = VKT_E_SHAPE };
     vkt_size_params p = { .build = build, .user = &m, .batch = 1, .context = 6, .most_context = 9 };
     assert_int_equal(vkt_find_sizes(ctx, &p, &s), VKT_E_SHAPE); /* `build` fails for context 9 */
+    assert_true(!s.planned && !s.fits && s.limit_bytes == 0 && s.need_bytes == 0 && s.batch == 0 && s.plans == 0);
     p.most_context = 8;
     OK(vkt_find_sizes(ctx, &p, &s));
     assert_int_equal(s.context, 8);
