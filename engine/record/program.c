@@ -31,6 +31,12 @@ static const char *optimizer_text(vkt_optimizer_kind kind, vkt_clock_rates by, c
     return out;
 }
 
+/* Adam and AdamW differ in the weight decay alone. */
+static bool is_adam(vkt_optimizer_kind kind)
+{
+    return kind == VKT_ADAM || kind == VKT_ADAMW;
+}
+
 /* Checks that the graph's update fits the moments and the clock of the store. vkt_store_set_clock computes the clock
  * from the rates of the store's own graph. */
 static vkt_result match_optimizer(const vkt_program *p)
@@ -39,9 +45,8 @@ static vkt_result match_optimizer(const vkt_program *p)
     const vkt_store *s = p->store;
     if (!g->has_optimizer || !s || !s->updates) return VKT_OK;
     const vkt_clock_rates by = vkt_optimizer_rates(&g->optimizer);
-    if (g->optimizer.kind == s->kind && by.beta1 == s->rates.beta1 && by.beta2 == s->rates.beta2 &&
-        by.decay == s->rates.decay)
-        return VKT_OK;
+    const bool same = g->optimizer.kind == s->kind || (is_adam(g->optimizer.kind) && is_adam(s->kind));
+    if (same && by.beta1 == s->rates.beta1 && by.beta2 == s->rates.beta2 && by.decay == s->rates.decay) return VKT_OK;
     char want[OPTIMIZER_TEXT], got[OPTIMIZER_TEXT];
     return vkt_fail(
         &p->ctx->host, VKT_E_STATE,

@@ -445,7 +445,7 @@ VKT_API vkt_result vkt_find_sizes(vkt_ctx *ctx, const vkt_size_params *params, v
  * The store may have been made for another graph. A graph without gradients may declare any of the store's parameters,
  * in any order. A graph with gradients must declare all parameters of the store, in the same order, and the store must
  * have the moments that the graph's update needs; else VKT_E_STATE. If both graphs have an update, their optimizers
- * must have the same kind, beta1, beta2 and momentum_decay; else VKT_E_STATE. */
+ * must have the same kind (Adam and AdamW count as the same), beta1, beta2 and momentum_decay; else VKT_E_STATE. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */

@@ -176,6 +176,7 @@ static void updates_have_the_optimizer_of_the_store(void **state)
         { { .kind = VKT_ADAM }, { .kind = VKT_SGD }, "got sgd" },
         { { .kind = VKT_NADAM }, { .kind = VKT_NADAM, .momentum_decay = 1 }, "0.96^momentum_decay 0.96)" },
         { { .kind = VKT_ADAM }, { .kind = VKT_ADAM, .beta1 = 0.9, .eps = 1e-3f }, NULL },
+        { { .kind = VKT_ADAM }, { .kind = VKT_ADAMW }, NULL },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_graph *made = updated(&cases[i].made), *other = updated(&cases[i].other);

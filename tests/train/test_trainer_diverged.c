@@ -290,6 +290,21 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
+/* A fit with allow_nonfinite trains with moments that are NaN, and returns VKT_OK, because epoch 1 is the best. The
+ * next fit without allow_nonfinite finds that the moments are not finite. */
+static void an_allowed_divergence_is_found_later(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *t = diverged(r, &p);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 3, .allow_nonfinite = true }), VKT_OK);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 4 }), VKT_E_STATE);
+    vkt_test_error_contains("the run has diverged, and its first moments are not finite");
+    vkt_test_expect_errors(false);
+}
+
 /* The run diverges in the middle of epoch 2. Then the loss is finite again, and a fit with allow_nonfinite begins epoch
  * 2 again, like a fit without it. After this fit, the trainer counts as not diverged: a load keeps the moments. */
 static void a_fit_that_allows_nonfinite_begins_the_epoch_again(void **state)
@@ -440,6 +455,7 @@ int main(void)
         rig_test(after_a_divergence_no_checkpoint_is_owed),
         rig_test(without_the_weights_of_the_last_step_no_checkpoint_is_owed),
         rig_test(a_diverged_trainer_wants_finite_numbers),
+        rig_test(an_allowed_divergence_is_found_later),
         rig_test(a_fit_that_allows_nonfinite_begins_the_epoch_again),
         rig_test(a_loaded_adagrad_starts_as_a_new_one),
         rig_test(a_skipped_step_is_no_divergence),
