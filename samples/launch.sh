@@ -97,11 +97,12 @@ else
     on_hosts() { echo "-hosts $(echo "$alive" | sed 's/:[0-9]*//g')"; }
 fi
 
-# start OPTION...: trains in `ranks` processes. If `again` is set, goes on from the checkpoint, without --seed and --load
-# (or a short form of them): the checkpoint has seed and weights, and programs refuse these options beside --resume.
+# start OPTION...: trains in `ranks` processes. If `again` is set, goes on from the checkpoint. Then the options --seed and
+# --load (or a short form of them) are left out, because the checkpoint has seed and weights, and programs refuse these
+# options beside --resume. The first try keeps them: its checkpoint may be of another run, so a program must refuse it.
 start() {
     is_value=''
-    [ -z "$again" ] || for argument; do
+    [ -z "$again" ] || [ "$try" = 1 ] || for argument; do
         shift
         [ -z "$is_value" ] || { is_value='' && continue; }
         case $argument in
