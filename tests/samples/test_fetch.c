@@ -34,14 +34,15 @@ static bool exists(const vkt_temp_dir *dir, const char *name)
     return access(vkt_temp_dir_file(dir, name), F_OK) == 0;
 }
 
-/* Writes bin/gzip, a script that creates the file `began`, waits for the file `go`, and then runs gzip. */
+/* Writes bin/gzip, a script that creates the file `began`, waits for the file `go` (20 minutes at most), and then runs
+ * gzip. */
 static void write_slow_gzip(const vkt_temp_dir *dir)
 {
     char text[1024];
     const int n = snprintf(text, sizeof text,
                            "#!/bin/sh\n"
                            ": >'%s/began'\n"
-                           "for i in $(seq 1000); do [ -e '%s/go' ] && break; sleep 0.02; done\n"
+                           "for i in $(seq 60000); do [ -e '%s/go' ] && break; sleep 0.02; done\n"
                            "PATH=${PATH#*:}\n"
                            "exec gzip \"$@\"\n",
                            dir->path, dir->path);
@@ -80,12 +81,13 @@ static void two_processes_may_fetch_the_same_files(void **state)
     snprintf(url, sizeof url, "file://%s", dir.path);
     snprintf(folder, sizeof folder, "%s/set", dir.path);
     const pid_t child = start_slow(&dir, url, folder);
-    for (int i = 0; i < 20000 && !exists(&dir, "began"); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    while (!exists(&dir, "began") && waitpid(child, &status, WNOHANG) == 0)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_true(exists(&dir, "began")); /* else the process has ended too early */
     const bool fetched = fetch_files(url, folder, files, 2);
     write_file(&dir, "go", "", 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(fetched && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_true(exists(&dir, "began"));
     assert_int_equal(unlink(vkt_temp_dir_file(&dir, "set/a")), 0);
     assert_int_equal(unlink(vkt_temp_dir_file(&dir, "set/b")), 0);
     assert_int_equal(rmdir(folder), 0); /* no temporary file is left */
