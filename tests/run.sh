@@ -318,7 +318,8 @@ if [ "$mode" = full ]; then
 
     phase "lint, a build without warnings by clang and with SPIR-V that is not compressed, and every reader of files under libFuzzer"
     check build-tests -L lint
-    # One build by clang does both. It compiles all files, but links only what is run.
+    # One build by clang has the readers under libFuzzer, and compiles all other files for their warnings. It links only what
+    # is run.
     clang_targets="unit_test_abi unit_test_module gpu_test_kernel"
     fuzz=OFF
     has_libfuzzer || install_missing libclang-rt-dev

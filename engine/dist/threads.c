@@ -139,7 +139,7 @@ static void copy_from(member *peer, void *receive, size_t bytes)
     pthread_mutex_lock(&g->lock);
     peer->reading = false;
     peer->taken = true;
-    peer->since_ns = vkt_now_ns(); /* the copy was no wait for a rank */
+    peer->since_ns = vkt_now_ns(); /* during the copy, the peer waited for no rank */
     pthread_cond_signal(&peer->wake);
 }
 
