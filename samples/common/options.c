@@ -142,8 +142,8 @@ static const option_row table[] = {
       "train on several devices, named as for --device: 0,1 for instance; 0,0 uses one device twice" },
     { "mpi", 0, 0, 4, TRAINER, FLAG, AT(mpi), 0, "train in several processes: mpirun -n 4 vkt-mnist --mpi" },
     { "shards", 0, "N", 4, TRAINER, COUNT, AT(shards), 1,
-      "virtual shards of a batch, a power of two and a multiple of the devices (8 with several devices, else 1); the "
-      "result depends on it" },
+      "virtual shards of a batch, a power of two and a multiple of the devices (8 with several devices or --mpi, else "
+      "1); the result depends on it" },
     { "bucket", 0, "SIZE", 4, TRAINER, SIZE, AT(bucket_bytes), 0, "gradients exchanged at once (4MiB)" },
     { "messages", OPT_MESSAGES, "NAME", 4, TRAINER, OTHER, 0, 0,
       "how gradients are sent: f32 (default) or bf16, half as long; the result depends on it" },

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/stop.h"
+
 enum { FIRST_ROOM = 1 << 16 };
 
 /* Reads the rest of `f`. If it fails, returns NULL and sets errno. EFBIG: there are more than `most` bytes. */
@@ -35,13 +37,15 @@ static char *read_stream(FILE *f, size_t most, size_t *n)
 
 char *read_file(const char *path, size_t most, size_t *n, char why[READ_WHY])
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    FILE *f = strcmp(path, "-") == 0 ? stop_open_input() : fopen(path, "rb");
     char *bytes = f ? read_stream(f, most, n) : NULL;
     const int error = errno;
     if (!bytes && f && error == EFBIG)
         snprintf(why, READ_WHY, "it is larger than the %zu MiB that are read of a file", most >> 20);
+    else if (!bytes && error == EINTR && stop_signal())
+        snprintf(why, READ_WHY, "a signal ended the input");
     else if (!bytes)
         snprintf(why, READ_WHY, "%s", strerror(error));
-    if (f && f != stdin) fclose(f);
+    if (f) fclose(f);
     return bytes;
 }

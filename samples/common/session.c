@@ -321,11 +321,11 @@ static bool keeps_best(const session *s, const vkt_trainer *t)
            !own_file(s, s->o.save, VKT_RUN_WEIGHTS);
 }
 
-/* Prints which weights the file of --save has after a signal or an error. Prints nothing if there is no file, because
- * it could not be written. */
+/* Prints which weights the file of --save has after a signal or an error. Prints nothing if the file could not be
+ * written. An older file of this name may still be there then. */
 static void print_saved(const session *s, const vkt_trainer *t)
 {
-    if (!is_file(s->o.save)) return;
+    if (s->not_saved || !is_file(s->o.save)) return;
     if (keeps_best(s, t))
         remark("%s has the weights of epoch %u, the best so far", s->o.save, vkt_trainer_best_epoch(t));
     else
@@ -409,7 +409,7 @@ static vkt_result save_weights(const session *s, vkt_trainer *t)
 
 /* Writes the files, except those that the fit wrote to the folder of --run. A plot needs at least one epoch. If the
  * device is lost, leaves out weights and profile. *r becomes the first error. */
-static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
+static void write_files(session *s, vkt_trainer *t, vkt_result *r)
 {
     const train_options *o = &s->o;
     uint32_t epochs;
@@ -417,7 +417,9 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     fflush(stdout); /* if stdout is also a file of results, the results follow the printed lines */
     const bool lost = *r == VKT_E_DEVICE_LOST;
     const char *history = own_file(s, o->history, VKT_RUN_HISTORY), *plot = own_file(s, o->plot, VKT_RUN_PLOT);
-    if (own_file(s, o->save, VKT_RUN_WEIGHTS) && !lost) keep_first(r, save_weights(s, t));
+    const vkt_result saved = own_file(s, o->save, VKT_RUN_WEIGHTS) && !lost ? save_weights(s, t) : VKT_OK;
+    s->not_saved = saved != VKT_OK;
+    keep_first(r, saved);
     if (history) keep_first(r, vkt_trainer_write_history(t, history));
     if (plot && epochs) keep_first(r, vkt_trainer_plot(t, plot));
     if (o->profile && !lost) keep_first(r, vkt_trainer_profile(t, o->profile));
@@ -576,6 +578,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
         ranks_fail(&s->ranks, r);
         return r;
     }
+    s->o.seed = vkt_trainer_seed(t); /* a checkpoint has its own seed */
     print_summary(s, t);
     s->in_folder = s->folder != NULL;
     r = session_follow(s, &f, t);

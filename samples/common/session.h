@@ -35,6 +35,7 @@ typedef struct session {
     bool in_folder;      /* the fit writes its files to `folder` */
     bool fitting;        /* session_fit was called; from then on, it reports errors to the other ranks */
     vkt_ctx *ctx;
+    bool not_saved;            /* the weights of --save could not be written at the end */
     ranks ranks;               /* the ranks of data parallel training */
     const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */

@@ -191,7 +191,7 @@ static vkt_result use(work *w, vkt_store *store)
         if (!session_interrupted()) printf("perplexity %.4f\n", perplexity);
     }
     const vkt_result r = w->o->chat && !session_interrupted() ? talk_chat(s, &w->m, w->o, store) : VKT_OK;
-    if (!w->train && s->o.json &&
+    if (!w->train && s->o.json && /* after the chat, because a signal may end it: "stopped_by" */
         !write_results(s, json_pack("{s:o, s:o, s:o}", "model", text_json(w->m.path), "perplexity",
                                     real_or_null(perplexity), "tokens",
                                     isnan(perplexity) ? json_null() : json_integer((json_int_t)tokens))))
@@ -310,47 +310,11 @@ static void be_silent(lora_options *o)
     o->perplexity = o->save_adapter = o->save_gguf = o->merge = NULL;
 }
 
-/* Returns whether the run only uses the model, and does not train. */
-static bool only_uses(const work *w)
-{
-    const lora_options *o = w->o;
-    const bool converts = (o->adapter || w->s->o.load) && (o->merge || o->save_gguf || o->save_adapter);
-    return !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
-}
-
-/* Refuses options that would have no effect. */
-static vkt_result check_options(const work *w)
-{
-    const train_options *o = &w->s->o;
-    const struct {
-        const char *name, *value;
-    } trains[] = { { "run", o->run }, /* the first one, because --run sets other members */
-                   { "resume", o->resume },   { "save", o->save }, { "checkpoint", o->checkpoint },
-                   { "history", o->history }, { "plot", o->plot }, { "profile", o->profile },
-                   { "find-lr", o->find_lr } };
-    if (w->o->adapter && o->load) {
-        complain("--adapter, --load: both have the weights of the adapter: want one of them");
-        return VKT_E_ARG;
-    }
-    if (!only_uses(w)) return VKT_OK;
-    if (w->s->ranks.n_more || w->s->ranks.mpi) {
-        complain("--devices, --mpi: are for training: want --data");
-        return VKT_E_ARG;
-    }
-    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++)
-        if (trains[i].value) {
-            complain("--%s: is for training: want --data, or leave out --%s", trains[i].name, trains[i].name);
-            return VKT_E_ARG;
-        }
-    return VKT_OK;
-}
-
 static vkt_result run(work *w)
 {
     const lora_options *o = w->o;
     vkt_store *store;
-    TRY(check_options(w));
-    const bool only_use = only_uses(w); /* be_silent changes the options */
+    const bool only_use = lora_only_uses(o); /* be_silent changes the options */
     if (!ranks_is_first(&w->s->ranks)) be_silent(w->o);
     choose_shards(w->s);
     TRY(model_open(w->s, o, &w->m));
@@ -379,6 +343,7 @@ int main(int argc, char **argv)
     session s = { .o = { .epochs = 1, .batch = 4, .optimizer = { .kind = VKT_ADAM }, .lr = 2e-4f, .seed = 1 },
                   /* before the training, the other ranks wait while rank 0 validates and answers */
                   .ranks = { .timeout_seconds = RANKS_LONGEST_WAIT } };
+    o.train = &s.o;
     session_begin(&s, &cli, argc, argv);
     work w = { .s = &s, .o = &o, .first_loss = (double)NAN };
     const vkt_result r = session_open(&s) ? run(&w) : VKT_E_NO_DEVICE;

@@ -141,6 +141,36 @@ static error_t on_use(int key, char *text, struct argp_state *state)
     return 0;
 }
 
+bool lora_only_uses(const lora_options *o)
+{
+    const bool converts = (o->adapter || o->train->load) && (o->merge || o->save_gguf || o->save_adapter);
+    return !o->train->data && (o->perplexity || o->chat || o->prompt || converts);
+}
+
+/* Refuses options that contradict each other or would have no effect. */
+static void check_options(struct argp_state *state, const lora_options *o)
+{
+    const train_options *t = o->train;
+    const struct {
+        const char *name, *value;
+    } trains[] = { { "run", t->run },         { "resume", t->resume },
+                   { "save", t->save },       { "checkpoint", t->checkpoint },
+                   { "history", t->history }, { "plot", t->plot },
+                   { "profile", t->profile }, { "find-lr", t->find_lr } };
+    if (o->adapter && o->has_shape)
+        argp_error(state, "--adapter: rank, alpha and targets are those of %s: leave out the options", o->adapter);
+    if (o->validation && o->validation_examples != UINT32_MAX)
+        argp_error(state, "--validation and --validation-examples: want one of them");
+    if (o->adapter && t->load)
+        argp_error(state, "--adapter, --load: both have the weights of the adapter: want one of them");
+    if (!lora_only_uses(o)) return;
+    if (t->mpi || (t->devices && strchr(t->devices, ',')))
+        argp_error(state, "--devices, --mpi: are for training: want --data");
+    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++)
+        if (trains[i].value)
+            argp_error(state, "--%s: is for training: want --data, or leave out --%s", trains[i].name, trains[i].name);
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     lora_options *o = state->input;
@@ -169,12 +199,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_SAVE_GGUF: o->save_gguf = text; break;
     case OPT_MERGE: o->merge = text; break;
     case OPT_MERGE_TYPE: o->merge_type = merge_type(state, text); break;
-    case ARGP_KEY_END:
-        if (o->adapter && o->has_shape)
-            argp_error(state, "--adapter: rank, alpha and targets are those of %s: leave out the options", o->adapter);
-        if (o->validation && o->validation_examples != UINT32_MAX)
-            argp_error(state, "--validation and --validation-examples: want one of them");
-        break;
+    case ARGP_KEY_END: check_options(state, o); break;
     default: return on_use(key, text, state);
     }
     return 0;

@@ -4,6 +4,7 @@
 
 #include <argp.h>
 
+#include "common/options.h"
 #include "vktrain/nn.h"
 #include "vktrain/gguf.h"
 #include "vktrain/tokenizer.h"
@@ -29,9 +30,12 @@ typedef struct lora_options {
     uint32_t answer;    /* largest number of tokens of an answer; 0: no sample answer */
     double temperature, top_p;
     uint32_t top_k;
+    const train_options *train; /* the common options; the program sets this member before it parses the options */
 } lora_options;
 
 lora_options lora_defaults(void);
+/* Returns whether the run only uses the model, and does not train. */
+bool lora_only_uses(const lora_options *o);
 /* The parser of the options, for train_cli.more. Its input is a lora_options. */
 extern const struct argp lora_parser;
 

@@ -2,6 +2,8 @@
  * the error. If no step was made before the error, they do not write the files of --save and --json. */
 #include "samples/program.h"
 
+#include <unistd.h>
+
 #include "bench/schema.h"
 
 enum { WEIGHTS = 18 }; /* number of parameters of the program's network */
@@ -60,6 +62,20 @@ static void an_error_in_epoch_2_leaves_the_results_of_epoch_1(void **state)
                    (const char *const[]){ "-q", "--load", "w", "--epochs", "1", NULL });
 }
 
+/* If the weights cannot be written at the end, an older file of the same name is not called the weights so far. */
+static void an_older_file_is_not_the_weights_so_far(void **state)
+{
+    rig *r = rig_of(state);
+    const char *const env[] = { "VKT_TEST_FAIL=2", "VKT_TEST_BLOCK=w", NULL };
+    run done = program_finish(
+        r, program_start(r, VKT_FAILING_PROGRAM, env, (const char *const[]){ "-q", "--save", "w", NULL }));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "ended by an error after 1 of 3 epochs: "));
+    assert_null(strstr(done.err, "has the weights"));
+    run_forget(r, &done);
+    assert_true(access(vkt_temp_dir_file(&r->dir, "w"), F_OK) == 0); /* an older file is there */
+}
+
 /* The failed run keeps the checkpoint of epoch 1. The same command without the error continues from this checkpoint. It
  * writes the same weights as a run that had no error. */
 static void a_folder_records_it_in_its_log_and_training_continues(void **state)
@@ -106,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(an_error_in_epoch_2_leaves_the_results_of_epoch_1),
+        rig_test(an_older_file_is_not_the_weights_so_far),
         rig_test(a_folder_records_it_in_its_log_and_training_continues),
         rig_test(an_error_within_an_epoch_saves_the_last_step_but_a_folder_keeps_the_best),
         rig_test(an_error_before_the_first_step_keeps_older_files),

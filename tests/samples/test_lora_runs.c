@@ -143,9 +143,9 @@ static void options_without_effect_are_refused(void **state)
     lora_write_data(r);
     EXPECT(r, 0, "", LORA_TRAIN, "-q", "--epochs", "1", "--save", "w.safetensors", "--save-adapter", "a",
            "--checkpoint", "c");
-    EXPECT(r, 1, "--adapter, --load: both have the weights", LORA_TRAIN, "-q", "--load", "w.safetensors", "--adapter",
+    EXPECT(r, 2, "--adapter, --load: both have the weights", LORA_TRAIN, "-q", "--load", "w.safetensors", "--adapter",
            "a", "--epochs", "1");
-    EXPECT(r, 1, "--adapter, --load: both have the weights", LORA_TINY, "-q", "--load", "w.safetensors", "--adapter",
+    EXPECT(r, 2, "--adapter, --load: both have the weights", LORA_TINY, "-q", "--load", "w.safetensors", "--adapter",
            "a", "--chat");
     static const char *const options[][2] = { { "--run", "d" },        { "--resume", "c" },     { "--save", "s" },
                                               { "--checkpoint", "k" }, { "--history", "h" },    { "--plot", "p.svg" },
@@ -153,8 +153,10 @@ static void options_without_effect_are_refused(void **state)
     for (size_t i = 0; i < VKT_COUNT(options); i++) {
         char says[80];
         snprintf(says, sizeof says, "%s: is for training: want --data, or leave out %s", options[i][0], options[i][0]);
-        EXPECT(r, 1, says, LORA_TINY, "-q", "--prompt", "a", options[i][0], options[i][1]);
+        EXPECT(r, 2, says, LORA_TINY, "-q", "--prompt", "a", options[i][0], options[i][1]);
     }
+    assert_false(program_wrote(r, "d")); /* the folder of --run is not made */
+    EXPECT(r, 2, "--devices, --mpi: are for training", LORA_TINY, "-q", "--prompt", "a", "--devices", "0,0");
 }
 
 /* The program writes the adapter even if something fails after the fit: another file, the sample answer, or the text of
@@ -268,6 +270,11 @@ static void a_signal_ends_the_wait_for_input(void **state)
     unlink(vkt_temp_dir_file(&r->dir, "out"));
     const char *const data[] = { LORA_TINY, "--data", "-", NULL };
     expect_ended_after(r, start_with_pipe(r, "{\"prompt\": \"a\", \"completion\": \"b\"}\n{", data, &to), "model   ",
+                       "-: cannot be read: a signal ended the input");
+    close(to);
+    unlink(vkt_temp_dir_file(&r->dir, "out"));
+    const char *const text[] = { LORA_TINY, "--perplexity", "-", NULL };
+    expect_ended_after(r, start_with_pipe(r, "one two", text, &to), "model   ",
                        "-: cannot be read: a signal ended the input");
     close(to);
 }
