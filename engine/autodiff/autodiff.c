@@ -18,10 +18,11 @@ typedef struct traversal {
 } traversal;
 
 /* Returns whether the traversal follows input i of the node. This is true if a gradient can pass through the input. It
- * is also true for a forward_only op, so that `visit` can refuse such an op. */
+ * is also true for a forward_only op, and for an input in `refuses`, so that `visit` can report an error. */
 static bool passes(const vkt_node *n, uint32_t i)
 {
-    return n->op->forward_only || ((n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i)));
+    if (n->op->forward_only || (n->op->refuses >> i & 1)) return true;
+    return (n->op->diff >> i & 1) && !(n->op->stops && n->op->stops(n, i));
 }
 
 static void find_wanted(traversal *w, const vkt_tensor *wrt, uint32_t n_wrt)
@@ -60,6 +61,12 @@ static vkt_result visit(traversal *w, const vkt_node *n)
     if (n->op->forward_only)
         return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED, "backward: %s has no gradient, and '%s' is made by it",
                         n->op->name, w->g->values[n->out[0].id].name);
+    for (uint32_t k = 0; k < n->n_in; k++)
+        if ((n->op->refuses >> k & 1) && w->wanted[n->in[k].id])
+            return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED,
+                            "backward: %s computes no gradient of '%s', but the gradient of an earlier value needs it "
+                            "(vkt_stop_gradient leaves it out)",
+                            n->op->name, w->g->values[n->in[k].id].name);
     n->op->backward(w->g, vkt_again_node(&w->again, n), dy, dx);
     for (uint32_t k = 0; k < n->n_in && w->g->status == VKT_OK; k++)
         if (dx[k].id && w->wanted[n->in[k].id]) VKT_TRY(accumulate(w, n->in[k], dx[k]));

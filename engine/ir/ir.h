@@ -182,8 +182,7 @@ struct vkt_op {
     uint8_t in_place;  /* a set of inputs; bit i is input i. Output 0 may overwrite one of them, if all of them have the
                         * output's type, shape and layout. The kernels must allow this: only the lane that writes an
                         * element of the output reads the same element of the input, and it reads before it writes */
-    bool forward_only; /* a gradient that would pass through the op is an error. If forward_only is false and `diff` is
-                        * 0, the gradient stops at the op, without an error */
+    bool forward_only; /* a gradient that would pass through the op is an error */
     bool prologue;     /* nodes of ops with this flag are lowered first, even if other nodes were added before them */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
                         * with difference quotients of its outputs */
@@ -201,6 +200,8 @@ struct vkt_op {
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
                         * any input */
     uint32_t diff;     /* bit i: input i has a gradient */
+    uint32_t refuses;  /* bit i: a gradient that would pass through input i is an error. All other inputs without a
+                        * bit in `diff` stop the gradient without an error */
     /* Returns whether no gradient passes through input i of n, although bit i of `diff` is 1. NULL: the gradient always
      * passes. */
     bool (*stops)(const vkt_node *n, uint32_t i);

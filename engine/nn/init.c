@@ -94,7 +94,7 @@ void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out)
         const vectors rows = { out, height, width, width, 1 }, columns = { out, width, height, 1, width };
         const vectors *v = height <= width ? &rows : &columns;
         orthonormalize(v);
-        for (uint64_t k = 0; row->init.a != 0 && k < v->count; k++) scale(v, k, (double)row->init.a);
+        for (uint64_t k = 0; k < v->count; k++) scale(v, k, (double)vkt_or_f32(row->init.a, 1));
     }
     for (uint64_t k = 0; k < width && row->zero_row < height; k++) out[row->zero_row * width + k] = 0;
 }

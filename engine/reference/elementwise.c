@@ -1,6 +1,6 @@
 /* reference/elementwise.c - dropout, and ops that copy elements in logical order.
  *   dropout: x * scale if the mask keeps x, else 0
- *   to_f32, reshape, to_layout, write: the same logical elements in the same logical order */
+ *   to_f32, reshape, stop_gradient, to_layout, write: the same logical elements in the same logical order */
 #include "reference/families.h"
 
 /* ---- dropout: see vkt_dropout_attr ---- */
@@ -64,5 +64,6 @@ static void copy_backward(const vkt_ref_call *c)
 }
 
 const vkt_ref_op vkt_ref_reshape = { "reshape", 1, copy_forward, copy_backward };
+const vkt_ref_op vkt_ref_stop_gradient = { "stop_gradient", 1, copy_forward, NULL };
 const vkt_ref_op vkt_ref_to_layout = { "to_layout", 1, copy_forward, copy_backward };
 const vkt_ref_op vkt_ref_write = { "write", 1, copy_forward, NULL };

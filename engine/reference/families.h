@@ -12,7 +12,8 @@ extern const vkt_ref_op vkt_ref_sigmoid, vkt_ref_tanh, vkt_ref_softplus, vkt_ref
 extern const vkt_ref_op vkt_ref_sqrt, vkt_ref_abs, vkt_ref_clamp, vkt_ref_scale;
 extern const vkt_ref_op vkt_ref_add, vkt_ref_sub, vkt_ref_mul, vkt_ref_div, vkt_ref_minimum, vkt_ref_maximum;
 extern const vkt_ref_op vkt_ref_pow, vkt_ref_prelu, vkt_ref_where;
-extern const vkt_ref_op vkt_ref_dropout, vkt_ref_to_f32, vkt_ref_reshape, vkt_ref_to_layout, vkt_ref_write;
+extern const vkt_ref_op vkt_ref_stop_gradient, vkt_ref_dropout, vkt_ref_to_f32, vkt_ref_reshape, vkt_ref_to_layout,
+    vkt_ref_write;
 extern const vkt_ref_op vkt_ref_permute, vkt_ref_slice, vkt_ref_concat, vkt_ref_pad, vkt_ref_upsample2d;
 extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_max_to, vkt_ref_min_to, vkt_ref_expand;
 extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_cross_entropy, vkt_ref_nll, vkt_ref_argmax, vkt_ref_count_correct;

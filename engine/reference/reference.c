@@ -38,6 +38,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_where,
     &vkt_ref_swiglu,
     &vkt_ref_reshape,
+    &vkt_ref_stop_gradient,
     &vkt_ref_to_layout,
     &vkt_ref_write,
     &vkt_ref_permute,

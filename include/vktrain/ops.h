@@ -341,6 +341,9 @@ VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, v
 /* Returns x with a new shape. The elements keep their row-major order, whatever the layout of x is. Nothing is copied
  * if x is ROWS, or if dimension 0 keeps its size. Otherwise x is copied to ROWS. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* Returns x as a value through which no gradient passes, for instance the output of a teacher network. Nothing is
+ * copied. (torch: Tensor.detach; Keras: stop_gradient.) */
+VKT_API vkt_tensor vkt_stop_gradient(vkt_graph *g, vkt_tensor x);
 /* Reshapes (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
 /* vkt_squeeze removes dimension `axis`, whose size must be 1. vkt_unsqueeze inserts a dimension of size 1, which is
@@ -721,7 +724,8 @@ typedef struct vkt_cross_entropy_params {
  *
  * If no label counts, the mean is NaN and its gradient is 0. A label that is neither a class nor the ignored value
  * makes the loss NaN. With VKT_LOSS_NONE the result is the loss of each label, with norm 1, in t's shape, ROWS. The
- * losses of labels that do not count, and of labels after the real rows, are 0. `weight` has no gradient. */
+ * losses of labels that do not count, and of labels after the real rows, are 0. `weight` has no gradient: if it depends
+ * on a parameter, vkt_backward returns VKT_E_UNSUPPORTED. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 typedef struct vkt_linear_cross_entropy_params {
     bool has_ignore_index; /* use ignore_index instead of VKT_IGNORE_INDEX */
@@ -768,7 +772,8 @@ VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const 
  *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
  * dy is also multiplied by dloss, and divided by the divisor of the reduction. The target's gradient is -dy. beta and
  * delta are positive (torch: 1). The losses from vkt_binary_cross_entropy to vkt_relative_l2_loss below give their
- * targets no gradient: if such a target depends on a parameter, vkt_backward returns VKT_E_UNSUPPORTED. */
+ * targets and weights no gradient: if one of these depends on a parameter, vkt_backward returns VKT_E_UNSUPPORTED
+ * (vkt_stop_gradient). */
 VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,

@@ -24,7 +24,8 @@ typedef enum vkt_optimizer_kind {
 #define VKT_PARAM_GROUPS 8 /* maximum number of groups */
 typedef struct vkt_param_group {
     float lr_factor;    /* factor of the run's learning rate; 0 means 1. VKT_ZERO: the parameters stay as they are, and
-                         * only their moments change */
+                         * only their moments change. (With `keras` and a momentum, the parameters still follow the
+                         * momentum of earlier steps that had another factor) */
     float weight_decay; /* replaces the optimizer's weight decay; 0: no decay */
 } vkt_param_group;
 

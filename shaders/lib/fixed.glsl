@@ -17,9 +17,10 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     return uvec2(sum, h11 + c2 + c3 + c4);
 }
 
-// Returns 1 - q, exactly, for q in (0,1).
+// Returns 1 - q, exactly, for q in [0,1).
 uvec2 fixed_negate(uvec2 q)
 {
+    if (q == uvec2(0u)) return uvec2(0xffffffffu);
     const uint low = ~q.x + 1u;
     return uvec2(low, ~q.y + (low == 0u ? 1u : 0u));
 }
@@ -44,5 +45,5 @@ float fixed_complement(uvec2 q)
 uvec2 fixed_momentum(uvec2 b, uvec2 p)
 {
     const uvec2 half_p = uvec2(p.x >> 1 | p.y << 31, p.y >> 1);
-    return half_p == uvec2(0u) ? b : fixed_mul(fixed_negate(half_p), b);
+    return fixed_mul(fixed_negate(half_p), b);
 }

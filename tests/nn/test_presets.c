@@ -106,6 +106,12 @@ static void expect_orthogonal(vkt_shape s, float gain)
 static void orthogonal_matrices_are_orthogonal(void **state)
 {
     (void)state;
+    float zeros[6];
+    net n = net_open();
+    vkt_nn_param(n.b, "w", vkt_shape2(2, 3), (vkt_init){ VKT_INIT_ORTHOGONAL, .a = VKT_ZERO }, 1, 1);
+    vkt_builder_draw(n.b, 0, 3, zeros);
+    for (size_t i = 0; i < VKT_COUNT(zeros); i++) assert_true(zeros[i] == 0);
+    net_close(&n);
     expect_orthogonal(vkt_shape2(64, 64), 0);
     expect_orthogonal(vkt_shape2(31, 50), 1);
     expect_orthogonal(vkt_shape2(53, 17), 2);

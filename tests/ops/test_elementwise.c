@@ -342,6 +342,33 @@ static void a_function_without_a_number_is_nan(void **state)
     }
 }
 
+static void storage_of_32_kib(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 32768;
+}
+
+/* The first operand and the sum have 16 KiB. In VKT_BATCH_LAST, the batch of 1 has a pitch of 4, so the second operand
+ * has 64 KiB, more than a binding holds. */
+static void a_padded_operand_may_be_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const harness_view view = { "with storage bindings of 32 KiB", storage_of_32_kib };
+    const vkt_host h = vkt_test_host();
+    vkt_case c = { .n_in = 0 };
+    subject s = { .seed = 0 };
+    harness_report report = { .faults = 0 };
+    vkt_case_f32(&c, VKT_ROWS, vkt_shape4(1, 64, 8, 8), -2, 2);
+    vkt_case_f32(&c, VKT_BATCH_LAST, vkt_shape4(1, 64, 8, 8), -2, 2);
+    OK(vkt_subject_of_case(&h, &s, &vkt_op_add, &c, 5));
+    subject_forward(&s);
+    subject_backward(&s);
+    harness_check(harness_ctx, &s, &report);
+    harness_check_in(harness_ctx, &s, &view, &report);
+    subject_free(&s);
+    if (report.faults) fail_msg("%s", report.text);
+}
+
 #define TEST(f) cmocka_unit_test(f)
 
 int main(void)
@@ -349,7 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_function_of_one_number_is_as_in_torch),  TEST(the_logarithm_of_the_largest_float_is_finite),
         TEST(a_function_of_two_numbers_is_as_in_torch), TEST(what_is_not_chosen_does_not_matter),
-        TEST(a_function_without_a_number_is_nan),
+        TEST(a_function_without_a_number_is_nan),       TEST(a_padded_operand_may_be_larger_than_a_binding),
     };
     return cmocka_run_group_tests_name("elementwise functions", tests, harness_setup, harness_teardown);
 }

@@ -249,13 +249,20 @@ static void touch(vkt_graph *g, const char *order)
     X(nll_smoothing, VKT_E_ARG, "0 to 0", vkt_nll_loss(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 0.1f))) \
     X(huber_delta, VKT_E_ARG, "positive", vkt_huber_loss(g, F(2, 3, 4), F(2, 3, 4), 0, VKT_LOSS_MEAN)) \
     X(relative_epsilon, VKT_E_ARG, "positive", vkt_relative_l2_loss(g, F(2, 3, 4), F(2, 3, 4), -1, VKT_LOSS_MEAN)) \
-    X(relative_target, VKT_E_UNSUPPORTED, "a parameter leads to t", vkt_backward(g, vkt_relative_l2_loss(g, \
+    X(relative_target, VKT_E_UNSUPPORTED, "no gradient of 't'", vkt_backward(g, vkt_relative_l2_loss(g, \
       vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "t", S(2, 3, 4)), 0, VKT_LOSS_MEAN))) \
     X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)4)) \
     X(pos_weight, VKT_E_SHAPE, "expand", \
       vkt_binary_cross_entropy_with_logits(g, F(2, 3, 4), F(2, 3, 4), F(1, 3), VKT_LOSS_MEAN)) \
-    X(loss_of_target, VKT_E_UNSUPPORTED, "a parameter leads to p", vkt_backward(g, \
+    X(loss_of_target, VKT_E_UNSUPPORTED, "no gradient of 'p'", vkt_backward(g, \
       vkt_kl_div(g, vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "p", S(2, 3, 4)), false, VKT_LOSS_MEAN))) \
+    X(loss_of_target_alone, VKT_E_UNSUPPORTED, "no gradient of 'p'", vkt_backward(g, vkt_add(g, vkt_sum(g, vkt_param(g, "y", S(1, 4))), \
+      vkt_kl_div(g, F(2, 3, 4), vkt_param(g, "p", S(2, 3, 4)), false, VKT_LOSS_MEAN)))) \
+    X(loss_of_weight_alone, VKT_E_UNSUPPORTED, "no gradient of 'expand.0'", vkt_backward(g, vkt_binary_cross_entropy_with_logits(g, \
+      F(2, 3, 4), F(2, 3, 4), vkt_param(g, "w", S(1, 4)), VKT_LOSS_MEAN))) \
+    X(loss_of_classes_weight, VKT_E_UNSUPPORTED, "no gradient of 'w'", vkt_backward(g, \
+      vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = vkt_param(g, "w", S(1, 4)))))) \
+    X(stop_gradient_type, VKT_E_DTYPE, "stop_gradient: want f32", vkt_stop_gradient(g, U(1, 4))) \
     X(argmax_rank, VKT_E_SHAPE, "argmax", vkt_argmax(g, F(1, 4))) \
     X(count_labels, VKT_E_SHAPE, "labels", vkt_count_correct(g, F(2, 3, 4), U(1, 2))) \
     X(gather_batch, VKT_E_ARG, "batch", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 0, S(1, 4), NULL, NULL)) \

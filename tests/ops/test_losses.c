@@ -1,5 +1,5 @@
 /* Tests losses in cases that random cases do not reach: special values, labels that do not count, options that change
- * nothing, and a target that is a parameter. */
+ * nothing, and targets that depend on a parameter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -287,6 +287,32 @@ static void a_target_with_parameters_has_its_gradient(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* The loss is sum(w s) + kl_div(y, s), where s is w without its gradient, so dw is s. Without vkt_stop_gradient, dw
+ * would be 2 w, and kl_div would refuse its target. */
+static void a_stopped_gradient_is_left_out(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = 6 };
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    vkt_store *store = NULL;
+    const vkt_tensor w = vkt_param(g, "w", vkt_shape2(2, 3)), s = vkt_stop_gradient(g, w);
+    const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(2, 3));
+    OK(vkt_backward(g, vkt_add(g, vkt_sum(g, vkt_mul(g, w, s)), vkt_kl_div(g, y, s, false, VKT_LOSS_SUM))));
+    OK(vkt_store_create(harness_ctx, g, &store));
+    OK(vkt_program_create_guarded(harness_ctx, g, store, NULL, &p));
+    const float numbers[N] = { 1, 0.5f, 3, 4, 0.25f, 6 };
+    float got[N];
+    OK(vkt_store_write(store, 0, VKT_PART_VALUE, numbers));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_store_read(store, 0, VKT_PART_GRADIENT, got));
+    assert_memory_equal(got, numbers, sizeof numbers);
+    vkt_program_destroy(&p);
+    vkt_store_destroy(&store);
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +322,7 @@ int main(void)
         cmocka_unit_test(special_values_are_pytorchs),
         cmocka_unit_test(nan_stays_nan),
         cmocka_unit_test(a_target_with_parameters_has_its_gradient),
+        cmocka_unit_test(a_stopped_gradient_is_left_out),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

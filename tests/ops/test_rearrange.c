@@ -222,6 +222,20 @@ static void integers_go_through_rows_and_back(void **state)
             }
 }
 
+/* After an error, no part is a tensor of the graph: the first slice is legal, the second is empty. */
+static void a_split_that_fails_has_no_parts(void **state)
+{
+    (void)state;
+    vkt_graph *g = harness_graph();
+    vkt_tensor parts[2] = { { 1 }, { 1 } };
+    vkt_test_expect_errors(true);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5));
+    assert_int_equal(vkt_split_sizes(g, x, 0, (uint32_t[]){ 5, 0 }, 2, parts), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    assert_true(parts[0].id == 0 && parts[1].id == 0);
+    vkt_graph_destroy(&g);
+}
+
 static void squeezing_moves_nothing(void **state)
 {
     (void)state;
@@ -322,6 +336,7 @@ int main(void)
         cmocka_unit_test(padding_with_infinity),
         cmocka_unit_test(bits_stay_as_they_are),
         cmocka_unit_test(integers_go_through_rows_and_back),
+        cmocka_unit_test(a_split_that_fails_has_no_parts),
         cmocka_unit_test(squeezing_moves_nothing),
         cmocka_unit_test(whole_vectors_move_where_memory_has_them),
     };

@@ -100,12 +100,10 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
 
 /* The test sets the clock and runs 12 steps. After these steps, NAdam's coefficients on the device have the bits that
  * base/fixed.h computes on the host. */
-static void the_device_keeps_nadams_product_to_the_bit(void **state)
+static void expect_nadams_product(double beta1)
 {
-    (void)state;
-    harness_needs(harness_ctx);
     static const uint64_t starts[] = { 0, 7, 150, 100000 };
-    trainer tr = trainer_make(VKT_NADAM, 0.9, 0.999);
+    trainer tr = trainer_make(VKT_NADAM, beta1, 0.999);
     const vkt_clock_rates by = tr.store->rates;
     for (size_t s = 0; s < VKT_COUNT(starts); s++) {
         uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];
@@ -120,8 +118,31 @@ static void the_device_keeps_nadams_product_to_the_bit(void **state)
         assert_true((clock[CLOCK_Q3] | (uint64_t)clock[CLOCK_Q3 + 1] << 32) == power);
         assert_int_equal(step[STEP_C1], bits_of(vkt_fixed_complement_f32(product)));
         assert_int_equal(step[STEP_U_REST], bits_of(vkt_fixed_complement_f32(u)));
-        assert_int_equal(step[STEP_U_NEXT], bits_of(vkt_fixed_complement_f32(0 - next)));
+        assert_int_equal(step[STEP_U_NEXT], bits_of(next ? vkt_fixed_complement_f32(0 - next) : 0));
         assert_int_equal(step[STEP_C_NEXT], bits_of(vkt_fixed_complement_f32(vkt_fixed_mul(product, next))));
+    }
+    trainer_free(&tr);
+}
+
+static void the_device_keeps_nadams_product_to_the_bit(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    expect_nadams_product(0.9);
+    expect_nadams_product((double)VKT_ZERO); /* u_(t+1) is 0 */
+}
+
+/* With beta1 0, NAdam's d is g. The gradient is 1 in each step, so v / (1 - b2^t) is 1, and each step subtracts lr. */
+static void nadam_without_momentum_divides_the_gradient(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    trainer tr = trainer_make(VKT_NADAM, (double)VKT_ZERO, 0.999);
+    float p[8];
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(vkt_program_run(tr.p, &(vkt_run){ .lr = 0.25f }, NULL), VKT_OK);
+        assert_int_equal(vkt_store_read(tr.store, 0, VKT_PART_VALUE, p), VKT_OK);
+        for (int k = 0; k < 8; k++) assert_float_equal(p[k], -0.25f * (float)i, 1e-4f);
     }
     trainer_free(&tr);
 }
@@ -307,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_device_keeps_the_hosts_clock_to_the_bit),
         cmocka_unit_test(the_device_keeps_nadams_product_to_the_bit),
+        cmocka_unit_test(nadam_without_momentum_divides_the_gradient),
         cmocka_unit_test(metrics_are_those_of_their_run),
         cmocka_unit_test(each_run_gathers_its_own_rows),
         cmocka_unit_test(a_gather_behind_the_report_loads_its_own_batch),

@@ -163,6 +163,21 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
                                        .groups = { groups, 1, 1 } });
 }
 
+/* Returns how many indices of the slowest dimension fit into one dispatch: a binding holds longest_element bytes for
+ * each element of y, and the elements of each operand. Operands in another layout may have more padding than y. */
+static uint64_t most_of_slowest(const vkt_emit *e, const call *c, const loop_nest *w)
+{
+    const dim slow = w->dims[0];
+    uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
+    for (uint32_t x = A; x < c->operands; x++) {
+        const uint64_t room = e->lim->max_storage_range_bytes / element_bytes(e, c, x);
+        const uint64_t one = span(w, x) - (uint64_t)(slow.size - 1) * slow.stride[x]; /* elements for one index */
+        const uint64_t fit = room < one ? 0 : slow.stride[x] ? (room - one) / slow.stride[x] + 1 : slow.size;
+        most = VKT_MIN(most, fit);
+    }
+    return most;
+}
+
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w);
 
 /* Emits the work for each index of the slowest dimension, one index after the other. This is needed if no slice of
@@ -185,15 +200,14 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     return true;
 }
 
-/* Splits the work into slices of the slowest dimension. This is needed if a binding cannot hold longest_element bytes
- * for each element of y. */
+/* Splits the work into slices of the slowest dimension (most_of_slowest). */
 static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
     uint32_t step = 1;
     for (uint32_t x = A; x < N; x++)
         step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_bind_range_step(slow.stride[x]));
-    const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
+    const uint64_t most = most_of_slowest(e, c, w);
     const uint64_t per = most - most % step;
     if (per == 0) {
         if (emit_steps(e, c, w)) return;
@@ -228,8 +242,11 @@ void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, ui
         return;
     }
     const loop_nest w = loops_of(e, &c);
-    if (elements * longest_element(e, &c) > e->lim->max_storage_range_bytes)
-        emit_slices(e, &c, &w);
-    else
+    bool whole = elements * longest_element(e, &c) <= e->lim->max_storage_range_bytes;
+    for (uint32_t x = A; x < n_in; x++)
+        whole = whole && vkt_lowered_value(e, in[x])->bytes <= e->lim->max_storage_range_bytes;
+    if (whole)
         dispatch(e, &c, &w);
+    else
+        emit_slices(e, &c, &w);
 }

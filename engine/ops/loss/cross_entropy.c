@@ -228,7 +228,6 @@ static void cross_entropy_backward(vkt_graph *g, const vkt_node *n, const vkt_te
 {
     const vkt_tensor in[] = { [DX_Z] = n->in[IN_Z],      [DX_T] = n->in[IN_T],         [DX_NORM] = n->out[OUT_NORM],
                               [DX_DLOSS] = dy[OUT_LOSS], [DX_STAT] = n->out[OUT_STAT], [DX_WEIGHT] = n->in[IN_WEIGHT] };
-    vkt_refuse_other_gradients(g, n);
     if (dy[OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_cross_entropy_dx, in, VKT_COUNT(in), n->attr, NULL);
 }
 
@@ -239,7 +238,6 @@ static void nll_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
                               [DX_NORM] = n->out[OUT_NORM],
                               [DX_DLOSS] = dy[OUT_LOSS],
                               [NLL_DX_IN_WEIGHT] = n->in[IN_WEIGHT] };
-    vkt_refuse_other_gradients(g, n);
     if (dy[OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_nll_dx, in, VKT_COUNT(in), n->attr, NULL);
 }
 
@@ -415,6 +413,7 @@ const vkt_op vkt_op_cross_entropy = {
     .uses_step = true,
     .batch = batch,
     .diff = 1u << IN_Z,
+    .refuses = 1u << IN_WEIGHT,
     .attr_bytes = sizeof(vkt_cross_entropy_attr),
     .infer = cross_entropy_infer,
     .emit = cross_entropy_emit,
@@ -449,6 +448,7 @@ const vkt_op vkt_op_nll = {
     .uses_step = true,
     .batch = batch,
     .diff = 1u << IN_Z,
+    .refuses = 1u << IN_WEIGHT,
     .attr_bytes = sizeof(vkt_cross_entropy_attr),
     .infer = nll_infer,
     .emit = nll_emit,

@@ -52,9 +52,6 @@ static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sa
 }
 /* Checks that input 0 is z (B,K) f32 and, if `labels`, that input 1 is t (B) u32. */
 vkt_result vkt_check_scores(vkt_infer *f, bool labels);
-/* Sets the graph's error if an input of n needs a gradient and n's op does not compute it. Without the error, the
- * gradient would be missing without a message. Call this function from `backward`. */
-void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n);
 /* vkt_partial_sums returns the tensor for the blocks' partial sums: y itself if there is one block, else scratch.
  * vkt_sum_partials emits the sum of the partial sums to y, or nothing if `partial` is y. */
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks);

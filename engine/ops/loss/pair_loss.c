@@ -176,7 +176,6 @@ static void loss_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     vkt_pair_loss_attr a = *(const vkt_pair_loss_attr *)n->attr;
     a.kind = kind_of(n->op, &a);
     const vkt_tensor weight = weight_of(n);
-    vkt_refuse_other_gradients(g, n);
     for (uint32_t i = 0; i < 2; i++)
         if ((n->op->diff >> i & 1) && vkt_wants_grad(g, n->in[i])) {
             const vkt_tensor in[] = { n->in[i], n->in[1 - i], dy[0], weight };
@@ -296,9 +295,9 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_pair_loss_attr, reduction, U32
 #define ROUNDS_LIKE_A_LOG ROUNDS_LIKE_A_SUM "; exp and log err by about one of them (lib/explog.glsl)"
 #define PAIR_LOSS(name_, inputs, diff_)                                                                                \
     .name = (name_), .min_in = 2, .max_in = (inputs), .uses_step = true, .batch = vkt_batch_of_first, .diff = (diff_), \
-    .attr_bytes = sizeof(vkt_pair_loss_attr), .infer = loss_infer, .emit = loss_emit,                                  \
-    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), .backward = loss_backward, .rel_tol = 8e-6f, .abs_tol = 1e-6f,            \
-    .flops = loss_flops, .fields = fields
+    .refuses = ((1u << (inputs)) - 1) & ~(uint32_t)(diff_), .attr_bytes = sizeof(vkt_pair_loss_attr),                  \
+    .infer = loss_infer, .emit = loss_emit, .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), .backward = loss_backward,        \
+    .rel_tol = 8e-6f, .abs_tol = 1e-6f, .flops = loss_flops, .fields = fields
 
 const vkt_op vkt_op_mse = { PAIR_LOSS("mse", 2, 3), .fuse = mse_fuse, .sample = sample_numbers,
                             .tol_why = ROUNDS_LIKE_A_SUM,

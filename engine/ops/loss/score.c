@@ -89,16 +89,6 @@ vkt_result vkt_check_scores(vkt_infer *f, bool labels)
     return VKT_OK;
 }
 
-void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n)
-{
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i].id && !(n->op->diff >> i & 1) && g->values[n->in[i].id].dtype == VKT_F32 &&
-            vkt_wants_grad(g, n->in[i]))
-            vkt_graph_error(g, vkt_fail(&g->host, VKT_E_UNSUPPORTED,
-                                        "%s: a parameter leads to %s, which has no gradient here", n->op->name,
-                                        vkt_value_of(g, n->in[i])->name));
-}
-
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks)
 {
     return blocks == 1 ? y : vkt_scratch(e, "partial", blocks * 4ull);

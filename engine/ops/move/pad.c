@@ -406,6 +406,7 @@ vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint3
                                  k, vkt_shape_text(s, text), (unsigned long long)total));
     for (uint32_t i = 0; i < n && g->status == VKT_OK; at += sizes[i++])
         parts[i] = vkt_slice(g, x, axis, (int64_t)at, (int64_t)(at + sizes[i]), 1);
+    for (uint32_t i = 0; i < n && g->status != VKT_OK; i++) parts[i] = (vkt_tensor){ 0 };
     return g->status;
 }
 

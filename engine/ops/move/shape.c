@@ -1,4 +1,5 @@
-/* ops/move/shape.c - the same elements in another shape or layout, or in an array: reshape, to_layout, write. */
+/* ops/move/shape.c - the same elements in another shape or layout, without a gradient, or in an array: reshape,
+ * stop_gradient, to_layout, write. */
 #include "kernel/ids.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/move/move.h"
@@ -105,6 +106,36 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
                                 .tol_why = "exact: no arithmetic",
                                 .flops = vkt_flops_none,
                                 .formula = "the elements of x in logical order, seen with another shape" };
+
+/* ---- stop_gradient: an alias of x ---- */
+
+static vkt_result stop_gradient_infer(vkt_infer *f)
+{
+    const vkt_value x = *vkt_in(f, 0);
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "stop_gradient: want f32, got %s", vkt_dtype_name(x.dtype));
+    vkt_out_alias(f, 0, x.layout, x.shape);
+    return VKT_OK;
+}
+
+vkt_tensor vkt_stop_gradient(vkt_graph *g, vkt_tensor x)
+{
+    return g ? vkt_apply(g, &vkt_op_stop_gradient, &x, 1, NULL, NULL) : (vkt_tensor){ 0 };
+}
+
+static void stop_gradient_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
+    vkt_case_f32(c, layout, vkt_shape3(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 5)), -1, 1);
+}
+
+const vkt_op vkt_op_stop_gradient = { .name = "stop_gradient",
+                                      .min_in = 1,
+                                      .max_in = 1,
+                                      .infer = stop_gradient_infer,
+                                      .sample = stop_gradient_sample,
+                                      .tol_why = "exact: no arithmetic",
+                                      .flops = vkt_flops_none,
+                                      .formula = "x, and no gradient passes through it" };
 
 /* ---- to_layout: a transposing copy between (N, F) in ROWS and [F][N'] in BATCH_LAST ---- */
 
