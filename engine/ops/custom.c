@@ -183,6 +183,7 @@ const vkt_op vkt_op_custom_dx = { .name = "custom_dx",
                                   .attr_bytes = sizeof(vkt_custom_attr),
                                   .infer = dx_infer,
                                   .emit = dx_emit,
+                                  .forward_only = true,
                                   .tested_by = "custom",
                                   .flops = vkt_flops_none };
 

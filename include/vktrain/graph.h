@@ -158,14 +158,18 @@ VKT_API void vkt_recompute_end(vkt_graph *g);
 /* Appends the gradients of `loss` (a scalar, else VKT_E_SHAPE) with respect to every parameter that is not frozen
  * (vkt_freeze). Call vkt_backward once in a graph. If there are several losses, pass their sum. VKT_E_STATE: a second
  * call, or the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does
- * not influence the loss; the message names the parameter. */
+ * not influence the loss; the message names the parameter. VKT_E_UNSUPPORTED: a gradient would pass through a value
+ * that has none, for instance the target of vkt_kl_div. The loss may depend on results of vkt_gradients (a gradient
+ * penalty) only if their nodes have gradients themselves: products, sums and movements of elements do, and the
+ * gradients of activations, norms, convolutions and losses do not (VKT_E_UNSUPPORTED). vkt_stop_gradient makes a
+ * constant of a value. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradients of the scalar sum_i <outs[i], seeds[i]>, a sum of inner products. grads[j] becomes the gradient
  * with respect to the value wrt[j], or the null tensor if wrt[j] has no influence. seeds[i] is f32, and has the shape
  * and layout of outs[i]. (vkt_tensor_layout returns the layout of a value. vkt_to_layout copies a value to another
  * layout.) grads[j] has the shape and layout of wrt[j]. vkt_backward fuses some chains of ops into one node: see
  * vkt_mse and vkt_max_pool2d. After vkt_backward, a value within such a chain has no gradient, so call vkt_gradients
- * before vkt_backward. */
+ * before vkt_backward. VKT_E_UNSUPPORTED as for vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 

@@ -114,6 +114,18 @@ static void other_element_types_are_refused(void **state)
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
+/* Returns the gradients' squares, added up, as a gradient penalty does: the gradient of sum(y) by the only parameter of
+ * the graph. */
+static vkt_tensor penalty_of(vkt_graph *g, vkt_tensor y)
+{
+    const vkt_tensor w = { g->params[0] },
+                     ones = vkt_expand(g, vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 }),
+                                       vkt_tensor_shape(g, y), VKT_ROWS);
+    vkt_tensor dw = NONE;
+    if (vkt_gradients(g, &y, &ones, 1, &w, 1, &dw) != VKT_OK) return NONE;
+    return vkt_sum(g, vkt_mul(g, dw, dw));
+}
+
 /* Uses one external value once for each letter of `order`: w writes the value, r reads it, s reads it with another
  * shape. */
 static void touch(vkt_graph *g, const char *order)
@@ -262,6 +274,8 @@ static void touch(vkt_graph *g, const char *order)
       F(2, 3, 4), F(2, 3, 4), vkt_param(g, "w", S(1, 4)), VKT_LOSS_MEAN))) \
     X(loss_of_classes_weight, VKT_E_UNSUPPORTED, "no gradient of 'w'", vkt_backward(g, \
       vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = vkt_param(g, "w", S(1, 4)))))) \
+    X(gradient_penalty, VKT_E_UNSUPPORTED, "unary_dx has no gradient of its own", \
+      vkt_backward(g, penalty_of(g, vkt_tanh(g, vkt_param(g, "w", S(1, 4)))))) \
     X(stop_gradient_type, VKT_E_DTYPE, "stop_gradient: want f32", vkt_stop_gradient(g, U(1, 4))) \
     X(argmax_rank, VKT_E_SHAPE, "argmax", vkt_argmax(g, F(1, 4))) \
     X(count_labels, VKT_E_SHAPE, "labels", vkt_count_correct(g, F(2, 3, 4), U(1, 2))) \

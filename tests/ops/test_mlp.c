@@ -336,6 +336,33 @@ static void a_fused_network_is_the_network(void **state)
     for (size_t i = 0; i < VKT_COUNT(cases); i++) agree(&cases[i].n, cases[i].what, cases[i].fewer);
 }
 
+/* A fused network has no gradient of its target. Without fusion, the target has one. */
+static void the_target_of_a_fused_network_has_no_gradient(void **state)
+{
+    (void)state;
+    for (int fuse = 0; fuse < 2; fuse++) {
+        const vkt_host h = vkt_test_host();
+        vkt_graph *g;
+        vkt_tensor dt = { 0 };
+        OK(vkt_graph_create(&h, &g));
+        g->no_fuse = !fuse;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(8, 3));
+        const vkt_tensor w = vkt_param(g, "w", vkt_shape2(2, 3)), v = vkt_param(g, "v", vkt_shape2(2, 3));
+        OK(vkt_freeze(g, "v")); /* a frozen parameter of network and target does not prevent the fusion */
+        const vkt_tensor t = vkt_linear(g, x, v, (vkt_tensor){ 0 });
+        const vkt_tensor loss = vkt_mse(
+            g, vkt_linear(g, vkt_linear(g, x, w, (vkt_tensor){ 0 }), vkt_slice(g, v, 1, 0, 2, 1), (vkt_tensor){ 0 }),
+            t);
+        OK(vkt_backward(g, loss));
+        vkt_test_expect_errors(fuse != 0);
+        assert_int_equal(vkt_gradients(g, &loss, &g->seed, 1, &v, 1, &dt), fuse ? VKT_E_UNSUPPORTED : VKT_OK);
+        if (fuse) vkt_test_error_contains("mlp_mse computes no gradient of");
+        vkt_test_expect_errors(false);
+        assert_int_equal(dt.id == 0, fuse);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +370,7 @@ int main(void)
         cmocka_unit_test(trainings_by_matrices_are_pytorchs),
         cmocka_unit_test(large_residuals_lower_the_scale),
         cmocka_unit_test(a_fused_network_is_the_network),
+        cmocka_unit_test(the_target_of_a_fused_network_has_no_gradient),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -188,6 +188,7 @@ const vkt_op vkt_op_conv2d_dx = {
     .emit = dx_emit,
     .late_epilogues = 1u << VKT_FUSE_SLOPE,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "conv2d",
     .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)",
@@ -228,6 +229,7 @@ const vkt_op vkt_op_conv2d_dw = {
     .infer = dw_infer,
     .emit = dw_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1),
+    .forward_only = true,
     .tested_by = "conv2d",
     .flops = dw_flops,
     .formula = "dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil]; "

@@ -207,6 +207,7 @@ const vkt_op vkt_op_conv_transpose2d_dx = {
     .infer = dx_infer,
     .emit = dx_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "conv_transpose2d",
     .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum_{o,r,s} dy[n,o, h stride - pad + r dil, w stride - pad + s dil] w[c,o,r,s]",

@@ -67,6 +67,7 @@ const vkt_op vkt_op_conv2d_dw_unpool = {
     .infer = infer,
     .emit = emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* the index stays in 32 bits */
+    .forward_only = true,
     .tested_by = "conv2d",
     .flops = flops,
     .formula = "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of pooling window "

@@ -40,6 +40,7 @@ const vkt_op vkt_op_pool2d_dx = {
     .emit = emit,
     .late_epilogues = 1u << VKT_FUSE_DROPOUT,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "pool2d",
     .flops = flops,
     .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",

@@ -247,6 +247,7 @@ const vkt_op vkt_op_upsample2d_dx = {
     .infer = dx_infer,
     .emit = dx_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "upsample2d",
     .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum over (p,q) of dy times the weight of x[n,c,h,w] in y[n,c,p,q]",

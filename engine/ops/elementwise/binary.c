@@ -153,6 +153,7 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
                                   .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
                                   .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
                                   .half_when = is_flat,
+                                  .forward_only = true,
                                   .tested_by = "prelu",
                                   .flops = binary_dx_flops,
                                   .formula = "da or db = df(a, b) dy" };

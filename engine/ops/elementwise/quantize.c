@@ -124,6 +124,7 @@ const vkt_op vkt_op_quantize_dx = {
     .attr_bytes = sizeof(vkt_quantize_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .forward_only = true,
     .tested_by = "quantize",
     .flops = vkt_flops_none,
     .formula = "dx = dy, but 0 where x is outside [0,1] and -dy points further outside",

@@ -202,6 +202,7 @@ const vkt_op vkt_op_swiglu_dx = {
     .emit = dx_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0) | VKT_HALF_OUT(1),
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0) | VKT_HALF_OUT(1),
+    .forward_only = true,
     .tested_by = "swiglu",
     .flops = dx_flops,
     .formula = "da = dy b s (1 + a (1 - s)), db = dy a s, with s = 1 / (1 + e^-a)",

@@ -140,6 +140,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .emit = unary_dx_emit,
                                  .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
                                  .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                                 .forward_only = true,
                                  .tested_by = "relu",
                                  .flops = unary_dx_flops,
                                  .formula = "dx = f'(x) dy, from x or from y = f(x)" };

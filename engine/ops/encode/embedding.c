@@ -403,6 +403,7 @@ const vkt_op vkt_op_embedding_dw = {
     .emit = dw_emit,
     .half_rows = VKT_HALF_IN(DY),
     .half_when = dw_is_half,
+    .forward_only = true,
     .tested_by = "embedding",
     .flops = dw_flops,
     .formula = "dtable[v] = sum of dy where ids = v; 0 for v = padding",

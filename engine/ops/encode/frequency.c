@@ -146,6 +146,7 @@ const vkt_op vkt_op_frequency_dx = {
     .infer = dx_infer,
     .emit = dx_emit,
     .half = VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "frequency",
     .flops = dx_flops,
     .formula = "dx[b,d] = sum_k 2^k pi (cos(2^k pi x[b,d]) dy_sin - sin(2^k pi x[b,d]) dy_cos)",

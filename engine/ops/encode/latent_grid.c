@@ -205,6 +205,7 @@ const vkt_op vkt_op_latent_grid_dw = {
     .infer = dw_infer,
     .emit = dw_emit,
     .half = VKT_HALF_IN(DW_DY),
+    .forward_only = true,
     .tested_by = "latent_grid",
     .flops = dw_flops,
     .formula = "dgrid[f,v,u] = sum over the texels n of the tile that read cell (v,u) of its weight times dy[n,f]",

@@ -192,6 +192,7 @@ const vkt_op vkt_op_softmax_xent_dx = {
     .head_in = XENT_DX_IN_STAT + 1,
     .infer = xent_dx_infer,
     .emit = xent_dx_emit,
+    .forward_only = true,
     .tested_by = "softmax_xent",
     .flops = vkt_flops_of_scores,
     .formula = "dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, 0 past the real rows"

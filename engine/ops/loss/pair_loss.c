@@ -225,6 +225,7 @@ const vkt_op vkt_op_pair_loss_dx = { .name = "pair_loss_dx",
                                      .infer = dx_infer,
                                      .emit = dx_emit,
                                      .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
+                                     .forward_only = true,
                                      .tested_by = "mse",
                                      .flops = dx_flops,
                                      .formula = "dy = dloss d term(y, target) / dy / n, 0 past the real rows" };

@@ -414,6 +414,7 @@ const vkt_op vkt_op_batch_norm_dx = {
     .emit = dx_emit,
     .slope_in = 1 + 1,
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+    .forward_only = true,
     .tested_by = "batch_norm",
     .flops = dx_flops,
     .fields = fields,

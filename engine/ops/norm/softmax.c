@@ -270,6 +270,7 @@ const vkt_op vkt_op_softmax_dx = {
     .attr_bytes = sizeof(vkt_softmax_attr),
     .infer = dx_infer,
     .emit = emit,
+    .forward_only = true,
     .tested_by = "softmax",
     .flops = vkt_flops_of_scores,
     .fields = fields,

@@ -379,6 +379,7 @@ const vkt_op vkt_op_attention_dx = {
     .emit = dx_emit,
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(3) | VKT_HALF_IN(4) | VKT_HALF_IN(5) | VKT_HALF_OUT(0) |
                  VKT_HALF_OUT(1) | VKT_HALF_OUT(2),
+    .forward_only = true,
     .tested_by = "attention",
     .flops = dx_flops,
     .fields = fields,
