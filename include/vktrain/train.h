@@ -160,7 +160,10 @@ typedef struct vkt_trainer_params {
     /* Options of the default loss for labels. They apply to training only: the losses of validation and
      * vkt_trainer_evaluate are plain cross-entropy, so that runs with different class weights can be compared.
      * vkt_cross_entropy has the formula: a batch's loss is divided by the sum of the weights of its labels, as in
-     * PyTorch. VKT_E_ARG with model.loss, or without labels. */
+     * PyTorch. If a step has several shards or micro-batches, the loss of each of them is divided by the sum of its
+     * own weights, and counts by its number of rows, as with PyTorch's DistributedDataParallel. This differs from the
+     * loss of the whole step. A batch, shard or micro-batch whose weights are all 0 makes the loss NaN. VKT_E_ARG with
+     * model.loss, or without labels. */
     const float *class_weights;   /* one weight for each class: none below 0, not all 0. NULL: all are 1. Copied */
     float label_smoothing;        /* in [0,1) */
     const vkt_metric *metrics;    /* your own metrics, at most VKT_MAX_METRICS; they need a validation set. Copied */
