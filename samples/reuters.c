@@ -151,13 +151,23 @@ static vkt_result predict(session *s, bool lines)
     return r;
 }
 
+/* The options of this program. */
+typedef struct reuters_options {
+    bool lines;
+    const train_options *train; /* the common options */
+} reuters_options;
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
-    bool *lines = state->input;
+    reuters_options *o = state->input;
     (void)text;
-    if (key != OPT_LINES) return ARGP_ERR_UNKNOWN;
-    *lines = true;
-    return 0;
+    switch (key) {
+    case OPT_LINES: o->lines = true; return 0;
+    case ARGP_KEY_END:
+        if (o->lines && !o->train->predict) argp_error(state, "--lines: is for --predict");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
 int main(int argc, char **argv)
@@ -166,7 +176,7 @@ int main(int argc, char **argv)
         { "lines", OPT_LINES, 0, 0, "with --predict: every line of a FILE is a story", 3 }, { 0 }
     };
     static const struct argp more = { .options = options, .parser = on_option };
-    bool lines = false;
+    reuters_options o = { .lines = false };
     const train_cli cli = {
         .doc = "Trains a convolutional network over sequences of 300 words to classify newswire stories by topic "
                "(Reuters-21578, or another set of labelled texts) on a Vulkan device.",
@@ -175,14 +185,15 @@ int main(int argc, char **argv)
         .predict = "print the topic of the story in each FILE (- is standard input, a story a line), with the weights "
                    "of --load",
         .more = &more,
-        .input = &lines
+        .input = &o
     };
     session s = {
         .o = { .epochs = 10, .batch = 32, .optimizer = { .kind = VKT_NADAM, .keras = true }, .lr = 0.001f, .seed = 1 }
     };
+    o.train = &s.o;
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
-    if (s.o.predict) return session_end(&s, predict(&s, lines));
+    if (s.o.predict) return session_end(&s, predict(&s, o.lines));
     topics_data data = { 0 };
     vkt_result r = topics_data_open(&s.host, s.o.data, LENGTH, &data);
     if (r == VKT_OK)

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/philox.h"
 #include "base/spirv.h"
+#include "ir/field.h"
 #include "vktrain/optim.h"
 #include "vktrain/ops.h"
 
@@ -144,30 +145,6 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(x) for some function f, where v is x or f(x) */
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
 } vkt_fuse_kind;
-
-/* How one member of an op's attributes is written as text, for instance "stride=2,2" in a shapes file. */
-typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
-typedef struct vkt_field {
-    const char *name;
-    vkt_field_kind kind;
-    uint16_t count; /* number of elements */
-    uint16_t offset;
-    double default_value; /* value of the elements if the text does not set them */
-    const char *label;    /* for messages about two networks that differ in this member. NULL: the message shows the
-                           * member's name and value. "": the message leaves this member out, because another member
-                           * shows the same difference. Any other label: the member is a U32, and the message shows the
-                           * label and the value divided by 2^32 */
-} vkt_field;
-#define VKT_FIELD(type, member, kind_, count_, default_)                                                           \
-    {                                                                                                              \
-        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
-        .default_value = (default_)                                                                                \
-    }
-#define VKT_FIELD_LABELLED(type, member, kind_, default_, label_)                                           \
-    {                                                                                                       \
-        .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
-        .default_value = (default_), .label = (label_)                                                      \
-    }
 
 /* An op descriptor. ops/ops.def lists all of them, except those of ops/custom.c. */
 struct vkt_op {

@@ -78,7 +78,8 @@ void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st
     for (size_t i = 0; i < a->n; i++) {
         const char *was = vkt_safetensors_meta(st, a->items[i].key);
         if (was && strcmp(was, a->items[i].value) != 0)
-            vkt_differences_add(d, "%.60s: not the same as in the checkpoint", a->items[i].key + sizeof PREFIX - 1);
+            vkt_differences_add(d, "attached text \"%.60s\": not the same as in the checkpoint",
+                                a->items[i].key + sizeof PREFIX - 1);
     }
 }
 

@@ -365,27 +365,29 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (!run || !rate || !graph)
         return vkt_fail(&t->host, VKT_E_FORMAT, "%s does not say which run it is of: want vktrain.run, .rate, .graph",
                         path);
-    vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
+    vkt_differences texts = { .text.h = &t->host }, other = texts, changed = texts;
+    vkt_attachments_compare(&t->attached, st, &texts);
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
-    vkt_attachments_compare(&t->attached, st, &other);
-    const uint32_t settings = other.n;
-    /* Compares the nodes only if settings and attached texts (vkt_trainer_attach) are equal. If a setting differs, many
-     * nodes may differ only because of it: another batch size, for instance, changes almost every node. */
+    const bool settings = other.n != 0;
+    /* Compares the nodes only if the settings are equal. If a setting differs, many nodes may differ only because of
+     * it: another batch size, for instance, changes almost every node. */
     if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other);
-    const char *network = other.n > settings ? "the network is another: " : "";
+    const char *network = other.n && !settings ? "the network is another: " : "";
     /* If nothing differs so far, only the parameter groups and the frozen parameters can differ: the graph is equal. */
-    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);
+    if (!texts.n && !other.n) vkt_compare_settings(run, t->run_lines, &other);
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
-    if (other.text.failed || changed.text.failed)
+    if (texts.text.failed || other.text.failed || changed.text.failed)
         r = vkt_fail_nomem(&t->host, "a comparison", 0);
-    else if (other.n)
+    else if (texts.n || other.n)
         r = vkt_fail(&t->host, VKT_E_STATE,
-                     "%s is of another run: %s%s; use the checkpoint's settings, or start without this checkpoint",
-                     path, network, vkt_differences_text(&other));
+                     "%s is of another run: %s%s%s%s; use the checkpoint's settings, or start without this checkpoint",
+                     path, vkt_differences_text(&texts), texts.n && other.n ? "; " : "", network,
+                     vkt_differences_text(&other));
     else if (changed.n)
         vkt_log_line(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,
                      vkt_differences_text(&changed));
+    vkt_text_free(&texts.text);
     vkt_text_free(&other.text);
     vkt_text_free(&changed.text);
     return r;

@@ -15,7 +15,8 @@ static const char doc[] =
     "\vNETWORK is one of the reference networks that vkt-bench --list prints; without one, all of them are shown. A "
     "CASE "
     "is an op on shapes of your own, as in a shapes file of vkt-bench: vkt-info 'matmul (512,64) (64,512)'. Ops that "
-    "are not listed have one way to compute. Exit status: 0, 1 where no device can be used, 2 the command line is "
+    "are not listed have one way to compute. Exit status: 0, 1 where no device can be used or a question has no "
+    "answer, 2 an option is "
     "wrong.";
 
 static const struct argp_option table[] = {

@@ -129,8 +129,8 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
     /* More epochs make a longer cosine. The program reports this, and trains. */
     EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c");
     write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is replaced by the next one of the alphabet */
-    EXPECT(r, 1, "c is of another run: alphabet: not the same as in the checkpoint", TINY, "-q", "--epochs", "2",
-           "--resume", "c");
+    EXPECT(r, 1, "c is of another run: attached text \"alphabet\": not the same as in the checkpoint", TINY, "-q",
+           "--epochs", "2", "--resume", "c");
 }
 
 /* The weights file has the alphabet unchanged. The program prints other characters instead of control characters. */

@@ -332,6 +332,7 @@ static void line_ends_are_no_letters(void **state)
     write_text(r, "unix", "tea0\n\nale0 tea1\nnews\n");
     write_text(r, "windows", "tea0\r\n\r\nale0 tea1\r\nnews\r\n");
     EXPECT(r, VKT_REUTERS_PROGRAM, 0, "", "--data", ".", "--batch", "2", "--epochs", "1", "-q", "--save", "w");
+    EXPECT(r, VKT_REUTERS_PROGRAM, 2, "--lines: is for --predict", "-q", "--lines", "--epochs", "1");
     run done = RUN(r, VKT_REUTERS_PROGRAM, "--load", "w", "--json", "out", "--lines", "--predict", "unix", "windows");
     assert_int_equal(done.status, 0);
     run_forget(r, &done);

@@ -438,7 +438,7 @@ static void attached_texts_are_in_every_file(void **state)
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
-    vkt_test_error_contains("n19: not the same as in the checkpoint");
+    vkt_test_error_contains("attached text \"n19\": not the same as in the checkpoint");
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_trainer_attach(third, "n19", "n19"), VKT_OK);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_OK);

@@ -119,6 +119,13 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
+/* A smaller case may have fewer input channels, and the same number of channels of a group (dimension 1 of w). */
+static void settle(void *attr, vkt_case_input *in)
+{
+    vkt_conv2d_attr *a = attr;
+    a->groups = VKT_MAX(1u, in[0].shape.dim[1] / in[1].shape.dim[1]);
+}
+
 static double flops(const vkt_node *n)
 {
     return vkt_conv2d_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
@@ -137,6 +144,7 @@ const vkt_op vkt_op_conv2d = {
     .diff = 1u << 0 | 1u << 1 | 1u << 2,
     .attr_bytes = sizeof(vkt_conv2d_attr),
     .infer = infer,
+    .settle = settle,
     .emit = emit,
     .epilogues = 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),

@@ -216,7 +216,7 @@ static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32
                                            VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
                                                      0), /* the rank, then the dimensions */
                                            VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
-                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* first channel's scale */
+                                           VKT_FIELD(vkt_gather_attr, scale, F64, 1, 1), /* first channel's scale */
                                            { .name = NULL } };
 
 const vkt_op vkt_op_gather_rows = {
