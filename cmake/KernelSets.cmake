@@ -48,6 +48,7 @@ foreach(name div minimum maximum pow prelu where)
 endforeach()
 vkt_set(dropout DROPOUT* MAX_POOL2D_DROPOUT MAX_POOL2D_DX_DROPOUT AVG_POOL2D_DROPOUT AVG_POOL2D_DX_DROPOUT)
 vkt_set(reshape relayout reduce MOVE MOVE4)
+vkt_set(stop_gradient reduce) # an alias has no kernel; the tests read it by a sum
 vkt_set(to_layout relayout)
 vkt_set(to_f32 UNARY relayout)
 vkt_set(write relayout MOVE MOVE4)

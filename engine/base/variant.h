@@ -1,7 +1,8 @@
 /* base/variant.h - the variants (the ways to compute an op), and the settings that influence the choice from outside
  * the op. All ops choose in vkt_pick (ir/ir.h).
  *
- * To add a variant, add a line here, and an entry to its op's table of variants. */
+ * To add a variant, add a line here, and an entry to its op's table of variants. The position of a line has no meaning:
+ * files contain the names. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 

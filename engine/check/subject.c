@@ -190,7 +190,9 @@ static vkt_result add_outputs(vkt_subject *s, vkt_tensor out)
     const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
     s->op = n->op;
     s->ref = vkt_ref_find(n->op->name);
-    if (!s->ref) return vkt_fail(&s->host, VKT_E_NOT_FOUND, "%s has no reference", s->op->name);
+    if (!s->ref)
+        return vkt_fail(&s->host, VKT_E_NOT_FOUND,
+                        "%s has no reference: add one to engine/reference/reference.c and families.h", s->op->name);
     if (!s->ref->backward != !s->op->diff)
         return vkt_fail(&s->host, VKT_E_STATE, "%s: only one of row and reference has a gradient", s->op->name);
     if (s->op->attr_bytes) vkt_case_attr(&s->c, n->attr, s->op->attr_bytes);

@@ -44,6 +44,7 @@ vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *
 {
     static const uint8_t jpeg[] = { 0xff, 0xd8, 0xff }, png[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
     uint32_t orientation = 1;
+    if (n == 0) return vkt_fail(h, VKT_E_FORMAT, "\"%s\" is empty: want a JPEG or PNG file", name);
     if (n >= sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0)
         VKT_TRY(vkt_jpeg_decode(h, name, bytes, n, max_pixels, &s->decoded, &orientation));
     else if (n >= sizeof png && memcmp(bytes, png, sizeof png) == 0)

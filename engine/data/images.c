@@ -249,7 +249,9 @@ static vkt_result glance(const vkt_host *h, const images *s, uint32_t row)
     uint8_t head[3] = { 0 };
     VKT_TRY(vkt_file_open(h, s->list.paths[row], &f));
     vkt_result r = f.size < sizeof head ? VKT_OK : vkt_file_read_at(&f, 0, head, sizeof head);
-    if (r == VKT_OK && memcmp(head, "\xff\xd8\xff", 3) != 0 && memcmp(head, "\x89PN", 3) != 0)
+    if (f.size == 0)
+        r = vkt_fail(h, VKT_E_FORMAT, "\"%s\" is empty: want a JPEG or PNG file", s->list.paths[row]);
+    else if (r == VKT_OK && memcmp(head, "\xff\xd8\xff", 3) != 0 && memcmp(head, "\x89PN", 3) != 0)
         r = vkt_fail(h, VKT_E_FORMAT, "\"%s\" is neither JPEG nor PNG", s->list.paths[row]);
     vkt_file_close(&f);
     return r;

@@ -280,7 +280,7 @@ static void other_kinds_and_sizes_are_refused(void **state)
     fixture *t = *state;
     vkt_test_expect_errors(true);
     refuse(t, &(image_file){ (uint8_t *)(uintptr_t) "GIF89a", 6 }, "neither JPEG nor PNG");
-    refuse(t, &(image_file){ NULL, 0 }, "neither JPEG nor PNG");
+    refuse(t, &(image_file){ NULL, 0 }, "is empty: want a JPEG or PNG file");
     const image_file *jpeg = golden(t, "420.jpg"), *png = golden(t, "noise_7x5.png");
     const vkt_image *out;
     assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29 - 1, 3, &t->s, &out), VKT_E_FORMAT);

@@ -252,6 +252,28 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     refuse(gallery_text(t, "u.csv", "p1.png,0\np4.png,0\n"), &p, VKT_E_FORMAT, "2 of 2 are broken or missing");
 }
 
+static void keep_first_line(void *user, vkt_log_level level, const char *line)
+{
+    char *first = user;
+    (void)level;
+    if (!*first) snprintf(first, 256, "%s", line);
+}
+
+static void an_empty_file_is_called_empty(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    char first[256] = "";
+    vkt_host h = vkt_test_host();
+    vkt_image_params p = gallery_small;
+    vkt_dataset *ds;
+    h.log = keep_first_line;
+    h.log_user = first;
+    p.cache_bytes = 1; /* no image is kept, so only the beginnings of files are read */
+    gallery_text(t, "e.png", "");
+    assert_int_equal(vkt_dataset_from_image_table(&h, gallery_text(t, "t.csv", "e.png,0\n"), &p, &ds), VKT_E_FORMAT);
+    assert_non_null(strstr(first, "e.png\" is empty"));
+}
+
 /* The images are not kept in memory. So a file that is removed after the data set was made stops the epoch. The message
  * names the file. */
 static void files_that_break_later_stop_the_epoch(void **state)
@@ -440,6 +462,8 @@ static void one_image_in_memory_is_a_row(void **state)
         assert_memory_equal(got, want, vkt_dataset_row_bytes(ds));
         assert_int_equal(vkt_image_row(&h, p, "p2", file, n - 9, got), VKT_E_FORMAT);
         assert_int_equal(vkt_image_row(&h, p, "p2", "text", 4, got), VKT_E_FORMAT);
+        assert_int_equal(vkt_image_row(&h, p, "p2", "", 0, got), VKT_E_FORMAT);
+        vkt_test_error_contains("\"p2\" is empty");
         assert_int_equal(vkt_image_row(&h, &none, "p2", file, n, got), VKT_E_ARG);
         assert_int_equal(vkt_image_row(&h, NULL, "p2", file, n, got), VKT_E_ARG);
         assert_int_equal(vkt_image_row(&h, p, NULL, file, n, got), VKT_E_ARG);
@@ -461,6 +485,7 @@ int main(void)
         TEST(class_folders_are_read),
         TEST(an_entry_that_cannot_be_looked_at_is_an_error),
         TEST(broken_files_are_named_counted_and_left_out),
+        TEST(an_empty_file_is_called_empty),
         TEST(files_that_break_later_stop_the_epoch),
         TEST(long_strips_are_broken),
         TEST(a_folder_that_cannot_be_read_to_its_end_is_refused),

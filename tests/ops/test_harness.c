@@ -218,6 +218,20 @@ static void a_result_out_of_tolerance_is_found(void **state)
     must_say(&op, "sum.0[] is");
 }
 
+static void a_missing_reference_is_named_with_its_file(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_op op = copy_of_relu();
+    vkt_subject s;
+    op.name = "new";
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_subject_make(&h, &s, &op, 1), VKT_E_NOT_FOUND);
+    vkt_test_expect_errors(false);
+    vkt_test_error_contains("new has no reference: add one to engine/reference/reference.c and families.h");
+    vkt_subject_free(&s);
+}
+
 static void nothing_leaks(void **state)
 {
     (void)state;
@@ -236,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_wrong_gradient_is_found),
         cmocka_unit_test(padding_that_is_not_zero_is_found),
         cmocka_unit_test(a_result_out_of_tolerance_is_found),
+        cmocka_unit_test(a_missing_reference_is_named_with_its_file),
         cmocka_unit_test(nothing_leaks),
     };
     harness_open(&ctx);

@@ -65,7 +65,7 @@ static void sets_are_enough_for_their_ops(void **state)
         bool built[VKT_K_END] = { true };
         const char *set = set_of(vkt_ops[i]->name);
         if (!vkt_ops[i]->sample) continue;
-        if (!set) fail_msg("%s has no set", vkt_ops[i]->name);
+        if (!set) fail_msg("%s has no set: add it to cmake/KernelSets.cmake", vkt_ops[i]->name);
         read_set(set, built);
         if (strcmp(vkt_ops[i]->name, "linear") == 0)
             read_set(set_of("conv2d"), built); /* with the batch last, a linear layer uses kernels of convolutions */
@@ -75,7 +75,9 @@ static void sets_are_enough_for_their_ops(void **state)
             assert_int_equal(vkt_subject_make(&h, &s, vkt_ops[i], seed), VKT_OK);
             for (int cls = 0; cls < VKT_CLASS_COUNT; cls++)
                 if (lower(s.g, (vkt_device_class)cls, built) != VKT_OK)
-                    fail_msg("%s, case %d, class %d: the set is not enough", vkt_ops[i]->name, (int)seed, cls);
+                    fail_msg(
+                        "%s, case %d, class %d: the set is not enough: add kernels to it in cmake/KernelSets.cmake",
+                        vkt_ops[i]->name, (int)seed, cls);
             vkt_subject_free(&s);
         }
     }
@@ -119,7 +121,8 @@ static void every_kernel_is_in_a_set(void **state)
         const char *name = vkt_kernel_name(k);
         /* No set has kernels for cooperative matrices. The names of these kernels have COOP, SPLIT or BFLOAT. */
         const bool coop = strstr(name, "COOP") || strstr(name, "SPLIT") || strstr(name, "BFLOAT");
-        if (some[k] == coop) fail_msg("%s is in %s set", name, coop ? "a" : "no");
+        if (some[k] && coop) fail_msg("%s is in a set: remove it from cmake/KernelSets.cmake", name);
+        if (!some[k] && !coop) fail_msg("%s is in no set: add it to cmake/KernelSets.cmake", name);
     }
 }
 

@@ -181,29 +181,39 @@ static void the_parts_work_together(void **state)
     predict(r, numbers, weights);
 }
 
-/* Predicts the class of an image file with a predictor that has one row. */
-static uint32_t predict_file(rig *r, const char *path, const char *weights, const double *mean, const double *std)
+/* Predicts the class of an image file with a predictor that has one row. Its data card has shape and classes. */
+static uint32_t predict_file(rig *r, const char *path, const char *weights)
 {
     vkt_ctx *ctx = r->ctx;
-    uint32_t two = 2, answer;
+    uint32_t k;
+    vkt_card *card;
     vkt_dataset *rows;
     vkt_predictor *predictor;
-    const vkt_image_params size = { .height = 32, .width = 32 };
-    static uint8_t file[16 << 20], pixels[3 * 32 * 32];
+    CHECK(vkt_card_read(NULL, weights, "pets", &card)); /* without a card: VKT_E_NOT_FOUND, and no message */
+    const vkt_image_params size = { .height = card->chw[1], .width = card->chw[2], .gray = card->chw[0] == 1 };
+    static uint8_t file[16 << 20]; /* a file that is larger would be refused, because its end is missing */
     FILE *f = fopen(path, "rb");
-    const size_t bytes = f ? fread(file, 1, sizeof file, f) : 0;
-    if (f) fclose(f);
-    CHECK(vkt_image_row(NULL, &size, path, file, bytes, pixels)); /* `size` as for training */
-    const vkt_dataset_params one = { .rows = 1, .channels = 3, .height = 32, .width = 32, .mean = mean, .std = std };
-    CHECK(vkt_dataset_from_arrays(NULL, &one, pixels, &rows));
-    const vkt_predictor_params params = { .model = { .forward = image_forward, .user = &two },
-                                          .data = rows,
-                                          .weights = weights };
-    CHECK(vkt_predictor_create(ctx, &params, &predictor));
-    CHECK(vkt_predictor_run(predictor, 0, 1, &answer, NULL));
+    if (!f) {
+        perror(path);
+        exit(1);
+    }
+    const size_t bytes = fread(file, 1, sizeof file, f);
+    fclose(f);
+    uint8_t *pixels = malloc((size_t)card->chw[0] * card->chw[1] * card->chw[2]);
+    CHECK(vkt_image_row(NULL, &size, path, file, bytes, pixels));
+    CHECK(vkt_card_dataset(card, VKT_ROW_U8, pixels, 1, &rows)); /* `pixels` must outlive `rows` */
+    const vkt_predictor_params one = { .model = { .forward = image_forward, .user = &card->classes },
+                                       .data = rows,
+                                       .weights = weights };
+    CHECK(vkt_predictor_create(ctx, &one, &predictor));
+    CHECK(vkt_predictor_run(predictor, 0, 1, &k, NULL));
+    char room[16];
+    printf("%s: %s\n", path, vkt_card_class(card, k, room));
     vkt_predictor_destroy(&predictor);
     vkt_dataset_destroy(&rows);
-    return answer;
+    free(pixels);
+    vkt_card_destroy(&card);
+    return k;
 }
 
 static void an_image_file_is_predicted_as_in_training(void **state)
@@ -226,10 +236,11 @@ static void an_image_file_is_predicted_as_in_training(void **state)
     CHECK(vkt_dataset_normalize(data, mean, std));
     CHECK(vkt_trainer_create(
         r->ctx, &(vkt_trainer_params){ .model = { .forward = image_forward, .user = &two }, .train = data }, &trainer));
+    CHECK(vkt_trainer_attach_card(trainer, "pets", NULL)); /* before vkt_trainer_fit */
     CHECK(vkt_trainer_fit(trainer, &(vkt_fit_params){ .epochs = 3 }));
     CHECK(vkt_trainer_save(trainer, weights));
     CHECK(vkt_trainer_predict(trainer, data, 0, 2, answers, NULL));
-    for (size_t i = 0; i < 2; i++) assert_int_equal(predict_file(r, files[i], weights, mean, std), answers[i]);
+    for (size_t i = 0; i < 2; i++) assert_int_equal(predict_file(r, files[i], weights), answers[i]);
     vkt_trainer_destroy(&trainer);
     vkt_dataset_destroy(&data);
 }

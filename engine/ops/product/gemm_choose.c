@@ -121,7 +121,7 @@ static double tiles_cost(const vkt_gemm *g, bool pays, double each)
 /* The variants that can compute a product. By default, the product uses the variant with the least cost. If costs are
  * equal, it uses the first one of the list. */
 typedef struct candidates {
-    vkt_variant_cost list[8];
+    vkt_variant_cost list[VKT_V_COUNT];
     uint32_t n;
     uint64_t set; /* mask of the variants in `list` */
 } candidates;

@@ -152,7 +152,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const double m = product.m;
     const bool gpu = e->lim->traits->shared_pays;
     const double rows = fmax(m, gpu ? 32 : 4);
-    vkt_variant_cost costs[4] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, &product, false) + rows } };
+    vkt_variant_cost costs[VKT_V_COUNT] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(e, &product, false) + rows } };
     uint32_t count = 1;
     if (vkt_gemm_reads_blocks(e, &product))
         costs[count++] = (vkt_variant_cost){ VKT_V_BLOCKS, vkt_gemm_unpack_cost(e, &product, true) + rows };

@@ -368,7 +368,7 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     const uint32_t wide = e->lim->traits->mlp_shared_width;
     const bool f16 = e->precision == VKT_PRECISION_F16; /* the variant COOP needs this: it rounds operands to f16 */
     /* vkt_pick prefers small costs. These costs are not times: only their order matters. */
-    vkt_variant_cost candidates[5] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
+    vkt_variant_cost candidates[VKT_V_COUNT] = { { VKT_V_WIDE, shuffles ? 1 : 2 }, { VKT_V_NARROW, shuffles ? 2 : 1 } };
     uint32_t n_candidates = 2;
     job coop = j;
     coop.coop = true;
