@@ -348,13 +348,12 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
-    const uint32_t rows = vkt_dataset_rows(data->train), step = ranks_step_rows(&s->ranks, &s->o, rows);
-    const uint64_t steps = ((uint64_t)rows + step - 1) / step;
     const vkt_trainer_params p = {
         .model = { .name = networks[o->network].name, .forward = forward, .user = &all },
         .train = data->train,
         .validation = data->check,
-        .schedule = { .kind = VKT_SCHEDULE_COSINE, .total = steps * s->o.epochs },
+        .schedule = { .kind = VKT_SCHEDULE_COSINE,
+                      .total = ranks_steps(&s->ranks, &s->o, vkt_dataset_rows(data->train)) },
     };
     if (s->o.resume ? began_with_weights(s->o.resume) : from.weights != NULL) {
         all.slow = true;

@@ -33,10 +33,10 @@ static double factor(uint64_t step)
     return pow(10, DECADES * fmin((double)step / (STEPS - 1), 1) - DECADES / 2.0);
 }
 
-static double factor_of_batch(void *user, uint64_t t)
+static double factor_of_step(void *user, uint64_t step)
 {
-    const test *x = user;
-    return factor(t / x->per_step);
+    (void)user;
+    return factor(step);
 }
 
 /* Returns the mean loss of the steps from `from` to `to`, both included. */
@@ -129,7 +129,7 @@ static vkt_result run(vkt_trainer *t, test *x, float *best)
     const vkt_fit_params fit = { .epochs = STEPS * x->per_step / batches + 1,
                                  .allow_nonfinite = true,
                                  .callbacks = { .user = x, .on_batch = on_batch, .stop = is_over } };
-    t->params.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_FUNCTION, .function = factor_of_batch, .user = x };
+    t->params.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_FUNCTION, .function = factor_of_step, .user = x };
     t->validation = NULL; /* a validation would take time and change nothing */
     t->history = (vkt_history){ .h = s.history.h };
     t->at = (vkt_position){ .t = s.at.t, .epoch = 1, .best = NAN, .plateau.scale = 1 };

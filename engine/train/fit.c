@@ -91,13 +91,15 @@ static void report_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* Returns the learning rate of step `batch` of an epoch. Epochs are counted from 1, steps from 0. */
+/* Returns the learning rate of batch `batch` of an epoch. Epochs are counted from 1, batches from 0. With shards, a
+ * batch here is the batch of a whole step. A schedule counts steps: without shards, k micro-batches are one step. */
 static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
     const uint64_t batches = vkt_steps_of_epoch(t), before = epoch - 1;
     const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
-    const uint64_t at = by_epoch ? before : before * batches + batch;
+    const uint32_t micro = t->shards.count ? 1 : VKT_MAX(1u, t->params.optimizer.micro_batches);
+    const uint64_t at = by_epoch ? before : (before * batches + batch) / micro;
     return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
 }
 
@@ -426,6 +428,19 @@ static vkt_result go_on(fit *f)
     return VKT_OK;
 }
 
+/* Warns if the last batches of the fit are too few for a step of micro-batches. */
+static vkt_result warn_of_rest(const vkt_trainer *t)
+{
+    vkt_accumulation rest = { 0 };
+    if (t->shards.count || t->params.optimizer.micro_batches < 2) return VKT_OK;
+    VKT_TRY(vkt_store_get_accumulation(t->store, &rest));
+    if (rest.batches)
+        vkt_log_line(&t->host, VKT_LOG_WARN,
+                     "fit: the last %u batches have changed no parameter yet: a step has %u micro-batches",
+                     rest.batches, t->params.optimizer.micro_batches);
+    return VKT_OK;
+}
+
 /* Trains epochs up to the last one, or until the run stops, is interrupted or fails. */
 static vkt_result train(fit *f)
 {
@@ -443,6 +458,7 @@ static vkt_result train(fit *f)
         VKT_TRY(finish_epoch(f, &stop));
     }
     f->in_steps = false;
+    VKT_TRY(warn_of_rest(t));
     return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 

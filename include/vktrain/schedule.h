@@ -67,7 +67,7 @@ typedef struct vkt_plateau {
  * with the kinds that use the member. */
 typedef struct vkt_schedule {
     vkt_schedule_kind kind; /* the formula */
-    /* All kinds, in a trainer: if true, t counts epochs; else t counts batches. With PLATEAU, t always counts epochs. t
+    /* All kinds, in a trainer: if true, t counts epochs; else t counts steps. With PLATEAU, t always counts epochs. t
      * starts at 0. */
     bool by_epoch;
     /* All kinds: while t < warmup, the rate rises linearly (LinearLR). After that, the formula of the kind is used,
@@ -80,7 +80,7 @@ typedef struct vkt_schedule {
     uint32_t milestones[8];                     /* MULTI_STEP: values of t, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: number of milestones, at most 8 */
     uint64_t total;                             /* COSINE (T_max), ONE_CYCLE, WARMUP_COSINE: length of the schedule,
-                                                 * in batches or in epochs, as t (see by_epoch) */
+                                                 * in steps or in epochs, as t (see by_epoch) */
     double min_lr;                              /* COSINE, WARMUP_COSINE: the rate at t = `total` */
     bool linear;                                /* ONE_CYCLE: true is anneal_strategy "linear", false is "cos" */
     double pct_start;                           /* ONE_CYCLE: fraction of `total` with a rising rate; 0 means 0.3 */

@@ -136,11 +136,15 @@ typedef struct vkt_trainer_params {
     const vkt_dataset *validation; /* must outlive the trainer; NULL: none */
     uint32_t batch;                /* number of samples of a batch; 0 means 128. If `train` has fewer samples, a batch
                                     * has all of them (rounded down to a multiple of dist.shards). The last batch of an
-                                    * epoch may be smaller; no batch is dropped */
+                                    * epoch may be smaller; no batch is dropped. With optimizer.micro_batches above 1
+                                    * and without shards, the batches of the next epoch complete a step that an epoch
+                                    * has begun. If too few batches are left at the end of the fit, they change
+                                    * nothing, and the fit logs a warning */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set, else batches.
+    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set, else steps, which
+                                    * are updates of the parameters: k micro-batches are one step.
                                     * VKT_SCHEDULE_PLATEAU follows the validation accuracy if `maximise` is set, else
                                     * the validation loss. Without a validation set, it follows the training accuracy or
                                     * the training loss */

@@ -163,6 +163,14 @@ uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows)
     return (batch ? batch : 1) * (ranks_shards(r, o) != 1 && micro ? micro : 1);
 }
 
+uint64_t ranks_steps(const ranks *r, const train_options *o, uint32_t rows)
+{
+    const uint32_t step = ranks_step_rows(r, o, rows), micro = o->optimizer.micro_batches;
+    const uint64_t runs = ((uint64_t)rows + step - 1) / step * o->epochs;
+    const uint64_t steps = ranks_shards(r, o) == 1 && micro ? runs / micro : runs;
+    return steps ? steps : 1;
+}
+
 void ranks_fail(const ranks *r, vkt_result why)
 {
     if (r->mpi) r->transport.fault(r->transport.user, vkt_result_text(why));

@@ -43,6 +43,8 @@ uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns how many samples all ranks together process in one step, at least 1. With 2 shards or more, this is
  * ranks_batch times --micro-batches. With 1 shard, each micro-batch counts as a step, so this is ranks_batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
+/* Returns how many steps (updates of the parameters) all epochs together have, at least 1. */
+uint64_t ranks_steps(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns whether this process prints and writes the results: it is rank 0, or there is no --mpi. */
 bool ranks_is_first(const ranks *r);
 /* Waits until all processes have called this function. Returns VKT_E_PEER if a rank has failed. */

@@ -443,10 +443,9 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
 static vkt_schedule schedule_of(const session *run, const vkt_trainer_params *p)
 {
     const train_options *o = &run->o;
-    const uint32_t n = vkt_dataset_rows(p->train), step = ranks_step_rows(&run->ranks, o, n);
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
-    const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
-    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE)) s.total = steps;
+    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
+        s.total = ranks_steps(&run->ranks, o, vkt_dataset_rows(p->train));
     if (o->warmup) schedule_set_warmup(&s, o->warmup);
     return s;
 }

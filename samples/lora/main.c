@@ -96,8 +96,7 @@ static vkt_result make_sets(work *w)
 static vkt_schedule schedule(const session *s, uint32_t n)
 {
     const train_options *o = &s->o;
-    const uint32_t step = ranks_step_rows(&s->ranks, o, n);
-    const uint64_t steps = ((uint64_t)n + step - 1) / step * o->epochs;
+    const uint64_t steps = ranks_steps(&s->ranks, o, n);
     const uint32_t warmup = (uint32_t)(steps / 20 < 1000 ? steps / 20 : 1000);
     return (vkt_schedule){ .kind = VKT_SCHEDULE_COSINE,
                            .warmup = warmup,

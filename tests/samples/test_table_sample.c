@@ -44,6 +44,13 @@ static void irises_are_classified(void **state)
 
 enum { ROWS = 240 };
 
+/* A step of nine batches does not fit into an epoch of eight batches. */
+static void batches_that_fill_no_step_are_reported(void **state)
+{
+    EXPECT(rig_of(state), 0, "warning: fit: the last 8 batches have changed no parameter yet: a step has 9", "--epochs",
+           "1", "--batch", "16", "--micro-batches", "9");
+}
+
 static void write_prices(const rig *r, const char *name)
 {
     static const char *const colours[] = { "red", "green", "blue", "" };
@@ -314,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(irises_are_classified),
+        rig_test(batches_that_fill_no_step_are_reported),
         rig_test(a_price_is_predicted_in_its_own_unit),
         rig_test(the_target_decides_the_task),
         rig_test(errors_are_explained),

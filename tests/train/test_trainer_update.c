@@ -3,6 +3,7 @@
 #include "train/rig.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     ROWS = 192,
@@ -70,8 +71,10 @@ static void micro_batches_are_one_batch(void **state)
     rig *r = rig_of(state);
     vkt_dataset *d = rig_data(&r->h, 0, ROWS);
     vkt_trainer_params whole = params(d, BATCH), parts = params(d, BATCH / MICRO);
-    vkt_trainer *a = rig_trainer(r, &whole), *small = rig_trainer(r, &parts);
+    vkt_trainer *a, *small = rig_trainer(r, &parts);
     parts.optimizer.micro_batches = MICRO;
+    whole.schedule = parts.schedule = (vkt_schedule){ .warmup = 4 }; /* four steps, not four micro-batches */
+    a = rig_trainer(r, &whole);
     vkt_trainer *b = rig_trainer(r, &parts);
     rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
     rig_fit(b, &(vkt_fit_params){ .epochs = 2 });
@@ -91,6 +94,22 @@ static void micro_batches_are_one_batch(void **state)
     assert_int_equal(vkt_store_get_clock(vkt_trainer_store(b), &steps, &seed), VKT_OK);
     assert_int_equal(steps, 2 * ROWS / BATCH);
     for (size_t i = 0; i < 3; i++) vkt_trainer_destroy(&r->trainers[i]);
+    vkt_dataset_destroy(&d);
+}
+
+/* The last step has 10 samples for 4 shards of 4, so the last shard has none, and its mean loss is 0 / 0. VKT_DEBUG=4
+ * does not report this NaN. */
+static void a_shard_without_samples_is_no_nan(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *d = rig_data(&r->h, 0, 26);
+    vkt_trainer_params p = params(d, 16);
+    p.dist.shards = 4;
+    assert_int_equal(setenv("VKT_DEBUG", "4", 1), 0);
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 1 }), VKT_OK);
+    vkt_trainer_destroy(&r->trainers[0]);
+    assert_int_equal(unsetenv("VKT_DEBUG"), 0);
     vkt_dataset_destroy(&d);
 }
 
@@ -273,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(micro_batches_are_one_batch),
+        rig_test(a_shard_without_samples_is_no_nan),
         rig_test(a_checkpoint_in_the_middle_of_a_step_goes_on),
         rig_test(biases_do_not_decay),
         rig_test(frozen_layers_stay_also_after_a_resume),
