@@ -47,8 +47,9 @@ enum { ROWS = 240 };
 /* A step of nine batches does not fit into an epoch of eight batches. */
 static void batches_that_fill_no_step_are_reported(void **state)
 {
-    EXPECT(rig_of(state), 0, "warning: fit: the last 8 batches have changed no parameter yet: a step has 9", "--epochs",
-           "1", "--batch", "16", "--micro-batches", "9");
+    rig *r = rig_of(state);
+    EXPECT(r, 0, "warning: fit: the last 8 batches have changed no parameter yet: a step has 9 micro-batches",
+           "--epochs", "1", "--batch", "16", "--micro-batches", "9");
 }
 
 static void write_prices(const rig *r, const char *name)
