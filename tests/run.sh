@@ -210,8 +210,9 @@ compile_quickly
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=4 VKT_TEST_FIRST=6
     check build-tests -L 'ops|record'
-    # Of the other tests, runs only those that the short check leaves out (full_only), and those of which it may skip cases
-    # (may_skip). lavapipe runs kernels in the thread of its queue. In the short check, kernels run in several threads.
+    # Of the other tests, this runs only those that the short check leaves out (full_only), and those that may skip
+    # cases (may_skip). With LP_NUM_THREADS=0, lavapipe runs kernels in the thread of its queue. In the short check,
+    # which does not set LP_NUM_THREADS, kernels run in several threads.
     (export LP_NUM_THREADS=0; check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record')
 else
     export VKT_TEST_SEEDS=2 VKT_TEST_FIRST=4

@@ -223,7 +223,8 @@ typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
     VkCommandBuffer *cmds;
-    VkCommandBufferSubmitInfo *buffers; /* 2 n elements: each command buffer, and behind it vkt_queue.fence */
+    VkCommandBufferSubmitInfo *buffers; /* 2 n elements: each command buffer, and behind it a full barrier (the command
+                                         * buffer vkt_queue.fence) */
     VkSemaphoreSubmitInfo *signals;
     VkSubmitInfo2 *infos;
 } vkt_series;

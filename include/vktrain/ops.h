@@ -353,10 +353,10 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * These ops accept f32 or u32 of any rank. The results are copies in x's layout, unless the comment of an op says
- * otherwise. A slice of all of x, a padding of zero width, and the concatenation of one tensor return x itself. If
- * dimension 0 of BATCH_LAST tensors is sliced, reversed, padded or joined, each of these tensors is converted to ROWS,
- * and the result is converted back. Each conversion is one more copy. */
+ * These ops accept f32 or u32 of any rank; vkt_expand accepts only f32. The results are copies in x's layout, unless
+ * the comment of an op says otherwise. A slice of all of x, a padding of zero width, and the concatenation of one
+ * tensor return x itself. If dimension 0 of BATCH_LAST tensors is sliced, reversed, padded or joined, each of these
+ * tensors is converted to ROWS, and the result is converted back. Each conversion is one more copy. */
 
 /* Permutes dimensions (torch.permute). Dimension k of the result is dimension perm[k] of x: y[i_0, i_1, ..] is the
  * element of x that has the index i_k along dimension perm[k], for every k. perm has an entry for each dimension of x.
@@ -569,8 +569,9 @@ typedef struct vkt_rope_params {
  * `factors`. YaRN also multiplies sine and cosine by a number m, but this op does not. If dims is D, set
  * vkt_attention_params.scale to m^2 / sqrt(D): this has the same effect on the scores.
  *
- * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, `order` is
- * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
+ * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or factor is negative or not finite, an element of
+ * `factors` is not a finite number above 0, f_j is infinite, `order` is unknown, or more heads are rotated than there
+ * are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
 VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* as the argument `padding` of vkt_embedding: no id is padding */

@@ -147,7 +147,8 @@ typedef struct vkt_trainer_params {
     double ema_decay;              /* decay of the averages of the weights, for instance 0.999 (see vkt_publish); 0: no
                                     * averages. Validation, evaluation and prediction use the averaged weights. The best
                                     * weights and the saved weights are averaged weights, too */
-    uint64_t seed;                 /* for initial weights, order of the samples, dropout */
+    uint64_t seed;                 /* for the random numbers of the training, for instance initial weights, order of the
+                                    * samples, random crops of images, dropout */
     bool stream;                   /* keep the data on the host and stream them. Data that do not fit on the device, or
                                     * rows that vary from epoch to epoch, are streamed in any case */
     bool no_shuffle;               /* use the order of the data set in every epoch */
@@ -334,8 +335,8 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * their shapes, and the parts that the store has; other parts and parameters of the file are ignored, so a store for
  * predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state was saved in the middle of a
  * step of several micro-batches although a step of `s` has only one micro-batch. VKT_E_FORMAT: the file is damaged, or
- * no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE,
- * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter, or a part that the store
+ * has. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -452,9 +453,10 @@ VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall tim
  * microseconds. The time that the thread waits for the device is not included, nor the time of on_batch and on_epoch.
  * NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
-/* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
- * time is more than a small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on
- * the device, and NaN if there is no step yet. */
+/* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If steps
+ * have micro-batches, but are not split into shards, this is the mean for a micro-batch. If this time is more than a
+ * small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on the device, and NaN
+ * if there is no step yet. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);

@@ -12,7 +12,8 @@ typedef struct table_data_params {
     const char *like;   /* weights or a checkpoint whose columns are used; NULL: the columns are guessed */
     double check_share; /* validation rows / rows that have a target; `seed` selects the validation rows */
     uint64_t seed;
-    const char *resumed; /* a checkpoint: its run's seed is used instead of `seed`, if it has one; NULL: none */
+    const char *resumed; /* a checkpoint. If it has the seed of its split (table_attach), this seed is used instead of
+                          * `seed`. NULL: none */
     vkt_columns_params guess;
 } table_data_params;
 

@@ -1,6 +1,7 @@
 /* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. One vec4 has four neighbouring samples. A dispatch computes
  * all channels of one or more groups of channels. If one group has too many channels for a dispatch, the dispatch
- * computes `rows` channels of this group. The specialization constants are in direct_tiles.abi.h. */
+ * computes `rows` channels of this group. conv/direct.comp explains phases. The specialization constants are in
+ * direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * N4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */

@@ -48,7 +48,7 @@ void load_biases()
                                 min(first_channel(i / STRIDE) + i % STRIDE, pc.rows - 1)];
 }
 
-// Loads taps first .. first + CHUNK - 1 and their weights. All lanes must call this function.
+// Loads CHUNK taps, from tap number `first` on, and their weights. All lanes must call this function.
 void load_chunk(uint first)
 {
     barrier(); // all lanes have used the previous chunk

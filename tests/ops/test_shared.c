@@ -213,8 +213,9 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     assert_int_equal(tile_rows(s, &view), tile);
     subject_forward(s);
     subject_backward(s);
-    /* The full check has two drivers with VKT_TEST_SMALL, and one of these drivers has cooperative matrices. So on a
-     * device with cooperative matrices, a case that uses such matrices skips the two views without them. */
+    /* With VKT_TEST_SMALL, the full check runs this test on two drivers, and only one of them has cooperative matrices.
+     * The other driver checks the two views without such matrices. So on a device with cooperative matrices, a case
+     * that uses such matrices skips these two views. */
     const bool only_coop = coop && vkt_env_int("VKT_TEST_SMALL", 0) && harness_has_matrices();
     if (!only_coop) harness_check_in(harness_ctx, s, &view, &report);
     if (half && !only_coop && !report.faults) {

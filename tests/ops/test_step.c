@@ -1,5 +1,6 @@
 /* Checks the clock and the step state bit for bit, and the metrics of each run. The device updates all three in many
- * runs of the same recorded command buffers. */
+ * runs of the same recorded command buffers. Also checks which samples each run gathers, and that an optimizer that
+ * does not fit is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

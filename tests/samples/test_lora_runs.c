@@ -104,7 +104,7 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 1, "there is no adapter", "--model", LORA_MODEL, "-q", "--perplexity", "text.txt", "--merge", "m.gguf");
 }
 
-/* Without --data, --perplexity and --save-adapter take the weights of --load. */
+/* --perplexity and --save-adapter use the weights of --load, if --data is not given. */
 static void weights_of_a_training_are_used(void **state)
 {
     rig *r = rig_of(state);

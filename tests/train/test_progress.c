@@ -354,8 +354,8 @@ static void a_file_gets_one_line_an_epoch(void **state)
                 "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
-/* If a resumed fit only has to end an epoch without validation, no batch comes before the record. The progress does not
- * know the number of epochs yet. */
+/* A fit may resume after the last batch of an epoch. Without validation, no batch comes before the record of this
+ * epoch. So the progress does not know the number of epochs yet. */
 static void a_record_before_the_first_batch_has_no_number_of_epochs(void **state)
 {
     (void)state;

@@ -41,7 +41,7 @@ typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
     uint32_t t;           /* points of a transform along one axis: a tile has t * t points */
-    uint32_t frequencies; /* number of frequencies in the half plane: see fft_columns.comp */
+    uint32_t frequencies; /* number of stored frequencies of a spectrum: see fft_columns.comp */
     tiling tiling[2];     /* H, W */
     uint32_t columns;     /* vec4s of a channel: tiles along H * tiles along W * z->n4 */
 } fft_job;

@@ -106,7 +106,7 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
                                 .flops = vkt_flops_none,
                                 .formula = "the elements of x in logical order, seen with another shape" };
 
-/* ---- to_layout: a transposing copy between (N, F) in ROWS and [F][N'] in BATCH_LAST ---- */
+/* ---- to_layout: copies a tensor from ROWS to BATCH_LAST, or from BATCH_LAST to ROWS ---- */
 
 static vkt_result to_layout_infer(vkt_infer *f)
 {

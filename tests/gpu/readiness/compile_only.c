@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static vkt_vk real; /* the functions of the installed Vulkan; each one is stored here when it is looked up */
+static vkt_vk real; /* functions of the installed Vulkan; NULL unless FOUND or compile_only_loader stores them */
 static bool has_statistics;
 
 /* ---- objects ---- */

@@ -124,7 +124,9 @@ static bool train(jobs *s, job *j)
     uint64_t left_ns = j->budget_ns;
     const bool cancelled = atomic_load(&j->cancelled);
     if (cancelled && m->progress.slice == 0) return true;
-    if (cancelled) left_ns = UINT64_MAX; /* no limit from the program's third run on, to complete the step soon */
+    /* No limit, so that the step is complete soon. (In the first two runs of a program, each call of vkt_step_budget
+     * submits one kernel, whatever the budget.) */
+    if (cancelled) left_ns = UINT64_MAX;
     do {
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
