@@ -79,8 +79,8 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
         quietly "$dir/build.log" cmake --build "$dir" --target $targets -- -k 0 || failed "build of $dir"
 }
 
-# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option of the build
-# leaves out or replaces shaders, or if a shader has an error.
+# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if no build of this tree was made in DIR, if an
+# option of the build leaves out or replaces shaders, if the build has not found spirv-val, or if a shader has an error.
 has_shaders() {
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$1/CMakeCache.txt" 2>/dev/null &&
         grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt" && # a copy of a build would write to the original

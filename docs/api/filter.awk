@@ -4,7 +4,8 @@
 #   /* vktrain/x.h - ... */      the file, and the module that the whole file belongs to
 #   /* ---- title ---- */        a module in the file's module, up to the next title; text below the title is its description
 #   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
-#                                of its own, up to a blank line
+#                                of its own, up to a blank line or the next such text. If there is no such
+#                                declaration, the text describes the module. Inside braces: the next member only
 #   x; /* text */                the declaration, member, value or macro before it
 #   #define ALL(X) X(A, "text")  the value A of the enum that expands this list
 #
@@ -291,7 +292,7 @@ list != "" && row_of(code) {
     if (statement ~ /^#/)
         more = /\\$/
     else
-        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # the next line has more arguments
+        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # a comma at the top level: more arguments
     if (comment) {
         if (set_text(line)) end_statement()
         else {

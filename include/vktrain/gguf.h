@@ -118,9 +118,9 @@ typedef struct vkt_gguf_tensor {
 typedef struct vkt_gguf vkt_gguf;
 
 /* vkt_gguf_open maps a file. As long as the file is open, no program may shorten or change it: the system ends a
- * process that reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory
- * reads `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call this memory `name`.
- * Both functions return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
+ * process that reads missing bytes. (vkt_gguf_write replaces the file, which is harmless.) vkt_gguf_from_memory reads
+ * `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call this memory `name`. Both
+ * functions return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
  *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have

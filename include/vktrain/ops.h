@@ -8,7 +8,7 @@
  *   tensors range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest
  *   range that the op can use:
  *     convolutions, batch norms, upsampling   one channel with all samples
- *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
+ *     losses of labels                        one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              up to 64 slices if a slice's size is no multiple of 256 bytes. (A slice
  *                                             is the part of a tensor with one index of the slowest dimension.) Most
  *                                             slices whose size is a multiple of 256 bytes are split further, so they
@@ -658,8 +658,8 @@ typedef struct vkt_latent_grid_params {
  *   section 4)
  * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
  * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
- * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24
- * texels, or its number of columns is no multiple of 4, or s H or s W is above 2^24.
+ * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile has no texel (also if p is NULL), has more than
+ * 2^24 texels or is larger than the image; its number of columns is no multiple of 4; s H or s W is above 2^24.
  *
  * Limits: a binding must hold one feature of the grid, and a binding must hold one feature of all texels (with corners:
  * four). On CPU devices s is at most about 200 (with corners: 100) if tiles are large, because one invocation sums the

@@ -140,10 +140,10 @@ typedef struct vkt_trainer_params {
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set, else batches.
-                                    * VKT_SCHEDULE_PLATEAU follows the validation accuracy if `maximise` is set, else
-                                    * the validation loss. Without a validation set, it follows the training accuracy or
-                                    * the training loss */
+    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set or the kind is
+                                    * VKT_SCHEDULE_PLATEAU, else batches. VKT_SCHEDULE_PLATEAU follows the validation
+                                    * accuracy if `maximise` is set, else the validation loss. Without a validation set,
+                                    * it follows the training accuracy or the training loss */
     double ema_decay;              /* decay of the averages of the weights, for instance 0.999 (see vkt_publish); 0: no
                                     * averages. Validation, evaluation and prediction use the averaged weights. The best
                                     * weights and the saved weights are averaged weights, too */
@@ -307,8 +307,8 @@ VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
  * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). If a fit of several
  * ranks or shards (vkt_trainer_params.dist) has failed in the middle of a step, saving returns VKT_E_STATE until a
  * checkpoint is resumed. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64.
- * Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO,
- * VKT_E_FORMAT, VKT_E_NOMEM. */
+ * Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_DTYPE,
+ * VKT_E_UNSUPPORTED, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance

@@ -318,7 +318,8 @@ static bool only_uses(const work *w)
     return !w->s->o.data && (o->perplexity || o->chat || o->prompt || converts);
 }
 
-/* Refuses options that would have no effect. */
+/* Refuses --adapter together with --load. If the run only uses the model, also refuses --devices, --mpi and the options
+ * in `trains`, because they are for training. */
 static vkt_result check_options(const work *w)
 {
     const train_options *o = &w->s->o;

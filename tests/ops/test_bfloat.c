@@ -21,7 +21,7 @@
 
 /* ---- modules with elements of f16 ---- */
 
-/* Constants from the SPIR-V specification 1.6, section 3, and from SPV_KHR_bfloat16. */
+/* Constants from the SPIR-V specification 1.6, sections 2.3 (HEADER) and 3, and from SPV_KHR_bfloat16. */
 enum { HEADER = 5, OP_EXTENSION = 10, OP_CAPABILITY = 17, OP_TYPE_FLOAT = 22 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 };
 

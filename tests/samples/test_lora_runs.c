@@ -40,7 +40,7 @@ static void expect_same_weights(const rig *r, const char *adapter, const char *w
     vkt_safetensors_close(&w);
 }
 
-/* With --ema, --save-adapter and --save write the same weights: the averages. */
+/* If --ema is given, both --save-adapter and --save write the averages of the weights. */
 static void averages_are_what_is_saved(void **state)
 {
     rig *r = rig_of(state);

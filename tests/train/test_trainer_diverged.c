@@ -290,8 +290,8 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
-/* A fit with allow_nonfinite trains with moments that are NaN, and returns VKT_OK, because epoch 1 is the best. The
- * next fit without allow_nonfinite finds that the moments are not finite. */
+/* A fit with allow_nonfinite trains with moments that are NaN. It returns VKT_OK, because epoch 1 of the run was
+ * finite. The next fit without allow_nonfinite finds that the moments are not finite. */
 static void an_allowed_divergence_is_found_later(void **state)
 {
     rig *r = rig_of(state);
