@@ -180,8 +180,9 @@ struct vkt_op {
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
     uint8_t in_place;  /* a set of inputs; bit i is input i. Output 0 may overwrite one of them, if all of them have the
-                        * output's type, shape and layout. The kernels must allow this: only the lane that writes an
-                        * element of the output reads the same element of the input, and it reads before it writes */
+                        * output's type, storage, shape and layout. The kernels must allow this: only the lane that
+                        * writes an element of the output reads the same element of the input, and it reads before it
+                        * writes */
     bool forward_only; /* a gradient that would pass through the op is an error. If forward_only is false and `diff` is
                         * 0, the gradient stops at the op, without an error */
     bool prologue;     /* nodes of ops with this flag are lowered first, even if other nodes were added before them */
@@ -448,8 +449,8 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
     vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
-    bool conditional; /* vkt_dispatch_add adds conditional dispatches, with this value of `above` */
-    uint32_t above;
+    bool conditional; /* vkt_dispatch_add adds conditional dispatches: see vkt_when_above */
+    uint32_t above;   /* vkt_dispatch.above of these dispatches */
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
     uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
 };

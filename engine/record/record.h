@@ -204,8 +204,8 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
-/* Makes the parts anew after the marks have changed, so that a part ends at each mark. If there are still pieces, keeps
- * the pieces: a piece ends behind each dispatch. */
+/* Makes the parts anew after the marks have changed, so that a part ends at each mark. If there are still pieces, they
+ * do not change: each dispatch is a piece of its own, so a piece ends at each mark already. */
 vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. Does nothing if there are parts, or before the third run. For the third run,
  * waits for the second run, reads the time of each dispatch, splits the step and records the parts. */

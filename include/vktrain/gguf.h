@@ -176,8 +176,8 @@ VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64
  * the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not replace an open file:
  * there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is empty or given twice; a
  * key longer than 65535 bytes; the name of a tensor longer than 63 bytes (ggml's limit); a kind or type that does not
- * exist; a bad alignment; a dims[0] that is no multiple of vkt_gguf_block_elements; a file of 2^63 bytes or
- * more. VKT_E_IO, VKT_E_NOMEM. */
+ * exist; a bad alignment; a rank above VKT_GGUF_MAX_RANK; a dims[0] that is no multiple of vkt_gguf_block_elements; a
+ * file of 2^63 bytes or more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

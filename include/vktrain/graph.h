@@ -408,7 +408,7 @@ typedef struct vkt_size_params {
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
     uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
-    uint32_t context_step;   /* the search tries only multiples of this number, and most_context; 0 means 1 */
+    uint32_t context_step;   /* the search tries `context`, most_context and multiples of this number; 0 means 1 */
     uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
     uint64_t other_bytes;    /* memory that other things need during the step, for instance the data set */
     const vkt_program_params *program; /* the params of vkt_program_needs; may be NULL */

@@ -362,12 +362,13 @@ typedef struct vkt_export_params {
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
                                     const char *blob, const char *header);
 
-/* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file that is written from now on. So a
- * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
- * mean and standard deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts
- * of the checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
+/* Keeps a copy of `text` under `name` in every checkpoint and weights file that is written from now on. So a program
+ * that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names, mean and
+ * standard deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the
+ * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
  * checkpoint of another run (VKT_E_STATE). All processes of a run must attach the same texts; else vkt_trainer_fit
- * returns VKT_E_STATE on all ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
+ * returns VKT_E_STATE on all ranks. VKT_E_ARG: NULL, an empty name, or a name or text that is not UTF-8.
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* Reads a text that was attached to a checkpoint or weights file. vkt_text_release frees *text. VKT_E_NOT_FOUND if
  * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if the file is of another kind, VKT_E_ARG, VKT_E_NOMEM. */

@@ -334,7 +334,7 @@ static void one_slow_frame_is_no_load(void **state)
         assert_int_equal(r.n.p->budget.slices.n, r.n.p->lowered.n);
         assert_int_equal(longer_than(&r, 2 * KERNEL_NS), 0);
         r.load = 20;
-        /* A call of frame() computes the times of the frame before the call. So `slow` frames are slow. */
+        /* frame() first makes up the times of the previous frame. So these calls make `slow` (1 or 2) frames slow. */
         for (int i = 0; i < slow; i++) frame(&r, budget_ns);
         r.load = 1;
         frame(&r, budget_ns);

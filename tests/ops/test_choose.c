@@ -45,8 +45,8 @@ static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2,direct_deep_cost=32
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=4", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device. The ops of the nodes choose variants, one or several for a node. picked[i] gets the variant
- * of choice i, if i is below `most`. Returns the number of choices. */
+/* Lowers g for the device. Ops choose variants: none, one or several for a node. picked[i] gets the variant of choice
+ * i, if i is below `most`. Returns the number of choices. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();

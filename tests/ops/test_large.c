@@ -75,7 +75,7 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Compares a sum of all elements, which are in several ranges, with a sum in double precision. */
+/* One binding cannot hold all elements. Compares their sum with a sum in double precision. */
 static void a_sum_larger_than_a_binding(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp). The
- * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP multiplies
- * by cooperative matrices. The kernels are for GPUs, but the tests also run on CPU devices. The tests of COOP need a
- * device with cooperative matrices. */
+ * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP computes the
+ * products with cooperative matrices. The kernels are for GPUs, but the tests also run on CPU devices. The tests of
+ * COOP need a device with cooperative matrices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

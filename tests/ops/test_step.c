@@ -272,7 +272,7 @@ static void a_gather_behind_the_report_loads_its_own_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* With a scale that is no float, and without a scale, an infinite element stays infinite. */
+/* An infinite element stays infinite, also with a scale that f32 cannot represent exactly. */
 static void infinite_elements_are_gathered(void **state)
 {
     (void)state;
