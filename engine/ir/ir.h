@@ -237,7 +237,7 @@ struct vkt_op {
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
     float rel_tol,
-        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|. scale: the tensor's max |ref|; 1 if all are 0 */
+        abs_tol; /* |got - ref| <= abs_tol * s + rel_tol * |ref|. s: the largest finite |ref|; 1 if none is above 0 */
     const char *tol_why;
     const char *formula; /* one line for the ops table in the docs */
     /* The numbers that vkt-bench divides by time. `flops`: floating-point operations of a node by its formula, whatever

@@ -391,9 +391,9 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
 
 /* ---- functions of two numbers ----
  *
- * These functions are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that
- * are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the
- * operand of larger rank, or of `a` if the ranks are equal. */
+ * The functions from vkt_add to vkt_pow are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the
+ * right, and dimensions that are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result
+ * has the layout of the operand of larger rank, or of `a` if the ranks are equal. */
 
 /* Computes a + b; da = dy, db = dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);

@@ -311,9 +311,10 @@ VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
  * VKT_E_UNSUPPORTED, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
-/* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
- * "layer*", if the last layer has another shape than in the file. The other parameters do not change. VKT_E_NOT_FOUND
- * if no parameter matches, or if the file lacks a parameter that matches. */
+/* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze. For instance,
+ * "layer*" loads layer1 to layer4 of a ResNet, but not its last layer "fc", which may have another shape than in the
+ * file. The other parameters do not change. VKT_E_NOT_FOUND if no parameter matches, or if the file lacks a parameter
+ * that matches. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each

@@ -53,7 +53,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 512, 512, 512, 1 }, 1, 64, 64, 1 },       /* larger tiles would leave cores idle */
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
-        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
+        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* no tile keeps 132 cores busy: the smallest is chosen */
         { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* a tile of 64 rows would be half empty */
         { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* a small result, long sums */
         { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* memory for 4 slices only */

@@ -152,7 +152,8 @@ static void no_width_is_too_small(void **state)
         epoch(&s, 1);
         batch(&s, 2, BATCHES, BATCHES);
         assert_int_equal(s.seen.torn, 0);
-        /* The longest field is "val_loss 0.0512". With two blanks before it, it has 17 columns. */
+        /* The longest field, "val_loss 0.0512", has 17 columns with the two blanks before it. So a wider terminal wraps
+         * no field. */
         if (columns >= 18) assert_int_equal(s.seen.wrapped, 0);
         if (columns == 20) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3 469/469");
         if (columns == 10) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3");

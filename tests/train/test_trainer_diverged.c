@@ -406,8 +406,8 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
     assert_true(t->at.best == e[lower - 1].val_loss);
 }
 
-/* A metric may be -infinity or NaN in the best epoch. Only without a best epoch, checkpoints of all versions have -inf
- * for NaN. */
+/* A checkpoint keeps the value of the best epoch (at.best), even if it is infinite or NaN. The last case has no best
+ * epoch: at.best is NaN, but the file has -inf. The trainer that resumes must have NaN. */
 static void a_checkpoint_keeps_a_best_value_that_is_not_finite(void **state)
 {
     rig *r = rig_of(state);

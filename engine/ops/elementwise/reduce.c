@@ -232,10 +232,10 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if a binding does
- * not hold even one step, or holds so few steps that y's next range would not start at a multiple of VKT_ALIGN_BYTES.
- * If the dimension is kept and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a
- * part of a scratch value, and a last reduction computes y from these parts. */
+/* Reduces x in steps, one after the other. A step is the part of x that has one index of the slowest dimension.
+ * reduce_slices calls this function only if it can make no slices (see `per` there). If the slowest dimension is kept
+ * and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a part of a scratch value,
+ * and a last reduction computes y from these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];

@@ -111,7 +111,9 @@ static void wait_for(jobs *s, const job *j)
 
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
-/* Trains until the job has no steps left, or for one budget of device time. Returns whether the job is done. */
+/* Trains until the job has no steps left, or for one budget of device time. If the job is cancelled, continues only the
+ * step in progress, if there is one. Returns whether the job is done: it has no steps left, or it is cancelled and no
+ * step is in progress. */
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
