@@ -11,8 +11,8 @@ macro(vkt_set name)
   set(VKT_SET_${name} ${ARGN})
 endmacro()
 
-# These sets have no op or network of the same name. The sets of ops below contain reduce, relayout, broadcast, broadcast3
-# or update.
+# These sets have no op or network of the same name. Some sets of ops below have reduce, relayout, broadcast, broadcast3
+# or update as a member.
 vkt_set(reduce REDUCE*)
 vkt_set(relayout RELAYOUT_*)
 vkt_set(broadcast BINARY BROADCAST_BINARY* reduce relayout)

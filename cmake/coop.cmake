@@ -1,7 +1,8 @@
-# Checks or writes the shipped modules of cooperative matrices. shaders/coop/<ID>.hex has the SPIR-V of one entry with
-# VKT_KF_COOP. A build uses this file if its shader compiler does not support cooperative matrices (Shaders.cmake). Each
-# file also has a hash of the sources (vkt_kernel_hash in Kernels.cmake) and a hash of the words. A build that uses the
-# files checks these hashes first.
+# Checks or writes the shipped modules of cooperative matrices. An entry is a line of shaders/kernels.def or
+# shaders/tools.def. For each entry with the flag VKT_KF_COOP, shaders/coop/<ID>.hex has the SPIR-V. A build uses these
+# files if its shader compiler does not support cooperative matrices (Shaders.cmake). Each file also has a hash of the
+# sources (vkt_kernel_hash in Kernels.cmake) and a hash of the SPIR-V. A build that uses the files checks these hashes
+# first.
 #
 #   cmake -P cmake/coop.cmake                    checks that each file belongs to the sources of this tree
 #   cmake --build build --target coop_modules    compiles the entries, and writes all files again

@@ -39,6 +39,7 @@ static void c_name(const char *path, char name[256])
 enum { HEADER = 5 }; /* words */
 enum { OP_SOURCE = 3, OP_SOURCE_EXTENSION = 4, OP_NAME = 5, OP_MEMBER_NAME = 6, OP_TYPE_POINTER = 32 };
 enum { PUSH_CONSTANT = 9 };
+/* Limits of this program: push blocks, bytes of a block's name, words of a module. */
 enum { MAX_BLOCKS = 256, BLOCK_NAME = 64, MAX_WORDS = 1 << 20 };
 
 typedef struct module {

@@ -5,8 +5,9 @@
 
 #include "vktrain/vktrain.h"
 
-#include "custom_loss.spv.h"    /* custom_loss[]: glslangValidator -V --vn custom_loss -o custom_loss.spv.h .. */
-#include "custom_loss_dx.spv.h" /* custom_loss_dx[]: the same file with -DGRADIENT */
+/* glslangValidator -V --vn custom_loss -o custom_loss.spv.h custom_loss.comp makes the array custom_loss[]. */
+#include "custom_loss.spv.h"
+#include "custom_loss_dx.spv.h" /* custom_loss_dx[], made with -DGRADIENT */
 
 #define CHECK(call) ((call) != VKT_OK ? exit(1) : (void)0) /* the library has printed the reason on stderr */
 enum { POINTS = 1000 };
@@ -47,7 +48,7 @@ static vkt_tensor robust(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor 
 int main(void)
 {
     static float x[POINTS], t[POINTS];
-    for (int i = 0; i < POINTS; i++) { /* t = 2 x + 1, but every seventh point is far above the line */
+    for (int i = 0; i < POINTS; i++) { /* t = 2 x + 1 with a little noise; every seventh point is above it */
         x[i] = 2 * (float)i / POINTS - 1;
         t[i] = 2 * x[i] + 1 + 0.1f * sinf(99.0f * (float)i) + (i % 7 ? 0 : 5 * (1 + x[i]));
     }

@@ -21,8 +21,8 @@
 # Give -n, -H or both. OPTION... must have --checkpoint FILE or --run DIR. The script reads two environment variables:
 #
 #   MPIRUN     the launcher (default: mpirun)
-#   VKT_ASK    a command that succeeds if the host in its last argument answers
-#              (default: ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true)
+#   VKT_ASK    a command that succeeds if a host answers; the script appends the host's name to the command
+#              (if not set, the script runs ssh -o BatchMode=yes -o ConnectTimeout=10 HOST true)
 set -u
 
 complain() { echo "launch.sh: $*" >&2; }
@@ -97,9 +97,10 @@ else
     on_hosts() { echo "-hosts $(echo "$alive" | sed 's/:[0-9]*//g')"; }
 fi
 
-# start OPTION...: trains in `ranks` processes. If `again` is set, goes on from the checkpoint. Then the options --seed and
-# --load (or a short form of them) are left out, because the checkpoint has seed and weights, and programs refuse these
-# options beside --resume. The first try keeps them: its checkpoint may be of another run, so a program must refuse it.
+# start OPTION...: trains in `ranks` processes. If `again` is set, goes on from the checkpoint with --resume. Programs refuse
+# --seed and --load beside --resume, because a checkpoint has its own seed and weights. So from the second try on, start
+# leaves out these options and their short forms if `again` is set. The first try keeps the options, so the program refuses
+# them: a checkpoint that exists before the first try may be of another run.
 start() {
     is_value=''
     [ -z "$again" ] || [ "$try" = 1 ] || for argument; do

@@ -90,7 +90,8 @@ int main(int argc, char **argv)
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     if (s.o.predict) return session_end(&s, predict(&s));
     mnist_data data = { 0 };
-    /* until session_fit, because the data may arrive at one rank much later than at another */
+    /* Until session_fit, a rank waits longer for the other ranks, because the data may arrive at one rank much later
+     * than at another. */
     ranks_wait(&s.ranks, RANKS_LONGEST_WAIT);
     vkt_result r = mnist_data_open(&s.host, s.o.data, s.o.quiet ? NULL : stdout, &data);
     uint32_t chw[3] = { 0 };

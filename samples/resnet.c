@@ -144,7 +144,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return r == VKT_OK ? y : (vkt_tensor){ 0 };
 }
 
-/* ---- pretrained weights: the last layer alone ---- */
+/* ---- pretrained weights, and the training of the last layer alone ---- */
 
 typedef struct start {
     session *s;

@@ -3,10 +3,11 @@
 # copy of this tree without the folder data. The copy is below a folder whose name has a space. The user is not root, and
 # there is no network.
 #
-# The commands must change nothing in the checkout but folders of builds. At the end, bare.sh builds a part of the library
-# from a read-only checkout, with VKT_BUILD_DIR, and runs a sample program in this checkout. Only root can change the user.
-# If bare.sh does not run as root, the commands run as the present user. If the kernel does not allow `unshare -n`, bare.sh
-# prints a line, and the commands have network.
+# In the copy, the commands may change only folders of builds. At the end, bare.sh makes the copy read-only, builds a
+# part of the library from it with VKT_BUILD_DIR, and runs a sample program in it.
+#
+# Only root can change the user. If bare.sh does not run as root, the commands run as the present user. If the kernel
+# does not allow `unshare -n`, bare.sh prints a line, and the commands have network.
 #
 # `bare.sh CACHE` copies the kernels that the driver compiled in the tests to the folder CACHE. CACHE is a path from the root
 # of the repository.

@@ -20,7 +20,8 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep 
 mirror=${mirror:-http://deb.debian.org/debian}
 mirror=${mirror%/}
 
-# sources LINE...: prepares folders under DIR for the lists of these sources, so that the system's own lists do not change.
+# sources LINE...: writes these lines ("URL SUITE") to a sources.list under DIR, and makes empty folders for apt's package lists
+# and packages. So apt does not change the system's own files.
 sources() {
     rm -rf "$dir/apt"
     mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"

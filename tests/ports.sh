@@ -95,7 +95,8 @@ provide_arm64() {
     own_apt arm64 update && own_apt arm64 install --download-only --no-install-recommends zlib1g-dev libjpeg62-turbo-dev \
         libpng-dev libjansson-dev libpcre2-dev libcmocka-dev libvulkan1 mesa-vulkan-drivers || return 1
     for file in "$dir"/apt/cache/archives/*.deb; do dpkg -x "$file" "$dir/arm64-root" || return 1; done
-    # An absolute link of a package means a file of the package, not of this machine. Without libm.so the linker takes libm.a.
+    # An absolute link in a package means a file below arm64-root, not a file of this machine. libm.so is such a link. If it led
+    # to no file, the linker would take libm.a.
     find "$dir/arm64-root" -type l -lname '/*' | while read -r link; do
         ln -sfn "$dir/arm64-root$(readlink "$link")" "$link"
     done

@@ -79,8 +79,8 @@ build() { # build NAME TARGETS CMAKE-OPTION...: builds targets. A build with err
         quietly "$dir/build.log" cmake --build "$dir" --target $targets -- -k 0 || failed "build of $dir"
 }
 
-# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if there is no build, if an option of the build
-# leaves out or replaces shaders, or if a shader has an error.
+# has_shaders DIR: brings the shaders of the build in DIR up to date. Fails if no build of this tree was made in DIR, if an
+# option of the build leaves out or replaces shaders, if the build has not found spirv-val, or if a shader has an error.
 has_shaders() {
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$1/CMakeCache.txt" 2>/dev/null &&
         grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt" && # a copy of a build would write to the original
@@ -179,9 +179,9 @@ on_driver() ( # on_driver DRIVER.json NAME CTEST-OPTION...: calls check on this 
     check "$@"
 )
 # Switches off the optimization passes of LLVM, with which lavapipe compiles kernels. Compilation takes most of the time of an
-# op's test. Without these passes, compilation takes half as long, and the kernels compute the same results. With "full", the
-# passes are on for two cases of each op at a subgroup size of 4, for trainings at a subgroup size of 16, and for a newcomer's
-# first hour.
+# op's test. Without these passes, compilation takes half as long, and the kernels compute the same results. With "full", some
+# tests run with the passes: for instance two cases of each op at a subgroup size of 4, trainings at a subgroup size of 16, and
+# first_hour.sh.
 compile_quickly() { export GALLIVM_PERF=nopt; }
 has_512_bits() { grep -q avx512bw /proc/cpuinfo 2>/dev/null; }
 
@@ -210,8 +210,9 @@ compile_quickly
 if [ "$mode" = full ]; then
     export VKT_TEST_SEEDS=4 VKT_TEST_FIRST=6
     check build-tests -L 'ops|record'
-    # Of the other tests, runs only those that the short check leaves out (full_only), and those of which it may skip cases
-    # (may_skip). lavapipe runs kernels in the thread of its queue. In the short check, kernels run in several threads.
+    # Of the other tests, this runs only those that the short check leaves out (full_only), and those that may skip
+    # cases (may_skip). With LP_NUM_THREADS=0, lavapipe runs kernels in the thread of its queue. In the short check,
+    # which does not set LP_NUM_THREADS, kernels run in several threads.
     (export LP_NUM_THREADS=0; check build-tests -L 'full_only|may_skip' -LE 'lint|ops|record')
 else
     export VKT_TEST_SEEDS=2 VKT_TEST_FIRST=4
@@ -293,9 +294,10 @@ if [ "$mode" = full ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # layer 1.3.239 leaks memory; the phases above have used it
     # -O1 compiles in half the time of -O2, with all checks. But with -O1 gcc also warns of impossible cases, so -Werror is off.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # The quarantine has 1 MiB instead of 256 MiB, and 16 KiB of each thread, because the page faults of a large quarantine took
-    # up to half of a test's time. lavapipe runs kernels in the thread of its queue. This phase runs case 6, because an earlier
-    # phase has already compiled the kernels of case 6.
+    # AddressSanitizer keeps freed memory in quarantines: here one of 1 MiB (default: 256 MiB), and one of 16 KiB for each
+    # thread. The page faults of a large quarantine took up to half of a test's time. With LP_NUM_THREADS=0, lavapipe runs
+    # kernels in the thread of its queue. This phase runs case 6, because an earlier phase has already compiled the kernels of
+    # case 6.
     export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=16 LP_NUM_THREADS=0 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
     compile_quickly
     check build-asan -LE 'lint|sanitizers_not'

@@ -4,7 +4,9 @@
 #   /* vktrain/x.h - ... */      the file, and the module that the whole file belongs to
 #   /* ---- title ---- */        a module in the file's module, up to the next title; text below the title is its description
 #   /* text */                   on lines of its own: the next declaration, and each later declaration that has no comment
-#                                of its own, up to a blank line
+#                                of its own, up to a blank line or the next such text. If there is no such
+#                                declaration, the text describes the module that the text is in. Inside braces: the
+#                                next member only
 #   x; /* text */                the declaration, member, value or macro before it
 #   #define ALL(X) X(A, "text")  the value A of the enum that expands this list
 #
@@ -118,8 +120,8 @@ function own_comment(    title, i, text)
     run_used = 0
 }
 
-# A text on lines of its own describes the declarations behind it, up to a blank line or the next such text. This
-# function is called there, and ends these declarations. If there was no declaration, the text describes the module.
+# Ends the declarations that a text on lines of its own describes. This function is called at each blank line and before
+# each comment on lines of its own. If there was no such declaration, the text describes the module that the text is in.
 function end_run()
 {
     if (run != "" && !run_used)
@@ -291,7 +293,7 @@ list != "" && row_of(code) {
     if (statement ~ /^#/)
         more = /\\$/
     else
-        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # the next line has more arguments
+        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # a comma at the top level: more arguments
     if (comment) {
         if (set_text(line)) end_statement()
         else {

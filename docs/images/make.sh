@@ -1,6 +1,6 @@
 #!/bin/sh
-# make.sh [PROGRAM] - runs vkt-mnist and writes the figures of README.md and docs/samples.md: training.svg and
-# history.svg, beside this file. PROGRAM is the path of vkt-mnist (default: build/samples/vkt-mnist). The script needs
+# make.sh [PROGRAM] - runs vkt-mnist and writes two figures beside this file: training.svg for README.md, and
+# history.svg for docs/samples.md. PROGRAM is the path of vkt-mnist (default: build/samples/vkt-mnist). The script needs
 # python3, and MNIST in a folder where the program looks for it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

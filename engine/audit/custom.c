@@ -20,7 +20,8 @@
 /* An op may have a kink near the element x: a jump of its derivative, as relu has at 0. Two numbers show a kink:
  * |q(h) - q(h / 2)|, and the sum of |right quotient - left quotient| over all output elements. (The right quotient is
  * from x to x + h, the left one from x - h to x.) The bound for both is BEND times the largest element of the gradient.
- */
+ * To the bound of the first number, the possible rounding error of q(h / 2) is added. The second number shows a kink
+ * only if its value for h / 2 is also above 3/4 of its value for h: without a kink, it becomes about half. */
 #define BEND 2e-2
 
 /* A value of the op, and the elements of this value in row-major order. */

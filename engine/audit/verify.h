@@ -27,8 +27,8 @@ typedef struct vkt_verdict {
 } vkt_verdict;
 
 /* Runs the phase with `force` as vkt_choices.force (base/variant.h), and compares its results with the reference. Each
- * call makes a new program and (for a graph with parameters) a new store. So the clock and the values that an op
- * updates in place start as in the reference.
+ * call makes a new program and (for a graph with parameters) a new store. So the optimizer's clock
+ * (vkt_store_set_clock) and the values that an op updates in place start as in the reference.
  * Wrong results are logged and set v->wrong. The status is an error only if the program could not be made or run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 

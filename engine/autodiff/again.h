@@ -4,9 +4,10 @@
 
 #include "ir/ir.h"
 
-/* The nodes and values that one traversal computes a second time. A second node computes the same as a first node, and
- * its outputs are the second values of the first node's outputs. The arrays have an element for each value and each
- * node that is older than the traversal. Both members are NULL if the graph has no blocks. */
+/* The nodes and values that are computed a second time for the gradients of one reverse traversal (autodiff.c). A
+ * second node computes the same as a first node, and its outputs are the second values of the first node's outputs. The
+ * arrays have an element for each value and each node that the graph had before the traversal. Both members are NULL if
+ * the graph has no blocks. */
 typedef struct vkt_again {
     vkt_tensor *value; /* [id of a value]: its second value; {0}: none */
     vkt_node **node;   /* [index of a node]: its second node; NULL: none */

@@ -1,4 +1,4 @@
-/* base/base.h - what all folders of engine/ use: host memory, messages, strings.
+/* base/base.h - small functions and macros for all folders of engine/, for instance for host memory, messages and text.
  *
  * `const vkt_host *h` in the engine is a *resolved* host (vkt_host_resolve): its function pointers are not NULL. The
  * `h` of vkt_fail_null and VKT_WANT may also be NULL, or a host that is not resolved. */

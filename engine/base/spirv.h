@@ -51,7 +51,7 @@ typedef struct vkt_spirv_variable {
 } vkt_spirv_variable;
 
 typedef struct vkt_spirv {
-    uint32_t capabilities; /* bit c: the module declares capability c */
+    uint32_t capabilities; /* bit VKT_CAPABILITY_<NAME>: the module declares this capability */
     uint32_t other;        /* 1 + the SPIR-V number of a declared capability that is not in VKT_CAPABILITIES; 0: none */
     uint32_t local[3];     /* size of the work group, with the default values of specialization constants */
     /* A lower bound for the sum of the sizes of all shared variables. An array of computed length counts as one

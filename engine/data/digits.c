@@ -74,7 +74,7 @@ typedef struct affine {
 typedef struct brush {
     affine warp;
     float radius; /* radius of the disc, pixels */
-    float edge;   /* width of the disc's edge, pixels; across the edge the ink falls from 1 to 0 */
+    float edge;   /* width of the disc's edge, pixels; across the edge, the coverage falls from 1 to 0 (draw_segment) */
     float wobble; /* largest shift of a point along each axis, in units of 1/2 pixel */
     float ink;    /* brightness of a fully covered pixel, 0 to 255 */
     float noise;  /* a random number from -noise to noise is added to each pixel; the sum is limited to 0 .. 255 */

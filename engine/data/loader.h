@@ -35,7 +35,8 @@ typedef struct vkt_loader_slot {
 typedef struct vkt_loader_params {
     const vkt_dataset *dataset;   /* must outlive the loader */
     uint32_t batch;               /* samples of a batch, 1 or more */
-    const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory must outlive the loader */
+    const vkt_loader_slot *slots; /* n_slots slots. The array is copied. The memory to which the slots point must
+                                   * outlive the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
     uint32_t workers; /* threads, below VKT_DATA_MAX_WORKERS. 0 means 2 threads if vkt_dataset_features is not NULL,
                        * else one thread per core, at least 2 and at most 16 */

@@ -74,8 +74,8 @@ static uint32_t merged_id(const vkt_tokenizer *t, const char *text, size_t bytes
     return id != VKT_NO_TOKEN ? id : vkt_tokenizer_id(t, text, bytes);
 }
 
-/* Returns the id of the left or right token of a merge, as merged_id does. Writes the bytes for which `text` stands to
- * `room`, and their number to *n. */
+/* Converts the text of the left or right token of a merge to bytes (see spell). `room` gets the bytes, and *n gets
+ * their number. Returns the id of the token, as merged_id does. */
 static uint32_t part_id(const vkt_tokenizer *t, const char *text, size_t bytes, char *room, size_t *n)
 {
     *n = spell(text, bytes, true, room);

@@ -1,5 +1,5 @@
 /* data/tokenizer.h - the members of a tokenizer (vktrain/tokenizer.h). Files: tokenizer.c makes it, tokenizer_encode.c
- * and tokenizer_decode.c use it, chat.c writes the templates of chats. */
+ * and tokenizer_decode.c use it, chat.c applies chat templates. */
 #ifndef VKT_TOKENIZER_MEMBERS_H
 #define VKT_TOKENIZER_MEMBERS_H
 

@@ -441,7 +441,8 @@ static const uint64_t vkt_decompositions[] = {
     0xbe86413e0a00000ull, 0xbe86813e1e00000ull, 0xbe86c13e2c00000ull, 0xbe87013e7600000ull, 0xbe87454c0000000ull,
 };
 
-/* Compositions of NFC, by rising parts: first << 42 | second << 21 | character. Hangul is left out. */
+/* Compositions of NFC, sorted: first << 42 | second << 21 | character. The characters `first` and `second` compose to
+ * `character`. Hangul is left out. */
 static const uint64_t vkt_compositions[] = {
     0xf0006700226eull, 0xf40067002260ull, 0xf8006700226full, 0x10400600000c0ull, 0x10400602000c1ull,
     0x10400604000c2ull, 0x10400606000c3ull, 0x1040060800100ull, 0x1040060c00102ull, 0x1040060e00226ull,

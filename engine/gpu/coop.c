@@ -89,9 +89,9 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, VkComponentTypeKHR type, vkt_coop *out)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* Returns whether our shaders can use flexible matrices of this kind: f16 operands, f32 sums, subgroup scope, and
- * granularities of M, N and K that are powers of two up to 32. divide_evenly in ops/product/blocks.c checks that tiles
- * are multiples of the granularities. */
+/* Returns whether our shaders can use flexible matrices of this kind: f16 operands, f32 sums without saturation,
+ * subgroup scope, and granularities of M, N and K that are powers of two up to 32. divide_evenly in
+ * ops/product/blocks.c checks that tiles are multiples of the granularities. */
 static bool is_flexible(const VkCooperativeMatrixFlexibleDimensionsPropertiesNV *p)
 {
     const uint32_t steps[] = { p->MGranularity, p->NGranularity, p->KGranularity };

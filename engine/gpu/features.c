@@ -57,8 +57,9 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* The features that our shaders with cooperative matrices need. vulkanMemoryModelDeviceScope is one of them because of
- * overflow.comp: if vulkanMemoryModel is enabled, atomic operations with the scope of the device need this feature. */
+/* The features that our shaders with cooperative matrices need, and vulkanMemoryModelDeviceScope. If vulkanMemoryModel
+ * is enabled, all shaders whose atomic operations have the scope of the device need vulkanMemoryModelDeviceScope, for
+ * instance overflow.comp. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \

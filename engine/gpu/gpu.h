@@ -82,7 +82,7 @@ struct vkt_ctx {
     bool has_debug_utils;
     bool subgroup_size_varies;           /* several subgroup sizes: a pipeline must require the one that it needs */
     uint64_t uploads_awaited;            /* compute submissions wait for this value of the transfer queue's timeline */
-    uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: each run is one submission */
+    uint64_t max_submission_ns;          /* as in vkt_ctx_params; UINT64_MAX: no limit */
     uint64_t block_bytes, staging_bytes; /* as in vkt_ctx_params */
     float timestamp_period_ns;           /* 0: the queue has no timestamps */
     uint64_t timestamp_mask;             /* valid bits of a timestamp */
@@ -223,7 +223,8 @@ typedef struct vkt_series {
     VkCommandPool pool;
     uint32_t n;
     VkCommandBuffer *cmds;
-    VkCommandBufferSubmitInfo *buffers; /* 2 n elements: each command buffer, and behind it vkt_queue.fence */
+    VkCommandBufferSubmitInfo *buffers; /* 2 n elements: each command buffer, and behind it a full barrier (the command
+                                         * buffer vkt_queue.fence) */
     VkSemaphoreSubmitInfo *signals;
     VkSubmitInfo2 *infos;
 } vkt_series;

@@ -70,9 +70,9 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
  * VKT_E_NOMEM; logged. */
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *selector,
                                 const vkt_candidate **out);
-/* Fills ctx->limits, traits, info.subgroup_size, subgroup_size_varies and the timestamp fields for ctx->phys and
- * ctx->compute.family. ctx->capabilities, has_coop, has_coop2, has_bfloat and has_int64 must be set.
- * VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if $VKT_TRAITS names a file that cannot be read;
+/* Fills ctx->limits, device_class, traits, traits_set, info.subgroup_size, subgroup_size_varies and the timestamp
+ * fields for ctx->phys and ctx->compute.family. ctx->capabilities, has_coop, has_coop2, has_bfloat and has_int64 must
+ * be set. VKT_E_ARG if $VKT_TRAITS is wrong; an error of vkt_file_read if $VKT_TRAITS names a file that cannot be read;
  * VKT_E_NOMEM, or an error of vkt_cores_fill, vkt_coop_sizes or vkt_coop2_steps. All errors are logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 

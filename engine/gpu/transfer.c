@@ -302,8 +302,8 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
 
 /* ---- readback ---- */
 
-/* Makes the readback buffer large enough for a transfer of `bytes` bytes, if there is memory for such a buffer. Call
- * this function only when no piece is pending. */
+/* Makes each half of the readback buffer large enough for a piece of a transfer of `bytes` bytes, if there is memory
+ * for such a buffer. Call this function only when no piece is pending. */
 static vkt_result back_open(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_transfer *t = ctx->transfers;

@@ -111,7 +111,8 @@ typedef struct vkt_shard_sum_attr {
     uint32_t unused;              /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 
-/* Layer i has the weight in input params + 2 * i of the node, and the bias in the next input. An absent bias is {0}. */
+/* Input number `params` + 2 i of the node is the weight of layer i. The next input is the bias of layer i, or {0} if
+ * the layer has no bias. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
     uint32_t grads; /* bit i: the node computes the gradient of input i. The gradients are outputs, in the order of the

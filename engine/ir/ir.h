@@ -140,7 +140,7 @@ typedef enum vkt_fuse_kind {
     VKT_FUSE_NONE = 0,
     VKT_FUSE_AFFINE,  /* inputs x, w, bias (or null): x w^T + bias */
     VKT_FUSE_RELU,    /* input x: max(x, 0) */
-    VKT_FUSE_NETWORK, /* inputs x and the params of vkt_mlp_attr: layers of AFFINE, with a RELU between two layers */
+    VKT_FUSE_NETWORK, /* inputs x, weights, biases (see vkt_mlp_attr): AFFINE layers, with a RELU between two layers */
     VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
     VKT_FUSE_SLOPE,   /* inputs v, dy: dy * f'(x) for some function f, where v is x or f(x) */
     VKT_FUSE_DROPOUT  /* inputs x, step: mask * x / (1 - p) */
@@ -157,8 +157,9 @@ struct vkt_op {
     bool side_effect;  /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;        /* the op takes little time, so it may be recomputed to save memory */
     uint8_t in_place;  /* a set of inputs; bit i is input i. Output 0 may overwrite one of them, if all of them have the
-                        * output's type, shape and layout. The kernels must allow this: only the lane that writes an
-                        * element of the output reads the same element of the input, and it reads before it writes */
+                        * output's type, storage, shape and layout. The kernels must allow this: only the lane that
+                        * writes an element of the output reads the same element of the input, and it reads before it
+                        * writes */
     bool forward_only; /* a gradient that would pass through the op is an error */
     bool prologue;     /* nodes of ops with this flag are lowered first, even if other nodes were added before them */
     bool custom;       /* an op of the application (ops/custom.h), without a reference. An audit compares its gradients
@@ -170,8 +171,8 @@ struct vkt_op {
                               * kinds that the first pass has not fused */
     uint32_t head_in;        /* index + 1 of an input: a node of this op may be the companion of the node that makes
                               * this input; 0: none */
-    /* Returns whether the emit of `head`, a node of this op, can do the work of n (vkt_fuse_companion). NULL: emit
-     * can do the work of no other node. */
+    /* Returns whether the emit of `head`, a node of this op, can do the work of n as its companion
+     * (vkt_fuse_companion). NULL: nodes of this op have no companions. */
     bool (*is_companion)(const vkt_node *head, const vkt_node *n);
     uint32_t slope_in; /* index + 1 of an input. If the node that makes this input is a relu's gradient, emit can
                         * compute the input from the inputs of that node (vkt_fuse_slope). 0: emit cannot do this for
@@ -214,7 +215,7 @@ struct vkt_op {
     void (*amend)(const void *attr, uint32_t *words, size_t n);
     const char *tested_by;
     float rel_tol,
-        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|. scale: the tensor's max |ref|; 1 if all are 0 */
+        abs_tol; /* |got - ref| <= abs_tol * s + rel_tol * |ref|. s: the largest finite |ref|; 1 if none is above 0 */
     const char *tol_why;
     const char *formula; /* one line for the ops table in the docs */
     /* The numbers that vkt-bench divides by time. `flops`: floating-point operations of a node by its formula, whatever
@@ -410,7 +411,7 @@ struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
     const vkt_graph *g;
-    vkt_value *values;       /* copies of the graph's values; `storage` and `bytes` are those of this lowering */
+    vkt_value *values;       /* copies of the graph's values; copy_values (lower.c) adapts them to this lowering */
     vkt_precision precision; /* precision of the program */
     bool scaled;             /* the loss is scaled: the optimizer checks for overflow and divides by the scale */
     vkt_result status;
@@ -426,8 +427,8 @@ struct vkt_emit {
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
     bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
     vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
-    bool conditional; /* vkt_dispatch_add adds conditional dispatches, with this value of `above` */
-    uint32_t above;
+    bool conditional; /* vkt_dispatch_add adds conditional dispatches: see vkt_when_above */
+    uint32_t above;   /* vkt_dispatch.above of these dispatches */
     uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
     uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
 };
@@ -499,9 +500,9 @@ const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
  * dispatches. NULL: there is none. If emit does not call this function, the companion gets dispatches of its own, at
  * its position in the graph. */
 const vkt_node *vkt_fuse_companion(vkt_emit *e);
-/* Returns the relu's gradient that is fused to the node being lowered; NULL: there is none. Let v and dy be inputs 0
- * and 1 of the returned node. As emit's kernels load the input that vkt_op.slope_in names, they compute this input: dy
- * where v > 0, else 0. */
+/* Returns the node of the relu's gradient that is fused to the node being lowered; NULL: there is none. The output of
+ * the returned node is the input that vkt_op.slope_in names. No dispatch writes this output. So emit's kernels load v
+ * and dy, which are inputs 0 and 1 of the returned node, and compute the output: dy where v > 0, else 0. */
 const vkt_node *vkt_fuse_slope(const vkt_emit *e);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {

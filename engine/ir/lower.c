@@ -1,4 +1,4 @@
-/* ir/lower.c - converts nodes to dispatches as data. */
+/* ir/lower.c - makes a list of vkt_dispatch structs from nodes. record/ records these dispatches. */
 #include "ir/ir.h"
 
 #include <stdio.h>

@@ -280,7 +280,7 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
     return VKT_OK;
 }
 
-/* ---- making many pipelines: a driver compiles in each Vulkan call, so several threads make calls in parallel ---- */
+/* ---- making many pipelines: in several threads, because a driver compiles in vkCreateComputePipelines ---- */
 
 enum { MAX_THREADS = 16 };
 

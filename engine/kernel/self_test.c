@@ -6,9 +6,9 @@
 #include "abi/abi.h"
 #include "abi/self_test.abi.h"
 
-/* Each element of x is a whole number from 0 to 31. The largest results are sums of 64 products of two elements
- * (ITERATIONS) and of up to 128 elements (MAX_LANES): at most 64 * 31^2 + 128 * 31, which is below 2^24. So all results
- * are exact in f32. */
+/* Each element of x is a whole number from 0 to 31. The largest results are the sum of 64 products (ITERATIONS) of two
+ * elements each, plus the sum of up to 128 elements (MAX_LANES): at most 64 * 31^2 + 128 * 31, which is below 2^24. So
+ * all results are exact in f32. */
 enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MAX_LANES = 128 };
 static const float untouched = -1;
 

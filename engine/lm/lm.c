@@ -82,7 +82,7 @@ static vkt_result put(vkt_array *a, uint64_t offset, const uint8_t *data, uint64
     return vkt_array_write(a, offset + whole, &tail, sizeof tail);
 }
 
-/* Uploads the rows of a query or key tensor in the order of the library transformers: see vkt_lm_source_row. */
+/* Uploads the rows of a query or key tensor in the order of Hugging Face's transformers: see vkt_lm_source_row. */
 static vkt_result put_rows(const loader *l, const vkt_gguf_tensor *t, vkt_array *a)
 {
     const uint64_t row_bytes = t->bytes / t->dims[1];

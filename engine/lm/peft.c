@@ -11,8 +11,8 @@
 
 enum { NAME_ROOM = 600, SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-/* The adapters of a store on the host. `values` has A and B of the first adapter, then A and B of the
- * next adapter, and so on. */
+/* The adapters of a store, with host memory for their values. `values` has A and B of the first adapter, then A and B
+ * of the next adapter, and so on. */
 typedef struct adapters {
     const vkt_host *h;
     vkt_store *s;

@@ -4,7 +4,9 @@
  *
  * - Epilogue (passes/epilogue.c): the later node works element by element on the result of the earlier node. Gradients
  *   and graph do not change; only the lowering does. vkt_op.epilogues names the kinds that the earlier node's op
- *   supports. Examples: relu, dropout, sums, gradients of activations.
+ *   supports. Examples: relu, dropout, sums, gradients of activations. There is one case the other way round: the
+ *   gradient of a batch norm, which is the later node, computes the gradient of the relu behind the norm
+ *   (vkt_op.slope_in).
  *
  * - Companion (passes/companion.c): each operand of the later node exists when the earlier node runs, or is a result of
  *   the earlier node. The dispatches of the earlier node can do the work of both nodes (vkt_op.is_companion).

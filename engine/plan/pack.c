@@ -216,8 +216,8 @@ static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
     uint32_t stages = 0; /* index of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].live_range.first + 1);
-    /* starting[s]: bytes that are live from stage s on. ending[s], in the second half of the array: bytes that are no
-     * longer live from stage s on. */
+    /* starting[s]: bytes of the values whose live range starts at stage s. ending[s], in the second half of the array:
+     * bytes of the values whose last live stage is s - 1. */
     uint64_t *starting = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *starting);
     if (!starting) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *starting);
     uint64_t *ending = starting + stages + 1, live = 0;

@@ -45,7 +45,7 @@ static bool may_overwrite(const vkt_emit *e, const vkt_node *n, uint32_t i, cons
 }
 
 /* Moves the node's first output to the memory of an input, if the op descriptor (vkt_op.in_place) and may_overwrite
- * allow this. Moves nothing if one of the inputs in vkt_op.in_place differs from the output in type, shape or
+ * allow this. Moves nothing if one of the inputs in vkt_op.in_place differs from the output in type, storage, shape or
  * layout. */
 static void overwrite_input(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {

@@ -130,9 +130,9 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 /* hazard.c: fills p->barriers for the dispatches in list order. */
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
-/* schedule.c: finds an order with few stages in which, if possible, at most `budget_bytes` of packed values are live. p
- * is the plan of the list in its present order. order[i] gets the present index of the dispatch at position i of the
- * new order. stage[i] gets the stage of this dispatch. The function adds its cost to *work (vkt_plan.work). */
+/* schedule.c: finds an order with few stages. If possible, at most `budget_bytes` of packed values are live at any
+ * time. p is the plan of the list in its present order. order[i] gets the present index of the dispatch at position i
+ * of the new order. stage[i] gets the stage of this dispatch. The function adds its cost to *work (vkt_plan.work). */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
                              uint32_t *order, uint32_t *stage, uint64_t *work);
 

@@ -196,7 +196,8 @@ static uint64_t bytes_of(const scheduler *s, uint32_t owner)
 }
 
 /* Computes two sizes for a dispatch d. *starting is the size of the owners that become live with d. *freed is the size
- * of the owners that no other dispatch without a stage touches, so their memory is free behind d. */
+ * of the owners whose memory is free behind d: no kept value is in this memory, and all other dispatches that touch it
+ * have a stage already. */
 static void weigh(const scheduler *s, size_t d, uint64_t *starting, uint64_t *freed)
 {
     uint32_t owners[VKT_MAX_BINDINGS];

@@ -126,8 +126,8 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Looks for a NaN in the outputs of all nodes. At level 4, activations share no memory, so each activation still has
- * the numbers that its node wrote. */
+/* Looks for a NaN in each output that a node computes (see is_computed). At level 4, activations share no memory, so
+ * each activation still has the numbers that its node wrote. */
 static vkt_result check_values(vkt_program *p)
 {
     for (size_t i = 0; i < p->g->n_nodes; i++) {

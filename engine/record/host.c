@@ -1,5 +1,7 @@
 /* record/host.c - functions for an application with its own device. They record runs into the application's command
- * buffers, make arrays of the application's buffers, and return buffers of the engine for the application's shaders. */
+ * buffers, make a vkt_array from a buffer of the application, and transfer the ownership of arrays between queue
+ * families. They also return the engine's buffers, for the application's shaders, and the engine's timeline
+ * semaphore. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"

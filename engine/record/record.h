@@ -73,8 +73,9 @@ typedef struct vkt_pending {
     uint64_t ns;    /* expected time of the work; 0: nothing is pending */
 } vkt_pending;
 
-/* A set of command buffers, one for each slice of a run. vkt_slices has two such sets, which the frames use
- * alternately. Each slice copies the times of its start and its end to `times`, in ticks. */
+/* The command buffers of the slices of a run: for each side of the program (vkt_program.sides), one for each slice.
+ * vkt_slices has two such sets, which the frames use alternately. Each slice copies the times of its start and its end
+ * to `times`, in ticks. */
 typedef struct vkt_slice_set {
     vkt_series series[2]; /* by side of the program (vkt_program.sides) */
     vkt_timer timer;
@@ -156,7 +157,7 @@ struct vkt_program {
         vkt_series series; /* one command buffer for each slot of the ring of words (abi/step.abi.h); none: the host
                             * writes the values */
     } given;               /* given.c: copies the values of a run from vkt_program_params.run_values */
-    uint64_t *ns;          /* index: dispatch; times of the second run; NULL: not measured */
+    uint64_t *ns;          /* ns[i]: GPU time of dispatch i in the second run. NULL: not measured */
     bool profile;
     vkt_timer timer; /* start and end of each dispatch */
 
@@ -203,8 +204,8 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t side, uint32
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
-/* Makes the parts anew after the marks have changed, so that a part ends at each mark. If there are still pieces, keeps
- * the pieces: a piece ends behind each dispatch. */
+/* Makes the parts anew after the marks have changed, so that a part ends at each mark. If there are still pieces, they
+ * do not change: each dispatch is a piece of its own, so a piece ends at each mark already. */
 vkt_result vkt_parts_mark(vkt_program *p);
 /* Prepares the command buffers for a run. Does nothing if there are parts, or before the third run. For the third run,
  * waits for the second run, reads the time of each dispatch, splits the step and records the parts. */

@@ -33,8 +33,9 @@ typedef struct vkt_texture_slices {
     uint64_t copies;   /* number of copies whose slices are all submitted */
     uint64_t ns;       /* expected time of a slice; 0: not known */
     vkt_pending pending;
-    uint64_t measured_ns, measured_budget_ns; /* sum of the slices' times that the host read last, and
-                                               * `budget_ns` at that time */
+    uint64_t measured_ns, measured_budget_ns; /* measured_ns: sum of the durations that the host read last, of one or
+                                               * more slices. measured_budget_ns: the value of `budget_ns` when the host
+                                               * read them */
     uint64_t budget_ns;                       /* budget of the last call that submitted slices */
 } vkt_texture_slices;
 void vkt_texture_slices_free(vkt_ctx *ctx, vkt_texture_slices *s); /* in texture.c */
@@ -58,8 +59,8 @@ struct vkt_texture {
     VkImageLayout layout;
     vkt_handover handover[2]; /* [0] releases the image, [1] acquires it; made at the first use */
     VkDescriptorPool pool;
-    vkt_texture_push push; /* push constants for the whole rectangle. vkt_texture_dispatch sets first, pixels
-                            * and lanes in its own copy of this struct */
+    vkt_texture_push push; /* push constants for the whole rectangle. vkt_texture_dispatch sets the members `first`,
+                            * `pixels` and `lanes` in its own copy of this struct */
     vkt_texture_copies directions[2];
 };
 

@@ -32,7 +32,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Computes mean and biased standard deviation of a column of numbers. If the deviation is 0, std is 1. If the numbers
- * are very large, one of the results may be infinite. */
+ * are very large, std or both results may be infinite. */
 static void measure(look *l)
 {
     double sum = 0, squares = 0, x = 0;

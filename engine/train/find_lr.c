@@ -12,7 +12,8 @@ enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
 #define BLOWN_UP 4.0
 
 /* The measurements of a test. A step of the test has per_step batches. The result of a batch arrives up to two batches
- * late, but it is added to the sum of the step that has the batch. vkt_dataset_params explains terms. */
+ * late, but it is added to the sum of the step that has the batch. A term is an addend of the loss: see
+ * vkt_dataset_params.terms. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
     uint32_t per_step;     /* batches per step */

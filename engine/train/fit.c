@@ -497,7 +497,8 @@ static vkt_result fit_rank(fit *f)
         t->owes_checkpoint = false; /* the missing checkpoint cannot be written any more: its state is lost */
         t->diverged = true;
     }
-    /* A fit with allow_nonfinite may end with a state that is not finite. The next fit without it must find that. */
+    /* A fit with allow_nonfinite may end with a state that is not finite. The next fit without allow_nonfinite must
+     * check this state (go_on). */
     if (ended && f->nonfinite) t->diverged = true;
     if (ended && t->at.best_epoch) VKT_TRY(put_best(t));
     return r != VKT_OK ? r : f->written;

@@ -7,11 +7,11 @@
  *                  f32 and f32-split are both "f32". So a run in f32 may go on in f32-split, and the reverse)
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
- * Data sets are compared by hashes over type, shape, features, and all labels, targets and terms. If the features are
- * in memory and have 64 MiB or less, the hash reads all features. Otherwise the hash reads evenly spaced samples, with
- * the first and the last sample of the data set: at most 64 MiB, but at least two samples. If a source makes the
- * samples, the hash reads at most 256 samples, as they are in epoch 0. So the comparison may not find a change of
- * single samples in a larger data set. */
+ * The comparison of data sets includes type, shape, means, standard deviations, class names, and all labels, targets
+ * and terms. Features are compared by a hash. If the features are in memory and have 64 MiB or less, the hash reads all
+ * features. Otherwise the hash reads evenly spaced samples, with the first and the last sample of the data set: at most
+ * 64 MiB, but at least two samples. If a source makes the samples, the hash reads at most 256 samples, as they are in
+ * epoch 0. So the comparison may not find a change of single samples in a larger data set. */
 #ifndef VKT_IDENTITY_H
 #define VKT_IDENTITY_H
 

@@ -107,7 +107,8 @@ struct vkt_trainer {
     char *summary;
     vkt_history history;
     vkt_position at;
-    bool owes_checkpoint; /* the last checkpoint of a fit could not be written, and the trainer still has its state */
+    bool owes_checkpoint; /* the last checkpoint of a fit could not be written. The trainer still has the state for this
+                           * checkpoint, so the next fit can write it */
     bool diverged;        /* a fit has diverged. Becomes false again when a checkpoint is resumed, or when a fit goes on
                            * (go_on in fit.c) */
     vkt_attachments attached;

@@ -127,17 +127,18 @@ VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char 
 
 /* The options of decoding images. A member that is zero selects its default; height and width have no default. */
 typedef struct vkt_image_params {
-    uint32_t height, width; /* size of a row (3,H,W): red, green, blue; with `gray` (1,H,W) */
+    uint32_t height, width; /* size of a sample (3,H,W): red, green, blue; with `gray` (1,H,W) */
     bool gray;              /* one channel: 0.299 R + 0.587 G + 0.114 B */
     /* Resizing is bilinear with antialiasing. It gives the same bytes as Pillow's Image.resize(size, BILINEAR). */
     uint32_t resize; /* 0: the image is stretched to height x width. Else: the new length of the shorter side of the
                       * image, at least height and width. The middle height x width pixels of the resized image are the
-                      * row, as after Resize and CenterCrop of torchvision */
-    /* Augmentation. Each row gets new random numbers in each epoch of training. In evaluation, a row is the middle of
-     * the image, not mirrored. A data set with augmentation is streamed. In brackets: the name in torchvision. */
-    bool random_crop;      /* the row is at a random position of the image instead of the middle (RandomCrop) */
+                      * sample, as after Resize and CenterCrop of torchvision */
+    /* Augmentation. Each sample gets new random numbers in each epoch of training. In evaluation, a sample is the
+     * middle of the image, not mirrored. A data set with augmentation is streamed. In brackets: the name in
+     * torchvision. */
+    bool random_crop;      /* the sample is a random part of the image instead of its middle (RandomCrop) */
     uint32_t crop_padding; /* width in pixels of the black border that the random crop adds to each side of the image */
-    bool random_flip;      /* the row is mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
+    bool random_flip;      /* the sample is mirrored left to right with probability 1/2 (RandomHorizontalFlip) */
     /* Labels. */
     const char *path_column, *label_column; /* column names in the header of the CSV file; NULL: "path", "label" */
     const vkt_dataset *classes_like;        /* a data set whose class numbers and names are used. For a validation set,

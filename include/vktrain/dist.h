@@ -125,10 +125,10 @@ typedef struct vkt_dist_stats {
     uint32_t ranks;     /* number of ranks */
     uint32_t buckets;   /* number of buckets of a step */
     uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* sizes of the buckets, in the order in which they become complete */
-    double ready_ms[VKT_DIST_BUCKETS]; /* [i] is about the same bucket as bucket_bytes[i]. It is a sum over `steps`
-                                        * steps: each step adds the time from the end of the last exchange of the
-                                        * previous step until the exchange of this bucket begins, which is when the
-                                        * bucket is complete and the exchange of the bucket before it has ended */
+    double ready_ms[VKT_DIST_BUCKETS]; /* [i] is about the same bucket as bucket_bytes[i]. Each of the `steps` steps
+                                        * adds one time to it. This time begins when the last exchange of the previous
+                                        * step ends. It ends when this bucket is complete and the exchanges of all
+                                        * earlier buckets have ended: then the exchange of this bucket begins */
 } vkt_dist_stats;
 
 #ifdef __cplusplus

@@ -34,7 +34,7 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 /* Adds one value under `tag`; a slash in the tag makes groups ("loss/train"). The value is stored as f32. VKT_E_ARG,
  * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
-/* Adds the values in `r` (about one epoch of a fit) at the step `r->epoch`, and flushes. The tags are "loss/training",
+/* Adds the results of an epoch, which are in `r`, at the step `r->epoch`. Then flushes. The tags are "loss/training",
  * "loss/validation", "accuracy/training", "accuracy/validation", "run/learning rate", "run/seconds an epoch", and
  * "metric/<name>" for each metric. Values that were not measured (NaN) are left out. Call this function from
  * vkt_fit_callbacks.on_epoch. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */

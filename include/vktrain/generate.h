@@ -61,11 +61,11 @@ typedef struct vkt_generator_params {
     uint64_t seed;     /* seed of the random numbers */
 } vkt_generator_params;
 
-/* Makes a generator with an empty cache. `params` may be NULL. VKT_E_ARG: a NULL, adapters without a store or a store
- * without adapters, or an option out of range. VKT_E_NOT_FOUND: the store lacks an adapter. VKT_E_SHAPE:
- * vkt_attention_cached cannot compute the heads of the model. VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM,
- * VKT_E_UNSUPPORTED. After an error *out = NULL. `m`, the store and ctx must outlive the generator. Owner: the
- * caller. */
+/* Makes a generator with an empty cache. `params` may be NULL. VKT_E_ARG: a NULL; adapters without a store, or a store
+ * without adapters; an option out of range; or ctx does not have the weights of m (vkt_lm_add_context).
+ * VKT_E_NOT_FOUND: the store lacks an adapter. VKT_E_SHAPE: vkt_attention_cached cannot compute the heads of the model.
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, VKT_E_UNSUPPORTED. After an error *out = NULL. `m`, the store and
+ * ctx must outlive the generator. Owner: the caller. */
 VKT_API vkt_result vkt_generator_create(vkt_ctx *ctx, const vkt_lm *m, const vkt_generator_params *params,
                                         vkt_generator **out);
 VKT_API void vkt_generator_destroy(vkt_generator **g);

@@ -118,9 +118,9 @@ typedef struct vkt_gguf_tensor {
 typedef struct vkt_gguf vkt_gguf;
 
 /* vkt_gguf_open maps a file. As long as the file is open, no program may shorten or change it: the system ends a
- * process that reads missing bytes. (Writers of this library replace files, which is harmless.) vkt_gguf_from_memory
- * reads `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call this memory `name`.
- * Both functions return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
+ * process that reads missing bytes. (vkt_gguf_write replaces the file, which is harmless.) vkt_gguf_from_memory reads
+ * `n_bytes` bytes at `bytes`, which must stay valid until vkt_gguf_destroy. Messages call this memory `name`. Both
+ * functions return VKT_OK and set *out, which the caller owns, or return an error and set *out = NULL:
  *     VKT_E_NOT_FOUND, VKT_E_IO     the file cannot be read
  *     VKT_E_FORMAT                  truncated, damaged, or no GGUF file
  *     VKT_E_UNSUPPORTED             another version, big-endian, arrays of arrays, a type that ggml does not have
@@ -176,8 +176,8 @@ VKT_API vkt_result vkt_gguf_read_f32(const vkt_gguf *g, const char *name, uint64
  * the call only. Metadata and tensors of an open vkt_gguf may be passed. But Windows does not replace an open file:
  * there, `path` must not be the file of this vkt_gguf. VKT_E_ARG: a NULL; a key or name that is empty or given twice; a
  * key longer than 65535 bytes; the name of a tensor longer than 63 bytes (ggml's limit); a kind or type that does not
- * exist; a bad alignment; a dims[0] that is no multiple of vkt_gguf_block_elements; a file of 2^63 bytes or
- * more. VKT_E_IO, VKT_E_NOMEM. */
+ * exist; a bad alignment; a rank above VKT_GGUF_MAX_RANK; a dims[0] that is no multiple of vkt_gguf_block_elements; a
+ * file of 2^63 bytes or more. VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_gguf_write(const vkt_host *host, const char *path, const vkt_gguf_meta *meta, size_t n_meta,
                                   const vkt_gguf_tensor *tensors, size_t n_tensors);
 

@@ -341,11 +341,12 @@ typedef enum vkt_precision {
  *
  * If `rows` is 0, no row is real: see the comment below vkt_run. (In a vkt_run, 0 means all rows.) Gradients are 0, and
  * the learning rate counts as 0. The moments and t advance, as after a gradient of 0, and a loss that is a mean is NaN.
- * Parameters stay as they are, with two exceptions. SGD and RMSprop with vkt_optimizer.keras and a momentum still
- * subtract the momentum of earlier steps. And a gradient that is computed from the value of a loss that is a mean is
- * NaN, so its parameter becomes NaN. With clip_norm, all parameters do. An example is the parameter s with the loss
- * vkt_mul(g, vkt_mse(g, y, t), vkt_exp(g, s)): the gradient of s is the loss itself. If this matters, keep `rows` at 1
- * or more, or do not run the step. */
+ * Parameters stay as they are, with two exceptions. First, SGD and RMSprop with vkt_optimizer.keras and a momentum
+ * still subtract the momentum of earlier steps. Second, a gradient may be computed from the value of a loss that is a
+ * mean. Then the gradient is NaN, and its parameter becomes NaN. With clip_norm, all parameters that are not frozen
+ * become NaN. (In VKT_PRECISION_F16, such a step is skipped: see vkt_loss_scale.) An example is the parameter s with
+ * the loss vkt_mul(g, vkt_mse(g, y, t), vkt_exp(g, s)): the gradient of s is the loss itself. If this matters, keep
+ * `rows` at 1 or more, or do not run the step. */
 typedef struct vkt_run_values {
     float lr;       /* see vkt_run.lr */
     uint32_t rows;  /* real rows of the batch */
@@ -412,7 +413,7 @@ typedef struct vkt_size_params {
     uint32_t batch, context; /* the wanted sizes, 1 or more */
     uint32_t most_batch;     /* largest batch of the search; 0: `batch` */
     uint32_t most_context;   /* largest context of the search, for instance that of the model; 0: `context` */
-    uint32_t context_step;   /* the search tries only multiples of this number, and most_context; 0 means 1 */
+    uint32_t context_step;   /* the search tries `context`, most_context and multiples of this number; 0 means 1 */
     uint64_t max_bytes;      /* limit, counted as vkt_ctx_params.max_device_bytes is; 0: the cap of the context */
     uint64_t other_bytes;    /* memory that other things need during the step, for instance the data set */
     const vkt_program_params *program; /* the params of vkt_program_needs; may be NULL */

@@ -50,8 +50,8 @@ typedef struct vkt_gpt_params {
                             * vkt_recompute_begin */
 } vkt_gpt_params;
 /* Builds the model: ids (B,T) u32, T at most `context` -> logits (B,T,V) of the next token at each position, ROWS.
- * VKT_E_ARG: vocabulary, context, layers, heads or width is 0. VKT_E_SHAPE: ids are not (B,T) with T up to `context`,
- * or `heads` does not divide `width`.
+ * VKT_E_ARG: vocabulary, context, layers, heads or width is 0; or b builds a training graph, and dropout is not in
+ * [0,1]. VKT_E_SHAPE: ids are not (B,T) with T up to `context`, or `heads` does not divide `width`.
  *
  * Names are minGPT's and nanoGPT's:
  *   transformer.wte (V,D) and transformer.wpe (context,D), added

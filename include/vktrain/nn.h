@@ -88,8 +88,9 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
 /* ---- layers ---- The pointer to the params may be NULL: this means that all members are 0. A member that is 0 selects
- * its default. But these members have no default, and 0 is VKT_E_ARG: out_channels, kernel, out_features,
- * num_embeddings, embedding_dim, heads. In an array kernel[2], only kernel[0] = 0 is VKT_E_ARG. kernel[1] = 0 means
+ * its default. But these members have no default, and 0 or NULL is VKT_E_ARG: out_channels, kernel, out_features,
+ * weight, num_embeddings, embedding_dim, and `heads` of vkt_nn_multi_head_attention_params. In vkt_upsample2d_params,
+ * `size` or `scale` must be set. In an array kernel[2], only kernel[0] = 0 is VKT_E_ARG. kernel[1] = 0 means
  * kernel[0]. */
 
 /* The options of a convolution. A member that is 0 selects the default of the builder's preset. out_channels and

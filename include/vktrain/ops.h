@@ -8,7 +8,7 @@
  *   tensors range by range. Each range starts at a multiple of 256 bytes. A binding must hold at least the smallest
  *   range that the op can use:
  *     convolutions, batch norms, upsampling   one channel with all samples
- *     softmax, losses of labels               one row, or up to 64 rows if a row's size is no multiple of 256 bytes
+ *     losses of labels                        one row, or up to 64 rows if a row's size is no multiple of 256 bytes
  *     sums, maxima, broadcasting              up to 64 slices if a slice's size is no multiple of 256 bytes. (A slice
  *                                             is the part of a tensor with one index of the slowest dimension.) Most
  *                                             slices whose size is a multiple of 256 bytes are split further, so they
@@ -356,10 +356,10 @@ VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- moving elements ----
  *
- * These ops accept f32 or u32 of any rank. The results are copies in x's layout, unless the comment of an op says
- * otherwise. A slice of all of x, a padding of zero width, and the concatenation of one tensor return x itself. If
- * dimension 0 of BATCH_LAST tensors is sliced, reversed, padded or joined, each of these tensors is converted to ROWS,
- * and the result is converted back. Each conversion is one more copy. */
+ * These ops accept f32 or u32 of any rank; vkt_expand accepts only f32. The results are copies in x's layout, unless
+ * the comment of an op says otherwise. A slice of all of x, a padding of zero width, and the concatenation of one
+ * tensor return x itself. If dimension 0 of BATCH_LAST tensors is sliced, reversed, padded or joined, each of these
+ * tensors is converted to ROWS, and the result is converted back. Each conversion is one more copy. */
 
 /* Permutes dimensions (torch.permute). Dimension k of the result is dimension perm[k] of x: y[i_0, i_1, ..] is the
  * element of x that has the index i_k along dimension perm[k], for every k. perm has an entry for each dimension of x.
@@ -394,9 +394,9 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
 
 /* ---- functions of two numbers ----
  *
- * These functions are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the right, and dimensions that
- * are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result has the layout of the
- * operand of larger rank, or of `a` if the ranks are equal. */
+ * The functions from vkt_add to vkt_pow are elementwise, f32, and broadcast as in NumPy: shapes are aligned at the
+ * right, and dimensions that are 1 or missing repeat. A gradient is summed over the dimensions that repeat. The result
+ * has the layout of the operand of larger rank, or of `a` if the ranks are equal. */
 
 /* Computes a + b; da = dy, db = dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
@@ -572,8 +572,9 @@ typedef struct vkt_rope_params {
  * `factors`. YaRN also multiplies sine and cosine by a number m, but this op does not. If dims is D, set
  * vkt_attention_params.scale to m^2 / sqrt(D): this has the same effect on the scores.
  *
- * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or a factor is not above 0, f_j is infinite, `order` is
- * unknown, or more heads are rotated than there are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
+ * p may be NULL. A sample must fit a binding. VKT_E_ARG: base or factor is negative or not finite, an element of
+ * `factors` is not a finite number above 0, f_j is infinite, `order` is unknown, or more heads are rotated than there
+ * are. VKT_E_SHAPE: shapes, heads or dims that do not fit. */
 VKT_API vkt_tensor vkt_rope(vkt_graph *g, vkt_tensor x, const vkt_rope_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* as the argument `padding` of vkt_embedding: no id is padding */
@@ -660,8 +661,8 @@ typedef struct vkt_latent_grid_params {
  *   section 4)
  * With s = 1 the mean is the texel itself, so the op also reads a tile of an image (C,H,W). The gradient of a cell is a
  * sum over the texels of the tile that read the cell, in a fixed order, without atomics. A cell that no texel reads
- * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile is larger than the image or has more than 2^24
- * texels, or its number of columns is no multiple of 4, or s H or s W is above 2^24.
+ * has a gradient of 0. `origin` has no gradient. VKT_E_ARG: the tile has no texel (also if p is NULL), has more than
+ * 2^24 texels or is larger than the image; its number of columns is no multiple of 4; s H or s W is above 2^24.
  *
  * Limits: a binding must hold one feature of the grid, and a binding must hold one feature of all texels (with corners:
  * four). On CPU devices s is at most about 200 (with corners: 100) if tiles are large, because one invocation sums the

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* The files of the folder. */
+/* The files of the folder, except the event files (events.out.tfevents.*). */
 typedef enum vkt_run_file {
     VKT_RUN_CHECKPOINT = 0, /* checkpoint.ckpt */
     VKT_RUN_WEIGHTS,        /* best.safetensors */

@@ -143,15 +143,16 @@ typedef struct vkt_trainer_params {
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */
-    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set, else steps, which
-                                    * are updates of the parameters: k micro-batches are one step.
-                                    * VKT_SCHEDULE_PLATEAU follows the validation accuracy if `maximise` is set, else
-                                    * the validation loss. Without a validation set, it follows the training accuracy or
-                                    * the training loss */
+    vkt_schedule schedule;         /* schedule of lr. It counts epochs if by_epoch is set or the kind is
+                                    * VKT_SCHEDULE_PLATEAU. Else it counts steps, which are updates of the parameters: k
+                                    * micro-batches are one step. VKT_SCHEDULE_PLATEAU follows the validation accuracy
+                                    * if `maximise` is set, else the validation loss. Without a validation set, it
+                                    * follows the training accuracy or the training loss */
     double ema_decay;              /* decay of the averages of the weights, for instance 0.999 (see vkt_publish); 0: no
                                     * averages. Validation, evaluation and prediction use the averaged weights. The best
                                     * weights and the saved weights are averaged weights, too */
-    uint64_t seed;                 /* for initial weights, order of the samples, dropout */
+    uint64_t seed;                 /* for the random numbers of the training, for instance initial weights, order of the
+                                    * samples, random crops of images, dropout */
     bool stream;                   /* keep the data on the host and stream them. Data that do not fit on the device, or
                                     * rows that vary from epoch to epoch, are streamed in any case */
     bool no_shuffle;               /* use the order of the data set in every epoch */
@@ -313,13 +314,14 @@ VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
  * VKT_E_DIVERGED and writes nothing if a weight is not finite (frozen weights are not checked). If a fit of several
  * ranks or shards (vkt_trainer_params.dist) has failed in the middle of a step, saving returns VKT_E_STATE until a
  * checkpoint is resumed. For loading, the file must have every parameter, with its shape, as F32, F16, BF16 or F64.
- * Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_IO,
- * VKT_E_FORMAT, VKT_E_NOMEM. */
+ * Other tensors of the file are skipped and listed at VKT_LOG_INFO. VKT_E_NOT_FOUND, VKT_E_SHAPE, VKT_E_DTYPE,
+ * VKT_E_UNSUPPORTED, VKT_E_IO, VKT_E_FORMAT, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
-/* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze: for instance
- * "layer*", if the last layer has another shape than in the file. The other parameters do not change. VKT_E_NOT_FOUND
- * if no parameter matches, or if the file lacks a parameter that matches. */
+/* Loads only the parameters (and running statistics) whose names match `pattern`, as in vkt_freeze. For instance,
+ * "layer*" loads layer1 to layer4 of a ResNet, but not its last layer "fc", which may have another shape than in the
+ * file. The other parameters do not change. VKT_E_NOT_FOUND if no parameter matches, or if the file lacks a parameter
+ * that matches. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Save and load weights without a trainer. Saving writes `part` of every parameter and every state of a store, each
@@ -341,8 +343,8 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
  * their shapes, and the parts that the store has; other parts and parameters of the file are ignored, so a store for
  * predictions can load it. VKT_E_STATE: the moments are of another optimizer, or the state was saved in the middle of a
  * step of several micro-batches although a step of `s` has only one micro-batch. VKT_E_FORMAT: the file is damaged, or
- * no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter. VKT_E_SHAPE,
- * VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
+ * no file of vkt_store_save_state. VKT_E_NOT_FOUND: there is no file, or it lacks a parameter, or a part that the store
+ * has. VKT_E_SHAPE, VKT_E_UNSUPPORTED (another version), VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_store_save_state(const vkt_host *host, vkt_store *s, const char *path);
 VKT_API vkt_result vkt_store_load_state(const vkt_host *host, vkt_store *s, const char *path);
 
@@ -368,12 +370,13 @@ typedef struct vkt_export_params {
 VKT_API vkt_result vkt_store_export(const vkt_host *host, vkt_store *s, const vkt_export_params *params,
                                     const char *blob, const char *header);
 
-/* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file that is written from now on. So a
- * program that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names,
- * mean and standard deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts
- * of the checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
+/* Keeps a copy of `text` under `name` in every checkpoint and weights file that is written from now on. So a program
+ * that predicts can get the preprocessing of the training data: a vocabulary (vkt_vocab_to_text), class names, mean and
+ * standard deviation. Another call with the same name replaces the text. vkt_trainer_resume adds those texts of the
+ * checkpoint whose names the trainer does not have. A checkpoint with a different text under the same name is a
  * checkpoint of another run (VKT_E_STATE). All processes of a run must attach the same texts; else vkt_trainer_fit
- * returns VKT_E_STATE on all ranks. VKT_E_ARG for an empty name, NULL or a text that is not UTF-8, VKT_E_NOMEM. */
+ * returns VKT_E_STATE on all ranks. VKT_E_ARG: NULL, an empty name, or a name or text that is not UTF-8.
+ * VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* Reads a text that was attached to a checkpoint or weights file. vkt_text_release frees *text. VKT_E_NOT_FOUND if
  * there is no such file or text, VKT_E_IO, VKT_E_FORMAT if the file is of another kind, VKT_E_ARG, VKT_E_NOMEM. */
@@ -459,9 +462,10 @@ VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall tim
  * microseconds. The time that the thread waits for the device is not included, nor the time of on_batch and on_epoch.
  * NaN: no step has been measured yet. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
-/* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If this
- * time is more than a small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on
- * the device, and NaN if there is no step yet. */
+/* Returns the mean time that a training step waited until worker threads had made its rows, in microseconds. If steps
+ * have micro-batches, but are not split into shards, this is the mean for a micro-batch. If this time is more than a
+ * small part of vkt_trainer_ms_per_step, more workers may help. The result is 0 if the data are on the device, and NaN
+ * if there is no step yet. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 /* Returns whether the training set is streamed (see vkt_trainer_params.stream). */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);

@@ -167,9 +167,10 @@ typedef struct vkt_step_progress {
  *
  * The semaphores of `sync` (NULL: none) are those of this call, not of the whole run.
  *
- * The call never waits. In two cases it submits no slice, but only the semaphores of `sync`: earlier frames are not
- * finished, and the expected times of their slices add up to more than one budget; or the frame before the previous
- * frame is not finished. The run is divided so that a slice of several kernels is expected to take at most a quarter of
+ * The call never waits. It submits no slice if the next slice does not fit into *budget_ns, or if it would have to wait
+ * for earlier work first: for instance, if the expected times of the slices of unfinished frames add up to more than
+ * one budget, or if the frame before the previous frame is not finished. A call without a slice still submits the
+ * semaphores of `sync`. The run is divided so that a slice of several kernels is expected to take at most a quarter of
  * the budget, or 0.1 ms if this is longer. A slice ends at a barrier if possible. A kernel that takes longer than a
  * whole budget is submitted in a frame without other slices. Expected times follow the measured times: upward at once,
  * downward within about ten frames. Measured times include other work on the device, and the time between two

@@ -7,8 +7,9 @@
 #include "vktrain/train.h"
 
 /* After train_options_parse, the strings point into argv, and a pointer is NULL if its option is not given. Later,
- * session_begin changes some paths: it replaces the output path "-", and it sets the paths of files in the folder of
- * --run. On ranks above 0 of --mpi, it sets the paths of results to NULL. */
+ * session_begin changes some paths. It replaces the output path "-", and it sets the paths of files in the folder of
+ * --run. If this folder has a checkpoint, it sets `load` to NULL. On ranks above 0 of --mpi, it sets `run` and the
+ * paths of results to NULL. */
 typedef struct train_options {
     const char *data, *device;
     bool list_devices, stream, quiet;

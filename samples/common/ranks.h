@@ -59,9 +59,9 @@ void ranks_fail(const ranks *r, vkt_result why);
 void ranks_stop(const ranks *r, const char *why);
 /* Destroys the contexts of ranks_open. */
 void ranks_close(ranks *r);
-/* Disconnects from the other processes of --mpi. If no rank has failed, waits for these processes first, because rank
- * 0 may still measure and write results: at most RANKS_LONGEST_WAIT seconds. If a rank has failed or does not answer,
- * ends all processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
+/* Disconnects from the other processes of --mpi. If no rank has failed, first waits for these processes, at most
+ * RANKS_LONGEST_WAIT seconds, because rank 0 may still measure and write results. If a rank has failed or does not
+ * answer, ends all processes with `status`, or with 1 if `status` is 0. A second call does nothing. */
 void ranks_leave(ranks *r, int status);
 
 #endif

@@ -74,7 +74,8 @@ static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json),
 
 /* ---- the results ---- */
 
-/* Returns the time and bytes of the exchange of gradients; a JSON null if there was no exchange. */
+/* Returns the numbers of vkt_dist_stats, with times per step. Returns a JSON null if no step after the first one has
+ * exchanged gradients. */
 static json_t *ranks_json(const vkt_trainer *t)
 {
     vkt_dist_stats d = { 0 };

@@ -6,7 +6,7 @@
 
 /* Computes the scores for --report and --confusion, with the trainer's weights. Prints the table of --report, also
  * under --quiet. Writes the confusion matrix to the file of --confusion. Adds "scores" to s->more, for --json. `set` is
- * the name of d, "test" or "validation". Returns VKT_OK at once if neither option is given or d is NULL. */
+ * the name of d, "test" or "validation". If d is NULL, or if neither option is given, returns VKT_OK at once. */
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);
 
 /* Reads the numbers of --class-weights, one for each class of d. The caller frees *out. `text` is one of three: numbers

@@ -9,7 +9,7 @@
 #include "common/message.h"
 
 #define ATTACHMENT "table"
-#define SPLIT "split" /* the text with the seed that has selected the validation rows */
+#define SPLIT "split" /* name of the attached text with the seed that selected the validation rows */
 enum { SHOWN_VALUES = 4, NAME_ROOM = 48 };
 
 /* 150 irises of three species: R. A. Fisher, "The use of multiple measurements in taxonomic problems" (1936), table I.

@@ -29,7 +29,8 @@ typedef struct info_work {
 typedef struct info_file {
     char *path; /* NULL: there is no cache directory */
     uint64_t bytes;
-    enum { INFO_FILE_NONE = 0, INFO_FILE_USED, INFO_FILE_IGNORED, INFO_FILE_OFF } state; /* OFF: by the environment */
+    /* OFF: the environment variable VKT_NO_PIPELINE_CACHE=1 or VKT_NO_TUNING=1 switches the file off. */
+    enum { INFO_FILE_NONE = 0, INFO_FILE_USED, INFO_FILE_IGNORED, INFO_FILE_OFF } state;
 } info_file;
 
 typedef struct info_facts {

@@ -13,9 +13,9 @@
 
 /* ---- choices of a graph ---- */
 
-/* Sets the bounds of the integers in `c`, a case of node n. An input of the case `s` has the bound in this case. For
- * another input, or without a case (NULL), the bound is that of vkt_case_of_node. If no bound is known, all integers
- * are allowed. */
+/* Sets the bounds of the integer inputs of `c`, which describes node n. If an input of n is also an input of `s` (may
+ * be NULL), its bound is the bound in s->c. Otherwise its bound is that of vkt_case_of_node. If no bound is known, all
+ * integers are allowed. */
 static void set_bounds(const vkt_node *n, const vkt_subject *s, vkt_case *c)
 {
     vkt_case of_node = { .n_in = 0 };

@@ -282,10 +282,10 @@ static uint64_t validation_bytes(const session *s, model *m, uint32_t batch)
     return r == VKT_OK ? n.program_bytes : 0;
 }
 
-/* Returns how many bytes the buffers have in which a step with shards adds gradients. One buffer has the sum of all
- * shards. A rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of
- * these levels has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the bytes
- * cannot be computed. */
+/* Returns how many bytes a step with shards needs for its sums of gradients. One buffer has the sum of all shards. A
+ * rank adds the gradients of its own shards in pairs, then adds the sums of two pairs, and so on: each of these levels
+ * has one buffer. Micro-batches need one more buffer. Returns 0 if there are no shards, or if the size cannot be
+ * computed. */
 static uint64_t sums_bytes(const session *s, const model *m)
 {
     const vkt_host quiet = { .log_level = VKT_LOG_NONE };

@@ -37,8 +37,8 @@ vkt_tensor model_loss(vkt_builder *b, vkt_tensor hidden, vkt_tensor rows, vkt_te
 
 /* Loads the adapter of --adapter, if there is one, into the values of a store. */
 vkt_result model_load(const session *s, const model *m, const lora_options *o, vkt_store *store);
-/* Makes a store with the adapter of --adapter or --load. Without both, *out becomes NULL and m->lora.n_targets becomes
- * 0. */
+/* Makes a store with the adapter of --adapter or --load. If neither option is given, *out becomes NULL and
+ * m->lora.n_targets becomes 0. */
 vkt_result model_adapter(const session *s, model *m, const lora_options *o, vkt_store **out);
 /* Makes the folder of --save-adapter. Tests whether the files of model_save can be written. */
 vkt_result model_try_outputs(const session *s, const lora_options *o);

@@ -147,7 +147,8 @@ bool lora_only_uses(const lora_options *o)
     return !o->train->data && (o->perplexity || o->chat || o->prompt || converts);
 }
 
-/* Refuses options that contradict each other or would have no effect. */
+/* Refuses options that contradict each other. If the run only uses the model, also refuses --devices, --mpi and the
+ * options in `trains`, because they are for training. */
 static void check_options(struct argp_state *state, const lora_options *o)
 {
     const train_options *t = o->train;

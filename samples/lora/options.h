@@ -25,9 +25,9 @@ typedef struct lora_options {
     vkt_gguf_type merge_type;
     const char *perplexity;
     bool chat;
-    const char *prompt; /* question of the sample answer; NULL: not given */
+    const char *prompt; /* a text that the model answers (--prompt); NULL: not given */
     const char *system; /* the system message of a chat; NULL: not given */
-    uint32_t answer;    /* largest number of tokens of an answer; 0: no sample answer */
+    uint32_t answer;    /* largest number of tokens of an answer; 0: no answers */
     double temperature, top_p;
     uint32_t top_k;
     const train_options *train; /* the common options; the program sets this member before it parses the options */

@@ -1,4 +1,5 @@
-/* nrc/render.h - traces paths into the images, and draws the light of the images or of the network. */
+/* nrc/render.h - traces paths, and stores their results in the images of gbuffer.h. Draws the light that is in one of
+ * these images, or the light that the network computes. */
 #ifndef NRC_RENDER_H
 #define NRC_RENDER_H
 

@@ -62,9 +62,10 @@ static void assign(const uint16_t cells[16], uint32_t levels, candidate *c)
     if (c->first != c->second && !(used[0] && used[1])) c->error = UINT64_MAX;
 }
 
-/* Returns whether a block may have these bounds. If `six` is true, the block must have first <= second: six values from
- * first to second, and the extra values 0 and 1. Bounds of 0 or 255 would only repeat the extra values. If `six` is
- * false, the block must have first > second: eight values from second to first. */
+/* Returns whether a block may have these bounds, which are in units of 1 / 255. If `six` is true, the block has six
+ * values from first to second, and the extra values 0 and 1. Then first <= second, and no bound may be 0 or 255: such a
+ * bound would only repeat an extra value. If `six` is false, the block has eight values from second to first, and
+ * first > second. */
 static bool fits(int first, int second, bool six)
 {
     return six ? first >= 1 && first <= second && second <= 254 : second >= 0 && second < first && first <= 255;

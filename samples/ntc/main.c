@@ -108,8 +108,9 @@ static const struct {
     { "view", 1, NTC_MAX_TEXTURES, ntc_view },
 };
 
-/* Returns the name of a given option that the command does not use, and sets *of to the commands that use it. Returns
- * NULL if there is none. Options with a default value are not checked. */
+/* Finds an option that the user has given, but the command does not use. Returns the name of the option, and sets *of
+ * to the commands that use it. Returns NULL if there is no such option. Options with a default value are not
+ * checked. */
 static const char *unused_option(const train_options *t, const ntc_options *o,
                                  vkt_result (*run)(session *, const ntc_options *), const char **of)
 {

@@ -108,7 +108,9 @@ def main():
             + "\n/* Canonical decompositions, by rising character: character << 42 | first << 21 | second. `second` is 0 if the\n"
             " * decomposition is one character. Hangul is left out. */\n"
             + table("vkt_decompositions", decompositions, 5)
-            + "\n/* Compositions of NFC, by rising parts: first << 42 | second << 21 | character. Hangul is left out. */\n"
+            + "\n/* Compositions of NFC, sorted: first << 42 | second << 21 | character. "
+            "The characters `first` and `second` compose to\n"
+            " * `character`. Hangul is left out. */\n"
             + table("vkt_compositions", sorted(compositions), 5)
             + "\n/* Combining classes that are not 0: first << 32 | last << 8 | class. */\n"
             + table("vkt_combining_classes", [a << 32 | b << 8 | k for a, b, k in rows], 5)

@@ -1,6 +1,7 @@
 /* conv2d_direct_shared.abi.h - see conv/direct_shared.comp. One vec4 has four neighbouring samples. A dispatch computes
  * all channels of one or more groups of channels. If one group has too many channels for a dispatch, the dispatch
- * computes `rows` channels of this group. The specialization constants are in direct_tiles.abi.h. */
+ * computes `rows` channels of this group. conv/direct.comp explains phases. The specialization constants are in
+ * direct_tiles.abi.h. */
 VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(columns)                       /* vec4s of a plane of y to compute: all (P * Q * N4), or those of one phase */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
@@ -10,7 +11,8 @@ VKT_PUSH(vkt_conv2d_direct_shared_push,
          VKT_U32(K)                             /* products per element: C / groups * taps; 0: no tap reaches the phase */
          VKT_U32(taps) VKT_U32(kernel_w)        /* taps of a channel, and of a row of the kernel */
          VKT_U32(src_height) VKT_U32(src_width) /* H, W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* tap r of pixel p reads row p * stride + offset + r * reach of x */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* along each axis (_h, _w), tap r of pixel p reads x at index
+                                                * p * stride + offset + r * reach */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* strides of w in floats: group, y channel, x channel */

@@ -20,7 +20,7 @@ VKT_PUSH(vkt_conv2d_shared_push,
 #define CONV2D_SHARED_SPEC_ALONG_M  12 /* 1: w is (K,M), and `rows` (M) is a multiple of 4. 0: w is (M,K) */
 #define CONV2D_SHARED_SPEC_INSIDE   13 /* 1: no tap is outside the source */
 #define CONV2D_SHARED_SPECS         14
-#define CONV2D_SHARED_W    0 /* f32, f16 or bf16: from conv/pack_rows.comp, or unpacked weights (conv/shared.comp) */
+#define CONV2D_SHARED_W    0 /* f32, f16 or bf16: w, or its copy from conv/pack_rows.comp (see conv/shared.comp) */
 #define CONV2D_SHARED_SRC  1
 #define CONV2D_SHARED_BIAS 2
 #define CONV2D_SHARED_DST  3 /* f32 if there are several slices */

@@ -6,7 +6,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(n4)                           /* vec4s of one pixel: batch / 4, rounded up */
          VKT_U32(width)                        /* pixels to compute in an image row: all, or those of one phase */
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
-         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst between computed image rows or computed pixels */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* vec4s of dst: from one computed image row to the next; from one
+                                                * computed pixel to the next */
          VKT_U32(rows)                         /* destination channels of a group that are computed: rows of A */
          VKT_U32(row_tiles)                    /* rows / (MB * LANES / ACROSS), rounded up */
          VKT_U32(src_width)
@@ -41,5 +42,6 @@ VKT_PUSH(vkt_conv2d_tile_push,
                              * the same pixel), or because no tap is outside the source */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]. UNROLL is then 4. MB is below ACROSS or a multiple of ACROSS */
-#define TILE_SPEC_ACROSS  6 /* lanes of a block: a power of two up to LANES. A block computes MB channels */
+#define TILE_SPEC_ACROSS  6 /* lanes of a block: a power of two up to LANES. All lanes of a block compute the same MB
+                             * channels, each lane for its own vec4 of samples */
 #define TILE_SPECS        7

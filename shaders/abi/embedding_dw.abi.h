@@ -10,9 +10,9 @@ VKT_PUSH(vkt_embedding_dw_push,
          VKT_U32(begin) VKT_U32(end)       /* embedding_rank: the dispatch's positions are begin .. end - 1.
                                             * embedding_scatter: the positions are 0 .. end - 1.
                                             * embedding_sum: the dispatch's rows are begin .. end - 1 */
-         VKT_U32(ranges) VKT_U32(range)    /* the ids are divided into `ranges` ranges of `range` ids, a multiple
-                                            * of 4. The last range reaches at least to the value `rows`, which is
-                                            * no id: START[rows] is how many entries SORTED has */
+         VKT_U32(ranges) VKT_U32(range)    /* the indices v of START are divided into `ranges` ranges of `range`
+                                            * indices. `range` is a multiple of 4. ranges * range is above `rows`, so
+                                            * START[rows] exists: it is the number of entries of SORTED */
          VKT_U32(last)                     /* 1: the last dispatch. embedding_rank then converts counts to starts */
          VKT_U32(per_sample) VKT_U32(pitch4) /* embedding_scatter, CHANNELS: dy is [width][per_sample][4 * pitch4] */
          VKT_U32(zeros))                   /* embedding_scatter: number of floats of EMBEDDING_DW_OUT to clear */

@@ -1,6 +1,7 @@
 /* gemm_shared.abi.h - C = A B (+ C) (+ bias). A and B are not packed into tiles (gemm_pack.comp). All members count
- * elements. An operand's rows start `ld` elements apart. The rows of A run along k, or along m if
- * GEMM_SHARED_SPEC_A_BY_K is 0. The rows of B run along k, or along n if GEMM_SHARED_SPEC_B_BY_K is 0.
+ * elements, except b_base and b_ld with QUANTIZED (see below). The rows of a matrix start `ld` apart. The rows of A run
+ * along k, or along m if GEMM_SHARED_SPEC_A_BY_K is 0. The rows of B run along k, or along n if
+ * GEMM_SHARED_SPEC_B_BY_K is 0.
  * If slice < K, work group y computes the sums over slice y of k. The sums of slice y are `part` elements behind those
  * of slice y - 1. gemm_sum.comp adds the slices.
  * QUANTIZED: b_base is the first byte of the weights, and b_ld is the size of a row in bytes. With B_BY_K, the product

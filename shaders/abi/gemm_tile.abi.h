@@ -8,10 +8,11 @@
  *   along k   (a vec4 has four neighbouring k; GEMM_SPEC_A_ROWS, _B_ROWS) the vec4 of row i, at start + i' * step
  * In each further iteration, these indices grow by k_step.
  *
- * i' = min(i, last - first), so that no load is outside an operand that is not packed. `first` is the index of the
- * tile's first vec4 in the operand, and `last` is the index of the operand's last vec4. (In the layout along k, both
- * are indices of rows.) An operand is packed if it is stored in whole tiles (as gemm_pack.comp stores it). Then `last`
- * is UINT32_MAX, so i' is i. */
+ * i' = min(i, last - first), so that no load is outside an operand that is not packed:
+ *   along x   a row k of the operand has the vec4s 0 .. last, and the tile begins at vec4 `first` of the row
+ *   along k   the operand has the rows 0 .. last, and the tile begins at row `first`
+ * An operand is packed if it is stored in whole tiles (as gemm_pack.comp stores it). Then `last` is UINT32_MAX, so i'
+ * is i. */
 VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* iterations of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(c_panel) /* elements of C from one tile of columns to the next */

@@ -1,7 +1,7 @@
 /* pool2d.abi.h - max and average pooling of images in the layout BATCH_LAST, and the gradient. A dispatch has
  * `channels` channels. A vec4 has four neighbouring samples of the batch: x and dx are vec4 [channels][H][W][N4]; y, dy
- * and index are vec4 [channels][P][Q][N4]. PART, JOIN and DROPOUT are macros of pool2d.comp, and DISJOINT is a macro of
- * pool2d_dx.comp: see there. */
+ * and index are vec4 [channels][P][Q][N4]. PART and JOIN are macros of pool2d.comp, DISJOINT is a macro of
+ * pool2d_dx.comp, and both shaders have the macro DROPOUT: see there. */
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* 1: the divisor of a mean counts no padding */
          VKT_U32(rows)         /* number of rows to compute in each channel. DISJOINT: rows of windows */

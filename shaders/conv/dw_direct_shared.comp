@@ -66,7 +66,8 @@ uint index_in_dy(uint pixel, uint p, uint q)
     return pixel * N4;
 }
 
-// Returns the vec4 of dy for a pixel. `at`: index of the pixel's vec4 in dy_in.
+// Returns the vec4 of dy for a pixel. `pixel`: index of the pixel in a plane of dy. `at`: index of this vec4 in dy_in.
+// UNPOOL: dy_in is dpool, and `at` is the index of the vec4 of the pooling window that index_in_dy chose.
 vec4 load_dy(uint at, uint pixel)
 {
     const vec4 dy = LOAD4(dy_in, at);

@@ -100,7 +100,7 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
     uvec4 winner = uvec4(at);
-    if (DILATED && (r1 == 0u || s1 == 0u)) { // the window is only padding: -inf; 0 for samples past the batch
+    if (DILATED && (r1 == 0u || s1 == 0u)) { // only padding: `best` is -inf, or 0 for samples past the batch
         best = mix(vec4(0.0), best, lessThan(4u * (i % N4) + uvec4(0u, 1u, 2u, 3u), uvec4(samples)));
         winner = uvec4(0u);
     }

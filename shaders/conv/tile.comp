@@ -8,10 +8,12 @@
 //
 // A block of ACROSS lanes computes MB channels x ACROSS vec4s of samples. For each k, a lane loads its own vec4 of src and
 // its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So for one k, a lane's 4 * MB products
-// need two loads (M_MAJOR: for four k, SHARES + 4 loads). If ACROSS < LANES, the subgroup has several blocks, which compute
-// different channels of the same pixels.
-// grid: x over tiles (stride loop), z over groups of channels. All row tiles of a column tile are consecutive, because
-//       they read the same src.
+// need two loads. M_MAJOR: A is stored as [m][k]. A lane loads vec4s of four k from SHARES rows of A, so its products
+// for four k need SHARES + 4 loads. If ACROSS < LANES, the subgroup has several blocks, which compute different
+// channels of the same pixels.
+// grid: x over tiles, of which a work group may compute several; z over groups of channels. A tile is ACROSS vec4s of a
+//       plane of dst, in LANES / ACROSS * MB channels. Tiles of the same vec4s are consecutive, because they read the
+//       same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 // Deterministic: one lane computes an element, and adds the products in the order of (r,s,k).
 // `zero` is 0. The lane index of a shuffle is a constant plus zero. With 8 lanes, lavapipe compiles a shuffle from a constant
@@ -53,8 +55,8 @@ uint block; // first lane of this lane's block
 uint a_pitch, src_plane, zero; // push constants, read before the loops: lavapipe compiles each read to a loop over the lanes
 uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// Returns true if weights are passed by shuffles with lane ^ constant. With such shuffles, acc[m] belongs to a different
-// channel in each lane, as in gemm_tile.comp. With 8 lanes, such shuffles are not faster than other shuffles.
+// Returns true if weights are passed by shuffles with lane ^ constant. With such shuffles, the channel of acc[m]
+// depends on the lane (row_of), as in gemm_tile.comp. With 8 lanes, such shuffles are not faster than other shuffles.
 bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);

@@ -2,10 +2,11 @@
 //   start[v] = number of counted positions with an id below v
 //   A position (abi/embedding_dw.abi.h) is counted if its id is a row of the table other than pc.padding.
 //   A work group is one subgroup. For a range of ids it loops over all positions, one position per lane, and counts the
-//   positions of each id in `start`. No other work group counts the ids of this range. Lanes with the same id find each
-//   other by shuffles. So ranks follow the order of positions, without atomics, and sums in that order have the same
-//   bits in every run. All work groups together need ranges * positions / lanes iterations. This is cheap, because
-//   there are few ranges.
+//   positions of each id: at first, start[v] is the count of id v. At its end, the last dispatch replaces the counts by
+//   the numbers above. No other work group counts the ids of this range. Lanes with the same id find each other by
+//   shuffles. So ranks follow the order of positions, without atomics, and sums in that order have the same bits in
+//   every run. All work groups together need ranges * positions / lanes iterations. This is cheap, because there are
+//   few ranges.
 // grid: x over ranges with a stride. The positions may need several dispatches (begin, end). Each dispatch continues the counts
 // of the previous dispatch.
 // Deterministic: each count is changed by one work group only.

@@ -71,9 +71,9 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MAX_ROWS])
     }
 }
 
-// Adds to `sum` the products of the weights p of tile columns 4 * k .. 4 * k + 3 with the rows of b for these columns.
-// k may differ from lane to lane. Without ROTATE, lane k holds these weights. With ROTATE, lane (this lane ^ known)
-// does.
+// Adds to `sum` the products of the weights of tile columns 4 * k .. 4 * k + 3 with the rows of b for these columns. k
+// may differ from lane to lane. Without ROTATE, the weights are in p of lane k. With ROTATE, the weights are in p of
+// lane (this lane ^ known).
 void add_columns(inout vec4 sum[MAX_SUMS], vec4 p[MAX_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;

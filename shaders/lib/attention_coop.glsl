@@ -30,8 +30,9 @@ const uint PART_PITCH = 2 * LANES_N + 2, PART = ROWS * PART_PITCH;
 const uint MATRICES_N = COLUMNS / COOP_N, EACH = ROWS / COOP_M * MATRICES_N / SUBGROUPS;
 const uint LEAST_N = EACH * COOP_M / ROWS, SQUARE_N = EACH >= 4 ? EACH / 2 : EACH;
 const uint EACH_N = SQUARE_N < LEAST_N ? LEAST_N : SQUARE_N > MATRICES_N ? MATRICES_N : SQUARE_N, EACH_M = EACH / EACH_N;
-// A slice of a sum is loaded in blocks of 2 x 2 numbers: two neighbours in each of two neighbouring rows of b.
-// As f16, two numbers are one word. There are PAIRS pairs of rows.
+// For a slice of a sum, SLICE rows of the second operand are loaded (put_rows transposes them), in blocks of 2 x 2
+// numbers: two neighbouring numbers from each of two neighbouring rows. Two f16 numbers are one word. PAIRS: pairs of
+// rows in a slice. SUMS_B: blocks in a slice.
 const uint PAIRS = SLICE / 2, SUMS_B = PAIRS * 2 * LANES_N, FETCH_SUMS = (SUMS_B + LANES - 1) / LANES;
 const uint FETCHES = FETCH_A + FETCH_B > FETCH_SUMS ? FETCH_A + FETCH_B : FETCH_SUMS;
 #ifdef GRADIENT

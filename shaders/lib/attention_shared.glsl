@@ -1,7 +1,9 @@
 // attention_shared.glsl - shared by the attention kernels for GPUs: tiles of scores, and of sums over the columns of scores.
 // The lanes of a work group share the operands, which are in shared memory.
-// A work group computes a tile of ROWS x COLUMNS scores at a time. A lane has OWN x 4 scores: rows m * LANES_M + lane_m
-// and the columns tile_columns. For each sum, a lane has one vec4 per row. This is enough, because D4 <= LANES_N.
+// A work group computes a tile of ROWS x COLUMNS scores at a time. A lane has OWN x 4 scores: the rows m * LANES_M +
+// lane_m and the columns tile_columns. LANES_N lanes share a row. A row of a sum has D4 vec4s, and D4 <= LANES_N. So
+// each of these lanes has at most one vec4 of the row. (With COOP, sums of gradients are in matrices until the tile is
+// finished.)
 // Arrays of a lane's rows have 4 elements, and with OWN = 2 the last two are not used.
 // There are two kinds of products, scores and sums. Both are computed slice by slice. A slice has SLICE values of the summation
 // index. While the work group multiplies a slice, it loads the next slice into registers. It then stores the next slice in the

@@ -50,7 +50,7 @@ const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS;
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
 const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 
-const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // lanes whose rows position() permutes together
+const uint SHARE_M = LANES_M, SHARE_N = LANES_N; // number of lanes whose rows are permuted together: see position()
 const uint PITCH_SUMS = (PART_N + 16) / 2; // uvec2s of a row of a part's sums
 const uint TILE = (BM + BN) * PITCH, SUMS = PART_M * PITCH_SUMS;
 shared uvec2 tile[TILE > SUMS ? TILE : SUMS]; // A [m][k / 4] and then B [n][k / 4]; at the end, the sums of a part [m][n / 2]

@@ -14,7 +14,8 @@
 const uint DOWN = SUBGROUPS >= 64 ? 8 : SUBGROUPS >= 16 ? 4 : SUBGROUPS >= 4 ? 2 : 1; // subgroups one below the other
 const uint ACROSS = SUBGROUPS / DOWN; // subgroups side by side
 const uint OWN_M = BM / DOWN, OWN_N = BN / ACROSS; // rows and columns of a subgroup
-const uint SHARE_M = A_BY_K ? 1 : 8, SHARE_N = B_BY_K ? 1 : 8; // lanes whose rows position() permutes together
+// SHARE_M, SHARE_N: number of lanes whose rows are permuted together (see position()). 1: no permutation.
+const uint SHARE_M = A_BY_K ? 1 : 8, SHARE_N = B_BY_K ? 1 : 8;
 shared uvec2 tile[(BM + BN) * PITCH]; // A [m][k / 4] and then B [n][k / 4]
 coopmat<float, gl_ScopeSubgroup, OWN_M, OWN_N, gl_MatrixUseAccumulator> sums;
 

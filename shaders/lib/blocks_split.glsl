@@ -30,10 +30,13 @@ const uint SPLIT_K4 = BLOCKS_SPLIT_K / 4, ALL_A = BM / 4 * SPLIT_K4;
 const uint STAGED = (BM + BN) / 4 * SPLIT_K4 / LANES; // blocks that a lane loads for each tile
 const uint TWICE_INFINITY = 0xff000000u;
 uvec4 staged[4 * STAGED];
-shared uint largest[4]; // two pairs, for alternate tiles: largest finite magnitudes of A and of B, as bit patterns times 2
+// The largest finite magnitudes of A and of B in a tile, in the format of largest_of. Tiles use the elements 0 and 1,
+// or 2 and 3, alternately.
+shared uint largest[4];
 
 // Returns the position of the i-th block of 4 x 4 elements of an operand: (group of four rows of A or columns of B, k / 4).
-// Neighbouring lanes load neighbouring LINEs: four lanes if by_k, else eight.
+// by_k is A_BY_K or B_BY_K. If by_k, the LINEs that four neighbouring lanes load are contiguous along k. Otherwise the
+// LINEs that eight neighbouring lanes load are contiguous along the rows of A or the columns of B.
 uvec2 block_of(uint i, bool by_k)
 {
     return by_k ? uvec2(i / SPLIT_K4, i % SPLIT_K4) : uvec2(i % 8 + i / (8 * SPLIT_K4) * 8, i / 8 % SPLIT_K4);

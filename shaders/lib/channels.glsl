@@ -24,7 +24,7 @@ bvec4 is_real(uint column, uint rows)
     return lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(rows));
 }
 
-// Returns the number of real samples in the first i vec4s of a channel, over all positions.
+// Returns how many elements of the first i vec4s of a channel belong to real samples.
 uint real_before(uint i, uint rows)
 {
     return i / period4 * rows + min(4 * (i % period4), rows);

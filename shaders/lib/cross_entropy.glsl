@@ -6,7 +6,9 @@ layout(constant_id = XENT_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
-float counted = 0.0; // sum of w[t] over this lane's rows that count (softmax_xent.comp). It starts at 0 in each block
+// Sum over this lane's rows in the current block: the class weight of the row's label. A row is left out if it is not
+// real, or if its label is ignored or no class. EACH does not use this sum.
+float counted = 0.0;
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
 // Returns the loss of a row: 0 for the ignored label, NaN for a label that is not a class. lse = log sum exp(z - m),

@@ -6,9 +6,9 @@
 // output channel has one weight for each tap.
 // A lane reads UNROLL vec4s of x per iteration. If K is no multiple of UNROLL, the taps past the last one count as outside of
 // the image.
-// The including shader provides: the bindings w_in, x_in and bias_in; a push block with the members rows, dst_group, K,
-// taps, kernel_w, src_height, src_width, offset_h, offset_w, reach_h, reach_w, w_group, w_row, w_depth, w_tap_h,
-// w_tap_w, w_base, bias_base and src_base.
+// Include lib/load.glsl before this file. The including shader provides: the bindings w_in, x_in and bias_in; a push
+// block with the members rows, dst_group, K, taps, kernel_w, src_height, src_width, offset_h, offset_w, reach_h,
+// reach_w, w_group, w_row, w_depth, w_tap_h, w_tap_w, w_base and bias_base.
 layout(local_size_x_id = DIRECT_TILES_LANES) in;
 layout(constant_id = DIRECT_TILES_LANES) const uint LANES = 128;
 layout(constant_id = DIRECT_TILES_ACROSS) const uint ACROSS = 32;
@@ -48,7 +48,7 @@ void load_biases()
                                 min(first_channel(i / STRIDE) + i % STRIDE, pc.rows - 1)];
 }
 
-// Loads taps first .. first + CHUNK - 1 and their weights. All lanes must call this function.
+// Loads CHUNK taps, from tap number `first` on, and their weights. All lanes must call this function.
 void load_chunk(uint first)
 {
     barrier(); // all lanes have used the previous chunk

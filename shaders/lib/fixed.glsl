@@ -1,7 +1,7 @@
 // fixed.glsl - numbers from 0 to 1 as 64-bit binary fractions (low word, high word). The results have the same bits as
 // those of engine/base/fixed.c. If all bits are ones, the number is 1.
 
-// Returns the product, truncated to 64 bits. Only a may be 1.
+// Returns the product, truncated to 64 bits. `a` may be 1, but `b` must be below 1.
 uvec2 fixed_mul(uvec2 a, uvec2 b)
 {
     if (a == uvec2(0xffffffffu)) return b;

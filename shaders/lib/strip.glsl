@@ -2,9 +2,9 @@
 // A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. A vec4 has a pixel (p,q) of four
 // samples of the batch. For each vec4, the lane loads the K vec4s of x that are the taps of the pixel. Tap (r,s) of a
 // channel is in row p * stride_h + offset_h + r * reach_h and in column q * stride_w + offset_w + s * reach_w of x.
-// The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the
-// members n4, width, strip, step_p, step_q, step_n, src_height, src_width, stride_h, stride_w, offset_h, offset_w,
-// reach_h and reach_w.
+// Include lib/load.glsl before this file. The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the
+// binding x_in; a push block with the members n4, width, step_p, step_q, step_n, src_height, src_width, stride_h,
+// stride_w, offset_h, offset_w, reach_h and reach_w.
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
 uint n4, width, step_n, step_q, step_p, height_in, width_in, stride_h, stride_w; // push constants, read before the loops
 int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // a tap's row, column and index in x (in vec4s), for p = q = n = 0

@@ -26,7 +26,8 @@ vec4 gelu_dx(vec4 x)
     return mix(1.0 - above + t * density, above - t * density, lessThan(x, vec4(0.0)));
 }
 
-// Computes the form of GELU with tanh: x * 0.5 (1 + tanh u), as x * sigmoid(2 u).
+// Computes the form of GELU with tanh. With u = sqrt(2 / pi) (x + 0.044715 x^3), this is x * 0.5 (1 + tanh u), which is
+// equal to x * sigmoid(2 u).
 vec4 gelu_tanh(vec4 x)
 {
     return x * sigmoid(2.0 * GELU_SCALE * (x + GELU_CUBE * x * x * x));

@@ -16,7 +16,8 @@
 //   NLL: z holds log-probabilities, in either layout. The sum in part[j] is sum_b -w[t] * z[t]. There is no stat.
 // grid: x over blocks with a stride, one work group per block.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
-// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// Deterministic: the order of additions depends only on the shape, the split into blocks, the lanes and the subgroup
+// size.
 // A sum adds partial sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 #version 460
 #extension GL_GOOGLE_include_directive : require

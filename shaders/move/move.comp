@@ -27,7 +27,7 @@ void main()
     const uint s[6] = uint[](pc.s0, pc.s1, pc.s2, pc.s3, pc.s4, pc.s5);
     const uint xs[6] = uint[](pc.x0, pc.x1, pc.x2, pc.x3, pc.x4, pc.x5);
     const uint ys[6] = uint[](pc.y0, pc.y1, pc.y2, pc.y3, pc.y4, pc.y5);
-    const uint x_first = pc.x, y_first = pc.y; // in the loop, lavapipe would compile each read to a loop over the lanes
+    const uint x_first = pc.x, y_first = pc.y; // inside a loop, lavapipe reads a push constant once for each lane
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = position_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {

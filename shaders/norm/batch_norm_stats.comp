@@ -13,7 +13,8 @@
 layout(local_size_x_id = 0) in;
 #include "lib/lanes.glsl"
 #include "lib/channels.glsl"
-layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // 1: all rows are real (only with SUMS)
+// 1: all rows of the batch count as real. Without SUMS, GIVEN is 0.
+layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0;
 VKT_IN4(BATCH_NORM_X, x4);
 layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_PART, std430) writeonly buffer Part { vec4 part[]; };

@@ -51,8 +51,6 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 #endif
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
-// EACH_OF is for loops whose body needs the channel. With SPLIT, EACH_OF is one loop for each channel of the row.
-// Without SPLIT, a channel is one element (inner == 1), and one loop covers the whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
 // Executes `body` for the indices k = FIRST, FIRST + STEP, .. below n. As long as four indices are left, an iteration
 // executes `body` for four indices, because each iteration costs as much as several loads.
@@ -70,6 +68,8 @@ const uint ITERATIONS = 4;
             body                                                                \
         }                                                                       \
     }
+// EACH_OF is for loops whose body needs the channel. With SPLIT, EACH_OF is one loop for each channel of the row.
+// Without SPLIT, a channel is one element (inner == 1), and one loop covers the whole row.
 #define EACH_OF(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
 
 uint length()

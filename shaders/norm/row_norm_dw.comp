@@ -39,9 +39,9 @@ void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NU
     }
 }
 #else
-// Adds up neighbouring channels of a slice. If all lanes need the mean and scale of the same row, each lane loads the mean and
-// scale of another sample, and shuffles pass them to the other lanes. On llvmpipe, a load that all lanes repeat would cost more
-// than the rest of the kernel.
+// Adds up neighbouring channels of a slice. If GROUPED is 0, a sample is one row, and all lanes need the mean and scale
+// of this row. So each lane loads the mean and scale of one of the next samples, and shuffles pass them to the other
+// lanes. On llvmpipe, a load that all lanes repeat would cost more than the rest of the kernel.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;

@@ -2,7 +2,8 @@
 //   LOG computes the logarithm as log(1 + s), where s is the sum of all terms except one that is exactly 1. So a logarithm near
 //   0 keeps its digits.
 //   DX: dx = scale * y * (dy - sum of dy * y);  LOG: dx = scale * (dy - exp(y) * sum of dy)
-//   CAUSAL: the classes whose index is above the index of the line's query are ignored. They are 0 in y and dx.
+//   A line is the classes of one softmax. CAUSAL: each line belongs to a query (abi/softmax.abi.h). The classes whose
+//   index is above the query's index are ignored. They are 0 in y and dx.
 //   A lane processes one line, or with WIDTH 4 four neighbouring lines. With WIDTH 4 and LINE it processes one line,
 //   four classes at a time. With ALONG a work group processes one line, and each of its lanes processes WIDTH
 //   neighbouring classes at a time. With HELD a lane keeps its classes in registers, so the line is read once. The

@@ -14,8 +14,8 @@
 VKT_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
-// Converts the scores of one tile of keys to weights exp(score - top). top: the largest score of each row so far. shrink: the
-// factor for the earlier sums of each row.
+// Converts s, the products q k^T of one tile of keys, to weights exp(scale * s - top). Keys that a query does not use
+// get weight 0. top: the largest scale * s of each row so far. shrink: the factor for the earlier sums of each row.
 void weigh(uint row, uint column, inout vec4 s[MAX_ROWS], inout float top[MAX_LANE_ROWS], out float shrink[MAX_LANE_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;

@@ -17,7 +17,7 @@ layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[];
 VKT_OUT4(ATTENTION_DK, dk);
 VKT_OUT4(ATTENTION_DV, dv);
 
-// Adds the products with q and dy of `head`, a head of q, to the sums.
+// Adds the terms of `head`, a head of q, to the sums: p^T dy to sum_v, and ds^T q to sum_k.
 void add_head(uint head, matrix k, matrix v, uint row, inout vec4 sum_k[MAX_SUMS], inout vec4 sum_v[MAX_SUMS])
 {
     const matrix q = matrix_of(OF_Q, pc.q0, head, pc.others), dy = matrix_of(OF_DY, pc.dy0, head, pc.others);

@@ -14,7 +14,7 @@ layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 const uint SCORES = 0, VALUES = 1; // values of `step`
 matrix q, k, v;
 uint row; // the first row of the tile
-vec4 top, total; // for each row of the lane. top: largest score so far; total: sum of weights in the lane's columns
+vec4 top, total; // for each row of the lane. top: largest scale * s so far; total: sum of weights in the lane's columns
 
 void aim(uint step, uint column)
 {
@@ -27,8 +27,8 @@ void fetch(uint step, uint column, uint i)
     else fetch_sums(v, column, i);
 }
 
-// Converts scores s to weights w = exp(s - top). If the maximum of a row grows, the row's earlier sums are scaled
-// down to the new maximum.
+// Converts the products s = q k^T to weights w = exp(scale * s - top). Keys that a query does not use get weight 0. If
+// the maximum of a row grows, the row's earlier sums are scaled down to the new maximum.
 void weigh(uint column, vec4 s[4], out NUMBERS w[4])
 {
     const uvec4 key = column + tile_columns();

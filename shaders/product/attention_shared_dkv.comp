@@ -62,7 +62,8 @@ void weigh(uint head, uint column, inout vec4 s[4], out NUMBERS w[4])
     }
 }
 
-// Converts products t = v dy^T to ds. p: the weights from weigh(), with UNSEEN.
+// Computes ds = p * (t - delta) from the products t = v dy^T. p: the weights that weigh() returned in s. If p is
+// UNSEEN, ds is 0.
 void differentiate(uint head, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[4])
 {
     const uvec4 at = of_queries(pc.delta0 + head * pc.others, column);
@@ -72,7 +73,7 @@ void differentiate(uint head, uint column, vec4 p[4], vec4 t[4], out NUMBERS ds[
         ds[m] = numbers_of(mix(p[m] * (t[m] - delta_of), vec4(0.0), equal(p[m], vec4(UNSEEN))));
 }
 
-// Adds the products with q and dy of `head`, a head of q, to the sums.
+// Adds the terms of `head`, a head of q, to the sums: p^T dy to SUM_V, and ds^T q to SUM_K (see attention_dkv.comp).
 void add_head(uint head)
 {
     const uint first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;

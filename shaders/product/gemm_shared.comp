@@ -1,8 +1,9 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
-// Operands are read where they are stored, by vec4s if VECTORS allows. Without COOP, shared memory needs vec4s along m or n, so
-// an operand that is contiguous along k is transposed in registers, in blocks of 4 x 4. With COOP, shared memory needs vec4s
-// along k, so an operand that is contiguous along m or n is transposed. COOP rounds the operands to f16 or bf16, or
-// with SPLIT to sums of two f16 numbers. The bias and all sums, also the sums over slices of k, stay f32.
+// The operands are not packed first: the kernel reads A and B from their own memory, by vec4s if VECTORS allows.
+// Without COOP, shared memory needs vec4s along m or n, so an operand that is contiguous along k is transposed in
+// registers, in blocks of 4 x 4. With COOP, shared memory needs vec4s along k, so an operand that is contiguous along m
+// or n is transposed. COOP rounds the operands to f16 or bf16, or with SPLIT to sums of two f16 numbers. The bias and
+// all sums, also the sums over slices of k, stay f32.
 // QUANTIZED: B has the blocks of quantized weights (lib/quantized.glsl). They are unpacked before they go to shared memory.
 // grid: x over tiles (stride loop), y over slices of k, z over the matrices of the batch.
 // source: see lib/blocks.glsl.

@@ -1,8 +1,8 @@
 // gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
-// A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by
-// shuffles with lane ^ r, r < R. So sum[m] belongs to different rows in different lanes. The compiler knows each r. On
-// llvmpipe, a shuffle with r < 4 stays inside 128 bits, and costs half as much as a broadcast of one element to all
-// lanes.
+// SG is the subgroup size, and R is a power of two up to SG. A lane holds four neighbouring columns of B and four
+// neighbouring rows of A. It gets the other rows of the tile by shuffles with lane ^ r, r < R. So the row of sum[m]
+// depends on the lane. The compiler knows each r. On llvmpipe, a shuffle with r < 4 stays inside 128 bits, and costs
+// half as much as a broadcast of one element to all lanes.
 // An iteration adds the products of four k to the first accumulator, then to the second one, and so on. On llvmpipe, an
 // accumulator that is kept from one iteration to the next costs a mask operation. The four k share this cost.
 // grid: x over tiles of columns, y over tiles of rows, z over the matrices of the batch. ROWS_FIRST: x and y are exchanged.

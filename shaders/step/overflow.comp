@@ -1,7 +1,7 @@
-// overflow.comp - sets HOLD_FOUND in STEP_HOLD (abi/step.abi.h) if a gradient of the range is infinite or NaN. Frozen
-// parameters are ignored. With micro-batches, only the complete sum of gradients is checked. The sum is not finite if
-// one summand is not finite.
-// grid: each work group processes one contiguous range; any group count is right.
+// overflow.comp - sets HOLD_FOUND in STEP_HOLD (abi/step.abi.h) if a gradient is infinite or NaN. A dispatch checks one
+// range of the gradients. Frozen parameters are ignored. With micro-batches, only the complete sum of gradients is
+// checked. The sum is not finite if one summand is not finite.
+// grid: each work group checks one contiguous part of the range; any group count is right.
 // Deterministic: the order of an atomic OR does not matter.
 #version 460
 #extension GL_GOOGLE_include_directive : require

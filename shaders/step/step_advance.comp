@@ -1,6 +1,6 @@
-// step_advance.comp - the first dispatch of a run. It computes the step state, which later kernels read, from the run's
-// slot of host words and from the optimizer's clock (abi/step.abi.h). The clock advances on the device. So an
-// application can submit a recorded step again without a host write in between.
+// step_advance.comp - computes the step state of a run, which later kernels read, from the run's slot of host words and
+// from the optimizer's clock (abi/step.abi.h). The clock advances on the device. So an application can submit a
+// recorded step again without a host write in between.
 //   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
 //   once. NAdam: r = 0.96^momentum_decay, r^t = r^(t-1) * r in 0.64 fixed point, u_t = beta1 * (1 - r^t / 2). The product of
 //   u_1 to u_t replaces beta1^t.

@@ -208,8 +208,8 @@ def gemm(n):
     return make
 
 
-# An entry: the name in the table, the function that makes PyTorch's work, the name of vkt-bench's result, and the value of
-# vkt-bench's option --sizes.
+# An entry: the name in the table, the function that prepares PyTorch's work (see "the timed work" above), the name of
+# vkt-bench's result, and the value of vkt-bench's option --sizes.
 CASES = [
     ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 train", "net"),
     ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 train", "net"),

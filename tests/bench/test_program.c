@@ -207,7 +207,7 @@ static void files_are_tried_and_an_output_that_fails_keeps_no_other(void **state
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "old"), "{}", 2), VKT_OK);
     assert_int_equal(RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--compare", "old"), 1);
     says("err", "\"old\" is no result of vkt-bench");
-    assert_int_equal(count("err", "relu"), 0); /* nor was one begun */
+    assert_int_equal(count("err", "relu"), 0); /* no measurement was begun */
     assert_int_equal(
         RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--json", "-", "--csv", "/dev/full"), 1);
     says("err", "/dev/full");

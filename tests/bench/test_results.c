@@ -250,7 +250,8 @@ static void forward_is_nan(const vkt_ref_call *c)
     c->out[0].f[0] = (double)NAN;
 }
 
-/* The gradients of a forward phase have no error. Their 0 must not replace the NaN of the outputs. */
+/* In a forward phase, gradients are not compared, so their errors are 0. Such a 0 must not replace the error of the
+ * outputs, which is NaN here. */
 static void a_nan_is_no_small_error(void **state)
 {
     (void)state;

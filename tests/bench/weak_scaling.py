@@ -9,9 +9,10 @@ process makes plain steps, without sums of shards, as on one device. A round mea
 and then with PyTorch: one process (alone), two processes that train together (over MPI, or with
 DistributedDataParallel over Gloo), and two independent processes. The efficiency of a round is the step time of one
 process alone, divided by the step time of two processes together. Independent processes also slow each other
-down, because the cores share the memory: their step time shows this part of the lost efficiency. The time of a process
-is the median of its steps. The time of a case is the mean of the times of its processes. The table has the medians of the
-rounds. The script needs an idle machine, the data of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
+down, because the cores share the memory: their step time shows this part of the lost efficiency. The time of a process is
+the median of its steps. The time of a case is the mean of the times of its processes. But for two processes of vktrain that
+train together, it is the time of rank 0. The table has the medians of the rounds. The script needs an idle machine, the
+data of samples/vkt-resnet or vkt-mnist, and Debian's python3-torch.
 """
 import argparse
 import json

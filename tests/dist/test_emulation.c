@@ -1,4 +1,5 @@
-/* Tests the emulated cluster: the data received, the numbers of messages and bytes, and the least time of a message. */
+/* Tests the emulated cluster: the data received, a latency of 0, the least time of a message, the numbers of messages
+ * and bytes, a fault, and wrong arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

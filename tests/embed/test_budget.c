@@ -275,8 +275,9 @@ static void slices_grow_again_after_a_load(void **state)
     for (int i = 0; i < 80; i++) after = frame(&r, budget_ns).slices;
     assert_true(loaded > 4 * before);
     /* A grain is the limit that record/slices.c sets for the time of a slice: a quarter of the budget. Without a load,
-     * the run takes a little more than two grains, so it has at least two slices. Rounded up, the run takes three
-     * grains. record/slices.c makes fewer slices only if there are more than 2 * 3. So up to six slices may stay. */
+     * the run takes a little more than two grains, so `before` is at least 2. record/slices.c rounds this time up to
+     * three grains. It makes fewer slices only if there are more than two slices (TOO_MANY) for each of the three
+     * grains. So up to six slices may stay, and six is at most 3 * `before`. */
     assert_true(after <= 3 * before);
     rig_free(&r);
 }
@@ -333,7 +334,7 @@ static void one_slow_frame_is_no_load(void **state)
         assert_int_equal(r.n.p->budget.slices.n, r.n.p->lowered.n);
         assert_int_equal(longer_than(&r, 2 * KERNEL_NS), 0);
         r.load = 20;
-        /* A call of frame() computes the times of the frame before the call. So `slow` frames are slow. */
+        /* frame() first makes up the times of the previous frame. So these calls make `slow` (1 or 2) frames slow. */
         for (int i = 0; i < slow; i++) frame(&r, budget_ns);
         r.load = 1;
         frame(&r, budget_ns);

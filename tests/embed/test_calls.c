@@ -207,7 +207,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = 2 });
 }
 
-/* Returns a pointer argument. A right struct is all zeros, except for members that must be set. */
+/* Returns the value of pointer argument i: NULL if argument i is the wrong one, otherwise a pointer to valid data.
+ * Valid structs are all zeros, except for members that must be set. */
 static void *pointer(int i, const char *type)
 {
     if (is_wrong(i, 1)) return NULL;

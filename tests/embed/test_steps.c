@@ -331,8 +331,8 @@ static void slices_add_up_to_runs(void **state)
         rig_check_and_free(&r);
     }
     assert_true(taken[0] > 4 * STEPS); /* with a budget of 1 ns, a frame has one slice */
-    /* In both cases, the first two runs measure the program, with one kernel in each frame. With a budget of ten
-     * seconds, one frame then submits all other runs. With a budget of 1 ns, each of them takes a frame or more. */
+    /* With any budget, each call in the first two runs submits one kernel. With a budget of ten seconds, one frame then
+     * submits all other runs. With a budget of 1 ns, each of the other runs takes a frame or more. */
     assert_true(taken[3] < taken[0]);
 }
 
@@ -387,8 +387,8 @@ static void a_run_under_way_is_guarded(void **state)
     rig_check_and_free(&r);
 }
 
-/* While a run is in progress, vkt_program_write refuses to change the run's input. Calls without a limit
- * end the run. */
+/* While a run is in progress, vkt_program_write refuses to change the run's input. Then calls of vkt_step_budget with
+ * an unlimited budget complete the run. */
 static void an_input_is_not_written_under_way(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const vkt_spirv none = { .n_variables = 0 };
     vkt_spirv s;
     uint32_t *words =
-        vkt_alloc(h, size ? size : 1); /* the size of the module (at least 1): a sanitizer sees reads behind it */
+        vkt_alloc(h, size ? size : 1); /* as large as the module (at least 1), so a sanitizer sees reads behind it */
     if (!words) return 0;
     if (size) memcpy(words, data, size);
     const vkt_result r = vkt_spirv_read(h, "fuzz", words, size, "main", &s);

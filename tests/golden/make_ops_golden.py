@@ -109,8 +109,8 @@ def frequency(x, frequencies):
 
 
 def rope(x, first, a):
-    """Rotates pairs of numbers in each head (Su et al. 2021). As in transformers, frequencies are computed in float32. Angles,
-    sines and cosines are computed in float64."""
+    """Rotates pairs of numbers in each head (Su et al. 2021). Frequencies are computed in float32, as in the library
+    transformers of Hugging Face. Angles, sines and cosines are computed in float64."""
     heads = a.get("heads", 0)
     y = x.unflatten(2, (heads, -1)).transpose(1, 2) if heads else x
     dims = a.get("dims", y.shape[-1])

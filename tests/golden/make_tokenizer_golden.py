@@ -75,8 +75,9 @@ def train(pre):
         gone = {alphabet[i] for i in range(0, 256, 37)} - {"".join(m) for m in merges} - {x for m in merges for x in m}
         assert gone
         learned = [x for x in learned if x not in gone]
-    # No merges make the last two tokens. Only "llama-bpe" produces them, because it first looks for the whole piece in
-    # the vocabulary (ignore_merges).
+    # No merges make "Ġwhole". Only "llama-bpe" produces it, because it first looks for the whole piece in the
+    # vocabulary (ignore_merges). "Hello" is in the vocabulary twice, because merges make it, too. A text gets the
+    # larger id.
     tokens = control + learned + USER + ["Ġwhole", "Hello"]
     kinds = [CONTROL] * len(control) + [1] * len(learned) + [USER_DEFINED] * 2 + [1, 1]
     return tokens, kinds, merges

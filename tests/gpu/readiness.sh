@@ -30,7 +30,8 @@ skip() {
     skips=$((skips + 1))
 }
 
-# compile NAME LIBRARY PRECISION COMMAND...: compiles for a device. COMMAND starts the program and gets the program's arguments.
+# compile NAME LIBRARY PRECISION COMMAND...: compiles the kernels in PRECISION with the Vulkan driver LIBRARY, and
+# writes what came out to $out/NAME. COMMAND starts gpu_readiness, and gets its arguments.
 compile() {
     name=$1
     precision=$3

@@ -135,7 +135,8 @@ static void the_cap_holds(void **state)
     (void)state;
     vkt_ctx *ctx = open_capped(10 * MiB);
     assert_int_equal(stats(ctx).cap_bytes, 10 * MiB);
-    /* Each of these buffers needs more than half of a standard block. So each gets a block of exactly its size. */
+    /* Buffers a and b each need more than half of the next block's standard size (next_block_bytes in gpu/memory.c). So
+     * each of them gets a block of exactly its size. */
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, 4 * MiB), *b = make(ctx, VKT_MEM_DATA, 4 * MiB), *c = NULL;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
@@ -269,7 +270,7 @@ static void survives_every_failed_allocation(void **state)
         assert_int_equal(stats(ctx).used_total_bytes, 0);
         vkt_ctx_trim(ctx);
         if (!failed) break;
-        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* + 1, because the list of blocks may stay */
+        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* + 1: ctx may keep its list of device memory */
     }
     vkt_ctx_destroy(&ctx);
 }

@@ -315,9 +315,9 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* Two dispatches without a barrier may write to the same buffer, if they write different bytes. The layer of Debian 12
- * (1.3.239) does not see which bytes a shader writes, so it never reports such dispatches. Newer layers always report
- * such dispatches if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
+/* Without a barrier, two dispatches may write different bytes of a buffer, but not the same bytes. The layer of Debian
+ * 12 (1.3.239) does not see which bytes a shader writes, so it never reports the second write. Newer layers always
+ * report it if VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC is 1. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

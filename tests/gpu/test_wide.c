@@ -70,7 +70,8 @@ static bool may_go_wide(void)
 #endif
 }
 
-/* Returns whether vkt_ctx_open_wide should open a context with subgroups of 16 lanes, if cpu_gains is true. */
+/* Returns whether vkt_ctx_open_wide should open a context with subgroups of 16 lanes, if its parameter cpu_gains is
+ * true. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;

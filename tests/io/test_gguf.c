@@ -1,5 +1,6 @@
-/* Tests GGUF files. Files of the Python package gguf have the values that the package wrote. Files that the library
- * writes are read back without a change. Wrong arguments and failed allocations cause an error, and no crash. */
+/* Tests GGUF files. From a file that the Python package gguf has written, the library reads the values that the package
+ * was given. Files that the library writes are read back without a change. Wrong arguments and failed allocations cause
+ * an error, and no crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -64,7 +64,8 @@ static void a_checkpoint_has_the_adapters_alone(void **state)
         assert_non_null(strstr(name, ".lora_"));
         adapters++;
     }
-    assert_true(adapters >= 2 * 2 * TINY_TARGETS); /* A and B of each target in two blocks, and the moments */
+    /* Each of the two blocks has A and B of each target. `adapters` also counts the moments of A and B. */
+    assert_true(adapters >= 2 * 2 * TINY_TARGETS);
     vkt_safetensors_close(&st);
 }
 

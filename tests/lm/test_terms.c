@@ -147,9 +147,8 @@ static bool two_are_done(void *user)
     return *(uint32_t *)user >= 2;
 }
 
-/* One run neither streams its data nor stops. The other run streams its data, stops in the middle of an epoch and of a
- * step, and resumes. Both runs have the same weights at the end, and the same training loss in the first
- * epoch, to the bit. */
+/* One run neither streams its data nor stops. The other run streams its data, stops in the middle of an epoch, and
+ * resumes. Both runs have the same weights at the end, and the same training loss in the first epoch, to the bit. */
 static void a_resumed_run_keeps_its_terms(void **state)
 {
     rig *r = rig_of(state);

@@ -296,7 +296,7 @@ static void a_step_changes_the_adapters_alone(void **state)
     OK(vkt_backward(s->n.g, s->loss));
     OK(vkt_update(s->n.g, &(vkt_optimizer){ .kind = VKT_SGD }));
     setting_store(r, s);
-    assert_int_equal(vkt_store_count(s->store), 6); /* the arrays are no parameters */
+    assert_int_equal(vkt_store_count(s->store), 6); /* without weight and bias of "two", which are arrays (vkt_array) */
     OK(vkt_program_create(r->ctx, s->n.g, s->store, NULL, &p));
     OK(vkt_program_write(p, s->x, s->v.x, sizeof s->v.x));
     OK(vkt_program_run(p, &(vkt_run){ .lr = 0.1f }, NULL));

@@ -345,7 +345,7 @@ static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
                                       : vkt_embedding(g, in[0], in[1], padding);
 }
 
-/* In the file, the indices are input 0 and the table is input 1. */
+/* In ops.safetensors, the indices are input 0 and the table is input 1. */
 static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     (void)a;

@@ -529,7 +529,7 @@ static void start_from_stored(rig *r, const result *out)
     free(y);
 }
 
-/* Runs the subject in one view. View 0 fills in `first`. With view->same_bits, equal `work` must give equal results. */
+/* Runs the subject in a view. In view 0, sets *first. If view->same_bits (harness.h), compares results with *first. */
 static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first, harness_report *report)
 {
     rig r = { .s = s, .view = view, .ctx = ctx, .report = report };

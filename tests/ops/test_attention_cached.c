@@ -1,5 +1,6 @@
 /* Tests attention over a cache of keys and values, beyond random cases: long caches, rows that are not used, infinite
- * scores, a cache in an array over several runs, and uses that are refused. */
+ * scores, a cache in an array over several runs, caches that fill a binding, the least number of lanes of a work group,
+ * operands in VKT_BATCH_LAST, and uses that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

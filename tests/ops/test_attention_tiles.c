@@ -1,5 +1,5 @@
-/* Tests attention on larger shapes than those of the random cases (test_ops.c): wide heads, long sequences, and all
- * tiles of the kernels in shared memory. */
+/* Tests attention on larger shapes than those of the random cases (test_ops.c): wide heads and long sequences. Also
+ * tests all tile sizes of the variants that use shared memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

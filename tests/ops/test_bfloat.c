@@ -21,7 +21,7 @@
 
 /* ---- modules with elements of f16 ---- */
 
-/* Constants from the SPIR-V specification 1.6, section 3, and from SPV_KHR_bfloat16. */
+/* Constants from the SPIR-V specification 1.6, sections 2.3 (HEADER) and 3, and from SPV_KHR_bfloat16. */
 enum { HEADER = 5, OP_EXTENSION = 10, OP_CAPABILITY = 17, OP_TYPE_FLOAT = 22 };
 enum { FLOAT16 = 9, BFLOAT16_TYPE = 5116, BFLOAT16_COOPERATIVE_MATRIX = 5118 };
 
@@ -181,10 +181,11 @@ static size_t run(const product *c, vkt_precision precision, bool wide, float *o
     return n;
 }
 
-/* Checks that the kernels of bf16 compute the same numbers as the kernels of f16 from the same bits. `want` has the
- * outputs of the kernels of f16. `got` and `narrow` have the outputs of the kernels of bf16: `got` was stored as f32,
- * `narrow` in 16 bits where possible. db is a product of dy and a matrix of ones. The bits of 1 in bf16, read as
- * f16, are 1.875. So the db of `got` is 1.875 times the db of `want`. */
+/* Checks that `got` is equal to `want`, except db, and that `narrow` is `got`, rounded to bf16 where in_16 is true.
+ * `want` has the outputs of the kernels of f16. `got` and `narrow` have the outputs of the kernels of bf16. `got` was
+ * stored as f32. in_16: this output of `narrow` was stored in 16 bits. The db of `got` must be 1.875 times the db of
+ * `want`: for db, a kernel multiplies dy by ones, which it makes itself. A kernel of bf16 makes the bits of 1 in bf16.
+ * Read as f16, these bits are 1.875. */
 static void check_same(const product *c, float *const want[], float *const got[], float *const narrow[],
                        const bool in_16[])
 {

@@ -45,8 +45,8 @@ static const device tile_gpu = { VKT_CLASS_AMD, "tile_cost=2,direct_deep_cost=32
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3,direct_deep_cost=4", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device. The ops of the nodes choose variants, one or several for a node. picked[i] gets the variant
- * of choice i, if i is below `most`. Returns the number of choices. */
+/* Lowers g for the device. Ops choose variants: none, one or several for a node. picked[i] gets the variant of choice
+ * i, if i is below `most`. Returns the number of choices. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -206,7 +206,8 @@ static void products_use_the_cheapest_variant(void **state)
     const device flexible_cpu = { VKT_CLASS_CPU, "", true, true };
     const product_case cases[] = {
         { &cpu, 1000, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* 1,000 rows read B, only 256 columns read A */
+        /* Each of 1,000 rows of the product needs all of B. Only 256 columns need all of A. So only B is packed. */
+        { &cpu, 1000, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B },
         { &cpu, 256, 256, 1000, VKT_PRECISION_F32, VKT_V_PACKED_A },
         { &cpu, 256, 256, 2048, VKT_PRECISION_F32, VKT_V_PACKED }, /* a row of B has two pages: slow if not copied */
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },

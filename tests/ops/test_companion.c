@@ -65,8 +65,8 @@ static void train(net *n)
 
 /* In the forward pass, all seven relus, all three sums and the running statistics of all eight norms are fused. In the
  * backward pass, three relu gradients are fused into sums of two gradients, and three relu gradients into the gradient
- * of the norm in front of the relu. Five dispatches remain: the three sums of gradients; the gradient of the last relu,
- * because the gradients of two norms read it; and the product in the gradient of the loss. */
+ * of the norm in front of the relu. Five elementwise dispatches remain: the three sums of gradients; the gradient of
+ * the last relu, because the gradients of two norms read it; and the product in the gradient of the loss. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Tests convolutions with weights in shared memory (shaders/conv/direct_shared.comp, pool_shared.comp,
  * dw_direct_shared.comp): how the work is divided into work groups, and that the results are right for each division.
- * These kernels are for GPUs, but the tests run on any device. A tap is a position of the kernel in one channel: one
- * product of a sum. A chunk is the taps whose weights are in shared memory at the same time. */
+ * These shaders are for GPUs, but the tests run on any device. A tap is one position (row and column) of the filter in
+ * one channel of the source. A chunk is the taps whose weights are in shared memory at the same time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static void every_pooled_convolution_is_right(void **state)
     for (size_t seed = 1001; seed <= 1000 + n; seed++) {
         subject s;
         subject_make(&s, &vkt_op_conv2d_max_pool, seed);
-        assert_int_equal(taken(&s), 3); /* y, and the convolutions of both gradients */
+        assert_int_equal(taken(&s), 3); /* the nodes that compute y, dx and dw */
         check(&s, seed, true);
     }
 }

@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Adds one row to each row of a matrix. The matrix is stored by rows first, then with the batch last. */
+/* Adds one row to each row of a matrix, once for each layout of the matrix. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* Compares a sum of all elements, which are in several ranges, with a sum in double precision. */
+/* One binding cannot hold all elements. Compares their sum with a sum in double precision. */
 static void a_sum_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -314,7 +314,8 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 3, 20011, 5, 3, true); /* dx is a sum over 20,011 channels */
     check_conv(5, 12345, 33, 3, 3, true);
     check_conv(3, 2, 100003, 2, 3, true);  /* the number of channels in the last part of dx is no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* dx has more than 16 features for each of 65,535 work groups */
+    check_conv(2, 1100000, 3, 1, 1, true); /* dx has 1,100,000 channels: more than 16 for each work group, because many
+                                            * devices allow only 65,535 work groups */
 }
 
 /* Each case runs with and without texel loads. With texel loads, a binding may hold a whole operand, so only outputs

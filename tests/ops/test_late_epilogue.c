@@ -45,9 +45,9 @@ static vkt_tensor gradient(net *n, vkt_tensor y, vkt_tensor x)
 
 /* ---- the gradient of a relu behind the gradient of a convolution ---- */
 
-/* The kinds of graphs that conv_slope builds. v is the output of s->act, in most tests a relu. A convolution reads
- * v. ALONE: only the gradient of the relu reads the gradient of v. NORM: the relu is behind a norm. KEPT: the gradient
- * of v is kept. SUMMED: a sum also reads v, so v is stored as f32 in any program. */
+/* The kinds of graphs that conv_slope builds. v is the output of s->act, in most tests a relu. A convolution or a
+ * linear layer reads v. ALONE: only the gradient of the relu reads the gradient of v. NORM: the relu is behind a norm.
+ * KEPT: the gradient of v is kept. SUMMED: a sum also reads v, so v is stored as f32 in any program. */
 enum { ALONE, NORM, KEPT, SUMMED };
 
 /* Builds the gradient of x through conv(act(x)), or through linear(act(x)). NORM: act reads a norm of x, not x. */

@@ -186,9 +186,9 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_relative_l2_loss(g, y, t, 0, VKT_LOSS_SUM);
 }
 
-/* The expected numbers are those of PyTorch 1.13, with four exceptions. PyTorch's loss of the logit -infinity is NaN.
- * PyTorch's slope of l1 at NaN is 0 (see nan_stays_nan). PyTorch's bce refuses a y outside of [0,1]. PyTorch has no
- * loss `relative`. Results must equal the expected numbers, or have a relative error below 3e-7. NaN equals NaN. */
+/* The expected numbers are those of PyTorch 1.13, with three exceptions. PyTorch's loss of the logit -infinity is NaN.
+ * PyTorch's bce refuses a y outside of [0,1]. PyTorch has no loss `relative`. Results must equal the expected numbers,
+ * or have a relative error below 3e-7. NaN equals NaN. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
@@ -243,6 +243,7 @@ static void special_values_are_pytorchs(void **state)
     }
 }
 
+/* PyTorch's slope of l1 at NaN is 0. Here it is NaN. */
 static void nan_stays_nan(void **state)
 {
     (void)state;

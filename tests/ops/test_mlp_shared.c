@@ -1,7 +1,7 @@
 /* Tests networks in one node whose activations and weights are in shared memory (shaders/product/mlp_shared.comp). The
- * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP multiplies
- * by cooperative matrices. The kernels are for GPUs, but the tests also run on CPU devices. The tests of COOP need a
- * device with cooperative matrices. */
+ * variant SHARED copies the weights of a layer to shared memory in one or several slices. The variant COOP computes the
+ * products with cooperative matrices. The kernels are for GPUs, but the tests also run on CPU devices. The tests of
+ * COOP need a device with cooperative matrices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,8 +148,8 @@ static void networks_multiply_matrices(void **state)
         assert_int_equal(vkt_subject_of_case(&h, &s, i % 2 ? &vkt_op_mlp_mse : &vkt_op_mlp, &c, i), VKT_OK);
         check_kernels(&s, VKT_K_MLP_FORWARD_COOP, i % 2 ? 0 : 1);
         check_kernels(&s, VKT_K_MLP_GRAD_COOP, i % 2 || n->forward_only ? 0 : 1);
-        /* In a case of mlp_mse, the kernel may have two dispatches: one of the node of the case, and one of the node
-         * that computes the gradients for another dloss. */
+        /* A case of mlp_mse has two dispatches of MLP_MSE_COOP: one for the node of the case, and one for the node that
+         * computes the gradients for another dloss. With forward_only it has none. */
         check_kernels(&s, VKT_K_MLP_MSE_COOP, i % 2 == 0 || n->forward_only ? 0 : 2);
         harness_check_in(harness_ctx, &s, &by_matrices, &report);
         subject_free(&s);

@@ -12,7 +12,12 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
-enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* indices of the parameters that are published without averaging */
+enum {
+    FROZEN = 2,
+    MEAN = 4,
+    VAR = 5
+}; /* indices of a frozen parameter and of two states; they are published without
+    * averaging */
 
 /* The program of a training step. loss = sum(a x) + mean(b a x) + mean(batch_norm(z) z), with the parameters a, b and
  * gamma. The gradient of a depends on b, and the gradient of b depends on a. So both gradients change in each step. */

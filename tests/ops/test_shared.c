@@ -53,7 +53,7 @@ static void tiles_are_chosen_by_shape_and_device(void **state)
         { &gpu, { 512, 512, 512, 1 }, 1, 64, 64, 1 },       /* larger tiles would leave cores idle */
         { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },     /* two slices of a sum keep the cores busy */
         { &few, { 512, 512, 512, 1 }, 100, 128, 128, 1 },   /* 16 tiles are enough for 4 cores */
-        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* 132 cores want 528 tiles of 64 lanes */
+        { &many, { 512, 512, 512, 1 }, 100, 32, 32, 2 },    /* no tile keeps 132 cores busy: the smallest is chosen */
         { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },     /* a tile of 64 rows would be half empty */
         { &gpu, { 17, 784, 60000, 1 }, 1000, 32, 64, 10 },  /* a small result, long sums */
         { &gpu, { 17, 784, 60000, 1 }, 4, 32, 32, 4 },      /* memory for 4 slices only */
@@ -213,8 +213,9 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coo
     assert_int_equal(tile_rows(s, &view), tile);
     subject_forward(s);
     subject_backward(s);
-    /* The full check has two drivers with VKT_TEST_SMALL, and one of these drivers has cooperative matrices. So on a
-     * device with cooperative matrices, a case that uses such matrices skips the two views without them. */
+    /* With VKT_TEST_SMALL, the full check runs this test on two drivers, and only one of them has cooperative matrices.
+     * The other driver checks the two views without such matrices. So on a device with cooperative matrices, a case
+     * that uses such matrices skips these two views. */
     const bool only_coop = coop && vkt_env_int("VKT_TEST_SMALL", 0) && harness_has_matrices();
     if (!only_coop) harness_check_in(harness_ctx, s, &view, &report);
     if (half && !only_coop && !report.faults) {

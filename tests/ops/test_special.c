@@ -18,7 +18,8 @@ static vkt_ctx *ctx;
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { POISON = 0x7fc5a5a5 }; /* a NaN */
 
-/* Makes a program whose values have guard words behind them. All its memory begins as NaN. */
+/* Makes a program whose values have guard words behind them. The memory of activations, scratch and guard words begins
+ * as NaN. */
 static void make_guarded(vkt_graph *g, vkt_store *store, const vkt_program_params *params, vkt_program **p)
 {
     OK(vkt_program_create_guarded(ctx, g, store, params, p));

@@ -1,5 +1,6 @@
 /* Checks the clock and the step state bit for bit, and the metrics of each run. The device updates all three in many
- * runs of the same recorded command buffers. */
+ * runs of the same recorded command buffers. Also checks which samples each run gathers, and that an optimizer that
+ * does not fit is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -292,7 +293,7 @@ static void a_gather_behind_the_report_loads_its_own_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* With a scale that is no float, and without a scale, an infinite element stays infinite. */
+/* An infinite element stays infinite, also with a scale that f32 cannot represent exactly. */
 static void infinite_elements_are_gathered(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ typedef struct net {
 typedef struct rig {
     vkt_graph *g;
     vkt_tensor x, weights; /* y is multiplied by `weights` before the sum, so dy is `weights` */
-    vkt_tensor asked[2];   /* gradients of the convolution's output and weights, or {0} */
+    vkt_tensor asked[2];   /* if net.ask: gradients of the convolution's output and of the parameter w; else {0} */
     vkt_store *store;
     vkt_program *program;
 } rig;

@@ -5,8 +5,8 @@
  * `finetune.py reference` has written FOLDER. The program prints vktrain's deviations from PyTorch's float64 numbers.
  * For logits and losses, the deviations of PyTorch's float32 numbers are in brackets. --recompute computes each block
  * of the network again for its gradients. At the end FOLDER/ours has the trained adapters. FOLDER/ours.f32 has the
- * logits of the prompts, computed with these adapters. `finetune.py interop` loads FOLDER/ours and FOLDER/ours.f32. The
- * program is no test: no test needs the model or Python. */
+ * logits of the prompts, computed with these adapters. `finetune.py interop` loads FOLDER/ours and FOLDER/ours.f32. No
+ * test runs this program, because it needs a model and the files in FOLDER. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

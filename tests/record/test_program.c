@@ -161,8 +161,9 @@ static vkt_graph *updated(const vkt_optimizer *o)
     return g;
 }
 
-/* The store computes its clock from the rates of its own graph, so another optimizer would make wrong steps. The
- * numbers that are no rates may differ. */
+/* The clock of a store has powers of the decay rates (beta1, beta2, momentum_decay) of the optimizer for which the
+ * store was made. With an optimizer of another kind, or with other decay rates, steps would be wrong, so the program is
+ * refused. Other numbers of the optimizer, for instance eps, may differ. Adam and AdamW count as one kind. */
 static void updates_have_the_optimizer_of_the_store(void **state)
 {
     (void)state;

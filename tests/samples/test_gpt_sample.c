@@ -106,7 +106,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
 }
 
-/* The resumed run is not given --seed. It draws the characters with the seed of the checkpoint. */
+/* The resumed run gets no --seed. It chooses the characters of its text with the seed of the checkpoint. */
 static void a_resumed_run_writes_the_same_text(void **state)
 {
     rig *r = rig_of(state);

@@ -184,7 +184,8 @@ static void switched_off_and_tuned_variants_show(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* The texts of cases are lines for a shapes file of vkt-bench, so integers have a bound: that of the given case. */
+/* vkt-info writes each case as a line for a shapes file of vkt-bench, so integer inputs must have a bound above 0. A
+ * given case keeps its own bound. */
 static void integers_have_their_bounds(void **state)
 {
     rig *r = rig_of(state);

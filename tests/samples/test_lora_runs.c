@@ -40,7 +40,7 @@ static void expect_same_weights(const rig *r, const char *adapter, const char *w
     vkt_safetensors_close(&w);
 }
 
-/* With --ema, --save-adapter and --save write the same weights: the averages. */
+/* If --ema is given, both --save-adapter and --save write the averages of the weights. */
 static void averages_are_what_is_saved(void **state)
 {
     rig *r = rig_of(state);
@@ -104,7 +104,7 @@ static void an_adapter_is_the_start_of_a_training(void **state)
     EXPECT(r, 1, "there is no adapter", "--model", LORA_MODEL, "-q", "--perplexity", "text.txt", "--merge", "m.gguf");
 }
 
-/* Without --data, --perplexity and --save-adapter take the weights of --load. */
+/* --perplexity and --save-adapter use the weights of --load, if --data is not given. */
 static void weights_of_a_training_are_used(void **state)
 {
     rig *r = rig_of(state);

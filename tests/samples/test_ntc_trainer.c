@@ -13,7 +13,8 @@
 enum { SIDE = 64, STEPS = 40, SEED = 5, HIDDEN = 16 }; /* the latents are frozen in the last two steps */
 enum { LATENTS = 2 * (SIDE / 4) * (SIDE / 4), WEIGHTS = HIDDEN * 4 };
 
-/* Two parameters of a trained network: the latents in BC4 blocks, and the weight of the last layer. */
+/* Two parameters of a trained network: the latents of grid 0, which has BC4 blocks, and the weight of the last
+ * layer. */
 typedef struct result {
     float latents[LATENTS], weight[WEIGHTS];
     bool was_split; /* a call of ntc_trainer_slices submitted only a part of a step */
@@ -57,8 +58,9 @@ static uint32_t find(const ntc_trainer *t, const char *name, size_t n)
     return at;
 }
 
-/* Trains by whole steps (budget_ns 0), or in slices: budget_ns is the budget of each call of ntc_trainer_slices. Reads
- * the parameters before ntc_trainer_result would encode and round them. */
+/* Trains by whole steps if budget_ns is 0. Otherwise trains in slices, and budget_ns is the budget of each call of
+ * ntc_trainer_slices. Then reads the parameters from the store. Does not call ntc_trainer_result, because that function
+ * changes the parameters. */
 static void train(vkt_ctx *ctx, uint64_t budget_ns, result *out)
 {
     char name[24];

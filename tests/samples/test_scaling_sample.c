@@ -85,7 +85,7 @@ static char *table_of(const rig *r, const char *const *args)
     return table;
 }
 
-/* Two ranks that share a bandwidth have half of it each. A copy takes time. */
+/* --contention 2 halves the bandwidth of --beta. --copy adds the time of copies to each exchange. */
 static void options_reach_horovods_networks(void **state)
 {
     rig *r = rig_of(state);

@@ -102,7 +102,8 @@ static void names_are_kept(void **state)
     vkt_card_destroy(&c);
 }
 
-/* A sample may be a long vector. A size whose product with another one is absurd is damage. */
+/* A sample may be a long vector. But a card is damaged if a size is 0 or above 2^32 - 1, or if the product of height
+ * and width is above 2^40. */
 static void a_card_may_have_long_samples(void **state)
 {
     static const char *const samples[] = { "[1,1,2000000]", "[1,1,4294967295]", "[1,1,4294967296]",

@@ -171,7 +171,7 @@ static void what_cannot_be_learned_is_refused(void **state)
     vkt_records_destroy(&r);
 }
 
-/* Two columns of one name are refused if one of them is used: the rows of a column are found by its name. */
+/* Two columns of one name are refused if one of them is used, because a used column is found by its name. */
 static void equal_names_are_refused(void **state)
 {
     const vkt_host h = vkt_test_host();

@@ -122,7 +122,7 @@ static void train(rig *r, const vkt_dataset *data, const char *checkpoint, uint3
                                         .seed = 1 };
     CHECK(vkt_trainer_create(ctx, &params, &trainer));
     if (access(checkpoint, F_OK) == 0) CHECK(vkt_trainer_resume(trainer, checkpoint));
-    const vkt_fit_params fit = { .epochs = epochs, /* of the whole run, also before a resume */
+    const vkt_fit_params fit = { .epochs = epochs, /* epochs before a resume count, too */
                                  .patience = 5,
                                  .checkpoint = checkpoint,
                                  .callbacks = { .user = losses, .on_epoch = on_epoch } };

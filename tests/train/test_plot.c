@@ -27,7 +27,8 @@ static void the_best_epoch_follows_what_was_measured(void **state)
     vkt_epoch_record r[3] = { { 1, 3, NAN, 1, NAN, 0, 0 }, { 2, 2, NAN, .5, NAN, 0, 0 }, { 3, 1, NAN, .7, NAN, 0, 0 } };
     assert_int_equal(vkt_history_best(r, 3), 1); /* the lowest val_loss */
     for (int i = 0; i < 3; i++) r[i].val_loss = i ? NAN : INFINITY;
-    /* No val_loss is finite, so no epoch is the best. The result is 3, the number of epochs. */
+    /* Epoch 1 has a val_loss (infinity), so only an epoch with a finite val_loss may be the best. There is none, so the
+     * result is 3, the number of epochs. */
     assert_int_equal(vkt_history_best(r, 3), 3);
     for (int i = 0; i < 3; i++) r[i].val_loss = NAN;
     assert_int_equal(vkt_history_best(r, 3), 2); /* the lowest train_loss */

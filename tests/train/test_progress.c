@@ -152,7 +152,8 @@ static void no_width_is_too_small(void **state)
         epoch(&s, 1);
         batch(&s, 2, BATCHES, BATCHES);
         assert_int_equal(s.seen.torn, 0);
-        /* The longest field is "val_loss 0.0512". With two blanks before it, it has 17 columns. */
+        /* The longest field, "val_loss 0.0512", has 17 columns with the two blanks before it. So a wider terminal wraps
+         * no field. */
         if (columns >= 18) assert_int_equal(s.seen.wrapped, 0);
         if (columns == 20) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3 469/469");
         if (columns == 10) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3");
@@ -354,8 +355,8 @@ static void a_file_gets_one_line_an_epoch(void **state)
                 "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
 }
 
-/* If a resumed fit only has to end an epoch without validation, no batch comes before the record. The progress does not
- * know the number of epochs yet. */
+/* A fit may resume after the last batch of an epoch. Without validation, no batch comes before the record of this
+ * epoch. So the progress does not know the number of epochs yet. */
 static void a_record_before_the_first_batch_has_no_number_of_epochs(void **state)
 {
     (void)state;

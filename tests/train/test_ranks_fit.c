@@ -9,7 +9,8 @@ static const uint32_t four[] = { 4, 0 };
 
 /* ---- own metrics ---- */
 
-/* `resets` and `results` count calls. `rows` counts samples. `sum` is a weighted sum of the outputs since reset(). */
+/* `resets` counts the calls of reset(), and `results` the calls of result(). `rows` counts samples. `sum` is a weighted
+ * sum of the outputs since the last reset(). */
 typedef struct tally {
     uint32_t resets, results, rows;
     double sum;

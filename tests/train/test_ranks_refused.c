@@ -328,7 +328,7 @@ static void ranks_go_on_after_wrong_params(void **state)
         hands_fit(&h);
         vkt_test_expect_errors(false);
         for (uint32_t i = 0; i < 2; i++) assert_int_equal(h.rank[i].result, i == right ? VKT_E_STATE : VKT_E_ARG);
-        assert_int_equal(vkt_test_errors() - before, right == 1 ? 1 : 2); /* of the ranks that are right, 0 logs */
+        assert_int_equal(vkt_test_errors() - before, right == 1 ? 1 : 2); /* rank 1 with right params logs nothing */
     }
     for (uint32_t i = 0; i < 2; i++) h.rank[i].fit.min_delta = 0;
     hands_fit(&h);

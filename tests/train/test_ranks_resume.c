@@ -91,7 +91,7 @@ static void micro_batches_in_half_precision_go_on_too(void **state)
     file_of(r, "wanted", wanted);
     file_of(r, "stopped", path);
     vkt_trainer_params p = group_params(r);
-    p.batch = 16; /* a step has two such batches, so the program of each shard runs twice */
+    p.batch = 16; /* a step has two such batches, so the program runs twice for each shard */
     p.optimizer.micro_batches = 2;
     p.precision = VKT_PRECISION_F16;
     p.ema_decay = 0.8;

@@ -1,5 +1,5 @@
-/* Tests that a trainer resumes only a checkpoint of the same run. Otherwise the message names up to five differences.
- * Some settings may change. */
+/* Tests that a trainer refuses to resume a checkpoint of another run. The error message names up to five differences. A
+ * trainer that differs only in certain settings may resume the checkpoint. */
 #include "train/rig.h"
 
 #include <stdio.h>

@@ -290,8 +290,8 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
-/* A fit with allow_nonfinite trains with moments that are NaN, and returns VKT_OK, because epoch 1 is the best. The
- * next fit without allow_nonfinite finds that the moments are not finite. */
+/* A fit with allow_nonfinite trains with moments that are NaN. It returns VKT_OK, because epoch 1 of the run was
+ * finite. The next fit without allow_nonfinite finds that the moments are not finite. */
 static void an_allowed_divergence_is_found_later(void **state)
 {
     rig *r = rig_of(state);
@@ -406,8 +406,8 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
     assert_true(t->at.best == e[lower - 1].val_loss);
 }
 
-/* A metric may be -infinity or NaN in the best epoch. Only without a best epoch, checkpoints of all versions have -inf
- * for NaN. */
+/* A checkpoint keeps the value of the best epoch (at.best), even if it is infinite or NaN. The last case has no best
+ * epoch: at.best is NaN, but the file has -inf. The trainer that resumes must have NaN. */
 static void a_checkpoint_keeps_a_best_value_that_is_not_finite(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,6 @@
-/* Tests checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
+/* Tests checkpoints and weight files: bit-identical runs, resumes (also after a kill), failed writes, bad files,
+ * attached texts, and weights that are loaded by name. Also tests a source that fails once, and a forked child that
+ * destroys a trainer.
  *
  * One test kills runs. Each of these runs is a new process of this program: `train_test_trainer_state worker CHECKPOINT
  * [resume]`. */

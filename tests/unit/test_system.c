@@ -1,6 +1,6 @@
 /* Tests how engine/base uses the operating system: paths and folders, files with any name, the locale of numbers,
- * clocks, the environment, shared libraries. These tests run on every system. test_file.c and
- * test_file_faults.c have more tests for POSIX. */
+ * clocks, the environment, shared libraries, and the description of the machine. These tests run on every system.
+ * test_file.c and test_file_faults.c have more tests for POSIX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* base/win32/numbers.c - the locale of a thread: see base/numbers.h. Windows has no locale objects, but the C library
- * of Windows can give a thread a locale of its own. Then setlocale changes only the locale of this thread. */
+/* base/win32/numbers.c - the locale of a thread: see base/numbers.h. Windows has no uselocale, but the C library of
+ * Windows can give a thread a locale of its own. Then setlocale changes only the locale of this thread. */
 #include "base/numbers.h"
 
 #include <locale.h>

@@ -104,8 +104,7 @@ static uint32_t taps_unrolled(uint64_t K)
 }
 
 /* A lane has as many channels as possible, because its channels share the loads of x. A lane has fewer channels if the
- * dispatch would otherwise have too few lanes for the device: fewer lanes than vkt_tiles_wanted / 2 work groups have
- * together, with most_lanes lanes each. */
+ * dispatch would otherwise have fewer lanes than `wanted`. */
 vkt_direct_tiles vkt_direct_tiles_of(const vkt_limits *lim, const vkt_direct_job *j)
 {
     const uint32_t most_lanes = vkt_lanes(lim, lim->traits->lanes_direct);

@@ -58,7 +58,9 @@ void vkt_conv_dw_direct_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const
     const vkt_dw_direct_tiles t = vkt_dw_direct_tiles_of(e, j);
     const uint32_t K = depth_of(j), o = p->group * j->rows, n_o = p->groups * j->rows;
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
-    const uint64_t dy_plane = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel of dy in memory */
+    /* vec4s of a channel of the tensor j->dy. With j->index, this tensor has the size of the pooling's output. But
+     * j->dy_plane is always for a channel of y. */
+    const uint64_t dy_plane = (uint64_t)dy_size[0] * dy_size[1] * z->n4;
     uint32_t index_base = 0;
     if (!vkt_conv2d_is_short(e, 1, j->slice / t.lanes + t.cols + (t.rows * t.cols + t.rows) * t.lanes)) return;
     vkt_conv2d_dw_direct_shared_push push = { .plane = (uint32_t)j->dy_plane,

@@ -153,7 +153,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
                                        .groups = { works, 1, p->groups } });
 }
 
-/* ---- DIRECT: few products per element, and few output channels per group ---- */
+/* ---- DIRECT: few weights for each output channel ---- */
 
 /* DIRECT_DEPTH: the most products per output channel and pixel, for the direct kernel. DIRECT_SUMS: the most sums for
  * dw that a lane has in registers. A lane also has sums for db, and the elements that it multiplies. */

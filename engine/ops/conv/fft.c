@@ -41,9 +41,9 @@ typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
     uint32_t t;           /* points of a transform along one axis: a tile has t * t points */
-    uint32_t frequencies; /* number of frequencies in the half plane: see fft_columns.comp */
+    uint32_t frequencies; /* number of stored frequencies of a spectrum: see fft_columns.comp */
     tiling tiling[2];     /* H, W */
-    uint32_t columns;     /* vec4s of a channel: tiles along H * tiles along W * z->n4 */
+    uint32_t columns;     /* vec4s of a channel of an image, at one point: tiles along H * tiles along W * z->n4 */
 } fft_job;
 
 /* The number of points of each variant's transform, along an axis. */
@@ -134,9 +134,9 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* An operand or the destination. It is an image or weights. The columns of an image are the vec4s of a channel
- * (fft_job.columns). Weights have two channel dimensions: `channels` is the size of one of them, and `columns` is a
- * quarter of the size of the other. */
+/* An operand or the destination. It is an image or weights. At each of the t * t points (fft_job.t), a channel has
+ * `columns` vec4s. A channel of an image has one vec4 for each tile and each four samples. Weights have two channel
+ * dimensions: `channels` is the size of one of them, and a vec4 has four elements along the other. */
 typedef struct operand {
     vkt_tensor t;
     uint32_t weights; /* 1: weights. A bool would add padding bytes, but vkt_recall compares the bytes of operands */

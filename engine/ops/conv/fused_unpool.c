@@ -50,7 +50,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                                     .cell = { a->cell[0], a->cell[1] } });
 }
 
-/* Returns the flops of conv2d_dw, for all elements of dy. */
+/* Returns the flops of conv2d_dw. Each of the N x O x P x Q elements of the convolution's gradient counts, also the
+ * zeros. */
 static double flops(const vkt_node *n)
 {
     const unpool_attr *a = n->attr;

@@ -122,7 +122,7 @@ typedef struct vkt_conv_dw_part {
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
     uint32_t rows, channels;    /* channels of dy, and of x, in a group of the convolution */
-    uint64_t dy_plane, x_plane; /* vec4s of a channel */
+    uint64_t dy_plane, x_plane; /* vec4s of a channel of y, and of x */
     vkt_tensor x, dy, dw, db;
     vkt_tensor index; /* {0}: dy has y's size. Else dy is the gradient of a pooling's output (vkt_conv2d_dw_product) */
     uint32_t cell[2];

@@ -65,7 +65,8 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool disjoint;           /* pool2d_dx only: a row is a row of windows, and an item is a window of 4 samples */
+    bool disjoint;           /* true only in pool2d_dx, for disjoint windows that are small enough for one lane. If
+                              * true, `rows` counts rows of windows, and an item is one window of 4 samples */
     bool inside;             /* POOL_SPEC_INSIDE */
     bool relu;               /* POOL_SPEC_RELU */
     const vkt_node *dropout; /* the dropout that the kernel also computes, or NULL */

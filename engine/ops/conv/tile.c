@@ -148,10 +148,10 @@ static bool split(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* A dispatch can have max_groups work groups along its y axis. For each group of channels, the packing kernel has
-     * one work group per panel along this axis, and DIRECT has one per tile. Neither of them loops over this axis. If a
-     * group has several panels or tiles, each has at least 4 rows. So 4 * max_groups rows of a group need at most
-     * max_groups work groups. */
+    /* A dispatch can have max_groups work groups along its y axis. The packing kernel has one work group along y for
+     * each panel (the packed weights of a tile's rows). The kernels of DIRECT have one work group along y for each
+     * tile. None of these kernels loops over y. If a group of channels has several panels or tiles, each has at least 4
+     * rows. So 4 * max_groups rows of a group need at most max_groups work groups. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel's packed weights */

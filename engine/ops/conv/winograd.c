@@ -29,7 +29,8 @@ typedef struct job {
     bool transposed;
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
-    uint32_t pad[2];           /* padding of the source. dx is computed as a convolution of dy, with padding 2 - pad */
+    uint32_t pad[2];           /* padding of the source. For y: the padding of the op. For dx: 2 minus the padding of
+                                * the op, because dx is computed as a convolution of dy */
     uint32_t tiles_w, columns; /* tiles_w: number of tiles along W. columns: number of vec4s in a row of the products,
                                 * z->n4 for each tile of pixels */
     uint32_t lanes, mb;        /* lanes: number of vec4s in a row of a panel. mb: rows of a tile of the weights */

@@ -158,7 +158,7 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
                                   .flops = binary_dx_flops,
                                   .formula = "da or db = df(a, b) dy" };
 
-/* Adds the gradient with respect to x, which is a or b. */
+/* Adds nodes that compute the gradient with respect to x, which is a or b. Returns the gradient. */
 static vkt_tensor dx_of(vkt_graph *g, binary_dx_attr attr, vkt_tensor dy, vkt_tensor a, vkt_tensor b, vkt_tensor x)
 {
     return back_to(g, vkt_apply(g, &vkt_op_binary_dx, (vkt_tensor[]){ dy, a, b }, 3, &attr, NULL), x);
@@ -411,7 +411,7 @@ static vkt_result prelu_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Adds the op. The weight w is broadcast, so a w of shape (C) for x (N,C,H,W) is reshaped to (C,1,1). */
+/* Adds the node. The weight w is broadcast, so a w of shape (C) for x (N,C,H,W) is reshaped to (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
     if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };
@@ -503,8 +503,8 @@ vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float va
 
 EMIT(where, TERNARY_WHERE)
 
-/* Adds the gradients, which are dy where the input is selected, else 0. They are selections and not products of dy with
- * 0 or 1, because dy may be infinite, and infinity times 0 is NaN. */
+/* Adds nodes that compute the gradients: dy where the input is selected, else 0. The nodes select dy or 0. They do not
+ * multiply dy by 1 or 0, because dy may be infinite, and infinity times 0 is NaN. */
 static void where_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor c = n->in[0], zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

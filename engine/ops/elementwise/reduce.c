@@ -232,10 +232,10 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* Reduces the indices of the slowest dimension one after the other, each as a step. This is needed if a binding does
- * not hold even one step, or holds so few steps that y's next range would not start at a multiple of VKT_ALIGN_BYTES.
- * If the dimension is kept and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a
- * part of a scratch value, and a last reduction computes y from these parts. */
+/* Reduces x in steps, one after the other. A step is the part of x that has one index of the slowest dimension.
+ * reduce_slices calls this function only if it can make no slices (see `per` there). If the slowest dimension is kept
+ * and a step has a multiple of 64 outputs, each step writes to y. Else each step writes to a part of a scratch value,
+ * and a last reduction computes y from these parts. */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -299,8 +299,11 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
         reduce_steps(e, r, x, y, f, kept);
         return;
     }
+    /* per is 0 if even a slice of one index, or its outputs, does not fit in a binding, or if no slice that fits ends
+     * at a multiple of VKT_ALIGN_BYTES. If per is 1 and neither `kept` nor `smaller` is true, the reduction of the
+     * slices' results would not be smaller than this one. */
     if (per == 0 || (!kept && per < 2 && !smaller) ||
-        per >= slow.size) { /* a step is too large, or x's slowest dimension is not y's slowest dimension */
+        per >= slow.size) { /* the slowest dimension of x is not the slowest dimension of y */
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: a reduction over slices of %u elements, of which this device binds %llu at once",

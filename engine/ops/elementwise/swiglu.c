@@ -66,8 +66,9 @@ static void emit_two(vkt_emit *e, const operands *o, bool is_gradient)
     }
 }
 
-/* Emits a node whose operands are the two halves of each row of one tensor: one dispatch for each range of rows. The
- * bindings of a and b are one range of the tensor a, and the bindings of da and db are one range of the tensor da. */
+/* Emits a node whose operands are the two halves of each row of one tensor: one dispatch for each range of rows.
+ * SWIGLU_A and SWIGLU_B are bound to the same range of o->a. In a gradient, SWIGLU_DA and SWIGLU_DB are bound to the
+ * same range of o->da. */
 static void emit_halves(vkt_emit *e, const operands *o, bool is_gradient)
 {
     const vkt_shape s = vkt_value_of(e->g, o->a)->shape;

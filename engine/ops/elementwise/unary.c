@@ -1,5 +1,6 @@
-/* ops/elementwise/unary.c - functions of one number: activations and elementary functions. One kernel computes all
- * functions, and one kernel computes their gradients (lib/unary.glsl). A number selects the function. */
+/* ops/elementwise/unary.c - functions of one number: activations and elementary functions. lib/unary.glsl computes all
+ * functions and their gradients, except the gradient of scale, which is another scale. A number selects the
+ * function. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>

@@ -4,9 +4,9 @@
  * is BATCH_LAST (`channels`), or has rows that are not whole vec4s, dy is copied in the sorted order. At the end,
  * embedding_sum adds up the gradients of each id. The work groups of embedding_rank split the ids into ranges, and
  * each work group loops over all positions. So the sort takes positions * ranges / lanes iterations. The sums take
- * positions * width additions. The table is cleared, and then the rows that have gradients are written. Two other
- * methods are not used. Sums by float atomics could have different bits in each run. A loop over all positions for each
- * row of the table would read all ids once per row. */
+ * positions * width additions. The gradient of the table is first set to 0. Then embedding_sum writes only rows whose
+ * ids occur. Two other methods are not used. Sums by float atomics could have different bits in each run. A loop over
+ * all positions for each row of the table would read all ids once per row. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -257,8 +257,8 @@ typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
     uint32_t positions, lanes, vecs; /* vecs: how many vec4s of a row a lane of embedding_sum computes */
-    bool channels,
-        copy; /* dy is copied into the order of ids, because it is BATCH_LAST or its rows are not whole vec4s */
+    bool channels, copy; /* the gradients are copied, sorted by id (EMBEDDING_DW_COPY), because dy is BATCH_LAST or its
+                          * rows are not whole vec4s */
 } sums;
 
 /* A work group of embedding_rank loops over its range of ids twice, and over the positions once. These limits keep the

@@ -209,7 +209,8 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
                                        .groups = { gx, gy, 1 } });
 }
 
-/* Counts, for each corner, one operation per dimension for its weight, and a product and a sum per feature. */
+/* Counts, for each point, each level and each corner of the point's cell: one operation per dimension for the weight of
+ * the corner, and a product and a sum per feature. */
 static double corner_flops(const vkt_hash_grid_attr *a, vkt_shape x)
 {
     return (double)x.dim[0] * a->levels * (1u << x.dim[1]) * (x.dim[1] + 2.0 * a->features);
@@ -280,7 +281,8 @@ static double grid_flops(const vkt_node *n)
     return corner_flops(n->attr, vkt_node_in(n, X)->shape);
 }
 
-/* Counts the bytes of x, of y, and of one entry of the table for every corner. */
+/* Counts the bytes of x, of y, and of the entries that are read: in each level, each point reads one entry for each
+ * corner of its cell. */
 static double grid_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (1u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_out(n, 0);
@@ -466,7 +468,8 @@ static double dw_flops(const vkt_node *n)
     return corner_flops(&a->grid, vkt_node_in(n, X)->shape);
 }
 
-/* Counts the bytes of x, dy and the table, and of one entry that is read and written for every corner. */
+/* Counts the bytes of x, of dy and of the table. Also counts the bytes of the entries that are read and written: in
+ * each level, each point adds to one entry for each corner of its cell. */
 static double dw_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (2u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_in(n, DW_DY) +

@@ -137,7 +137,7 @@ const vkt_op vkt_op_stop_gradient = { .name = "stop_gradient",
                                       .flops = vkt_flops_none,
                                       .formula = "x, and no gradient passes through it" };
 
-/* ---- to_layout: a transposing copy between (N, F) in ROWS and [F][N'] in BATCH_LAST ---- */
+/* ---- to_layout: copies a tensor from ROWS to BATCH_LAST, or from BATCH_LAST to ROWS ---- */
 
 static vkt_result to_layout_infer(vkt_infer *f)
 {

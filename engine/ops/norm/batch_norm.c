@@ -163,9 +163,9 @@ static void bind_running(vkt_emit *e, plan *p)
     p->push.momentum = a->momentum;
 }
 
-/* Emits part 3, the elementwise part. If the parameter `part` binds a tensor, the work groups also find the statistics:
- * they combine the results of blocks, which are in this tensor. If a channel is one block, they compute its statistics
- * from x instead. */
+/* Emits part 3 of the forward pass. If the parameter `part` binds a tensor, each work group also computes the
+ * statistics of its channel. It combines the results of the channel's blocks, which are in this tensor. But if a
+ * channel is one block, the work group computes the statistics from x, and does not read this tensor. */
 static void emit_normalise(const vkt_node *n, vkt_emit *e, const vkt_tensor statistics[2], const vkt_tensor affine[2],
                            vkt_tensor step, vkt_bind part)
 {

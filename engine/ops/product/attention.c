@@ -318,7 +318,7 @@ const vkt_op vkt_op_attention = {
         "y = softmax(scale q k^T) v by heads; a group of heads of q shares k and v; causal: query t sees keys 0 .. t",
 };
 
-/* ---- attention_dx: q (or q, k and v), y, lse, dy, k, v -> gradients of q, k and v ---- */
+/* ---- attention_dx: q, y, lse, dy, k, v -> dq, dk, dv; `packed`: [q k v], y, lse, dy -> [dq dk dv] ---- */
 
 static vkt_result dx_infer(vkt_infer *f)
 {

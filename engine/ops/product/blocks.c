@@ -86,9 +86,10 @@ static bool divide_evenly(const vkt_limits *lim, const shape *t)
            t->bm % (down * c->m) == 0 && t->bn % (subgroups / down * c->n) == 0;
 }
 
-/* Returns true if the tile consists of whole cooperative matrices of the size that the device supports, along k and in
- * each part of the tile's result. A part has 4 x 4 elements per lane. All subgroups must be full, and each subgroup
- * must get the same number of matrices of a part. */
+/* Returns true if the device can compute the tile with cooperative matrices. For flexible matrices, see divide_evenly.
+ * Other matrices have one size (lim->coop or lim->coop_bf16). The tile's length along k must be a multiple of the k of
+ * this size. All subgroups must be full. A part of the tile's result has 4 x 4 elements per lane. It must consist of
+ * whole matrices, with the same number of matrices for each subgroup. */
 static bool divide(const vkt_limits *lim, const shape *t, const vkt_blocks_job *j)
 {
     if (j->flexible) return divide_evenly(lim, t);

@@ -12,8 +12,8 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
     return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_capacity(e);
 }
 
-/* Returns true if one binding holds the quantized rows of B that a block of the product needs. Whole rows are bound,
- * even if the block needs only a part of their k. */
+/* Returns true if one binding holds the rows of quantized weights that a part of the product (vkt_gemm_split) reads.
+ * Whole rows are bound, even if the part reads only some columns of these rows. */
 static bool blocks_in_one_binding(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o)
 {
     const uint64_t rows = g->b.x_outer ? g->n : o->k;

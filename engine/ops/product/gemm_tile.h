@@ -5,10 +5,11 @@
 
 #include "ops/product/gemm.h"
 
-/* The split of a product into dispatches. */
+/* The split of a product into blocks. A dispatch of gemm_tile computes one block: up to `batches` batches, `rows` rows
+ * of C and `k` values of k. A block with several batches has all rows and all k. */
 typedef struct vkt_gemm_split {
-    uint32_t sg, mb, nb;       /* sg: subgroup size. A tile has mb rows and nb columns */
-    uint32_t batches, rows, k; /* the size of a block. A block with several batches has all rows and all k */
+    uint32_t sg, mb, nb; /* sg: subgroup size. A tile has mb rows and nb columns */
+    uint32_t batches, rows, k;
 } vkt_gemm_split;
 
 /* An operand that gemm_tile.comp can read. abi/gemm_tile.abi.h explains the members. */

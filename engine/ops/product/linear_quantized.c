@@ -82,8 +82,8 @@ static void emit_unpacked(const vkt_node *n, vkt_emit *e, vkt_gemm product)
 enum { FEWEST_LANES = 4 };
 
 /* The dispatches of ROW_LANES or ROW_ACROSS. Each dispatch has `groups` work groups, and multiplies x by `rows` rows of
- * the weights. A row has `chunks` chunks of QUANT_CHUNK vec4s. `lanes`: number of lanes of a subgroup. `across`: number
- * of lanes that share a row. */
+ * the weights. (The last dispatch may have fewer rows.) A row has `chunks` chunks of QUANT_CHUNK vec4s. `lanes`: number
+ * of lanes of a subgroup. `across`: number of lanes that share a row. */
 typedef struct few {
     bool can;
     uint32_t lanes, across;

@@ -32,7 +32,8 @@ uint32_t vkt_quantized_rows(const vkt_quantized_attr *a, uint32_t words);
  * block (scale and offset) finite and small. If the weights are f16 or bf16, makes each weight finite and small. */
 void vkt_quantized_amend(const void *attr, uint32_t *words, size_t n);
 
-/* The fields of vkt_quantized_attr, as text. */
+/* Entries of vkt_op.fields for a vkt_quantized_attr. The member `transposed` has no entry here, because only
+ * linear_quantized uses it. */
 #define VKT_QUANTIZED_FIELDS                                                                                       \
     VKT_FIELD(vkt_quantized_attr, format, U32, 1, VKT_QUANT_Q8_0), VKT_FIELD(vkt_quantized_attr, rows, U32, 1, 0), \
         VKT_FIELD(vkt_quantized_attr, columns, U32, 1, 0)

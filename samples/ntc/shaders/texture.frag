@@ -11,7 +11,7 @@ layout(constant_id = 3) const uint CHANNELS = 7;
 layout(binding = NTC_SET_PARAMETERS, std430) readonly buffer Store { float store[]; };
 layout(binding = NTC_SET_TEXELS, std430) readonly buffer Texels { uint texels[]; };
 layout(binding = NTC_SET_FACTS, std430) readonly buffer Facts { uint facts[]; };
-layout(push_constant) uniform Show { uint view, first, channels; } show; // shows channels first .. first + channels - 1
+layout(push_constant) uniform Show { uint view, first, channels; } show; // shows `channels` channels, from `first` on
 layout(location = 0) in vec2 at;
 layout(location = 0) out vec4 colour;
 #define FLOAT(i) store[i]

@@ -5,9 +5,9 @@
  *     bench_emulate NET RANKS BATCH STEPS BUCKET_KIB ALPHA_US BETA_GB_PER_S
  *
  * NET: resnet20 or mnist. BATCH: samples of a rank. With RANKS 2 or more, each rank has one shard. With RANKS 1, a step
- * has no shards. With BETA_GB_PER_S 0, messages need no time for their bytes. ready_ms of vkt_dist_stats is the time
- * from the last exchange of the previous step until the exchange of a bucket begins. This time includes the update of
- * the previous step, so the program subtracts the time of an update. */
+ * has no shards. With BETA_GB_PER_S 0, messages need no time for their bytes. In vkt_dist_stats, ready_ms / steps is
+ * the mean time from the last exchange of the previous step until the exchange of a bucket begins. This time includes
+ * the update of the previous step, so the program subtracts the time of an update. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

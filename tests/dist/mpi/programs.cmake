@@ -1,5 +1,6 @@
-# Builds one program with OpenMPI and one with MPICH. If an implementation is not installed, its program is left out. With
-# VKT_WITH_MPI=OFF, both are left out. libvktrain_mpi may link another implementation. test_mpi.c starts the programs.
+# Builds one program with OpenMPI and one with MPICH. If an implementation is not installed, its program is left out.
+# With VKT_WITH_MPI=OFF, both are left out. Each program compiles engine/mpi/*.c itself, because libvktrain_mpi may link
+# another implementation. test_mpi.c starts the programs.
 
 # vkt_mpi_program(name) builds the program for one implementation, if its compiler mpicc.<name> and its launcher
 # mpirun.<name> exist. The function asks the compiler for the options ("gcc -I.. -L.. -lmpi").

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static vkt_vk real; /* the functions of the installed Vulkan; each one is stored here when it is looked up */
+static vkt_vk real; /* functions of the installed Vulkan; NULL unless FOUND or compile_only_loader stores them */
 static bool has_statistics;
 
 /* ---- objects ---- */
@@ -234,7 +234,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer c)
     return VK_SUCCESS;
 }
 
-/* Lists the functions that record commands, as X(function, parameters). Here they record nothing. */
+/* Lists functions that record commands, as X(function, parameters). Here they record nothing. For a function that is
+ * not in the list, for instance CmdDispatchIndirect, the engine gets the driver's function. */
 #define COMMANDS(X)                                                                                                 \
     X(CmdBindPipeline, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipeline x))                                    \
     X(CmdBindDescriptorSets, (VkCommandBuffer c, VkPipelineBindPoint p, VkPipelineLayout l, uint32_t f, uint32_t n, \
@@ -358,7 +359,7 @@ static json_t *assembly_of(VkDevice device, const VkPipelineExecutableInfoKHR *w
     VkPipelineExecutableInternalRepresentationKHR *list = calloc(n + 1, sizeof *list);
     for (uint32_t i = 0; list && i < n; i++)
         list[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
-    if (list && n) get(device, which, &n, list); /* pData is NULL, so this call only writes dataSize */
+    if (list && n) get(device, which, &n, list); /* pData is NULL, so this call writes dataSize, but no data */
     char *bytes = list && n ? calloc(1, list[n - 1].dataSize + 1) : NULL;
     for (uint32_t i = 0; list && i + 1 < n; i++) list[i].dataSize = 0;
     if (bytes) {

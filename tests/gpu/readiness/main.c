@@ -56,7 +56,7 @@ static json_t *dispatches_of(report *r, const vkt_program *p)
     return list;
 }
 
-/* Returns the least arithmetic and memory traffic of each node that has dispatches, by index of the node. */
+/* Returns the cost (vkt_node_cost) of each node that has dispatches. The keys are the indices of the nodes. */
 static json_t *costs_of(const vkt_program *p)
 {
     json_t *costs = json_object();

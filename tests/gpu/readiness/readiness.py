@@ -24,9 +24,9 @@ MAX_SHARED_LOADS, MAX_VECTOR = 2.5, 4
 MAX_SLOTS, MAX_SLOTS_CONV = 20, 40  # all instructions of this loop for each matrix product, on NVIDIA; _CONV: in convolutions
 MIN_THREADS = 1024
 
-# The rules of each document. Threads and barriers depend on the engine and not on the compiler, so only one document for
-# f32 and one for f16 check them. Vega has no rule for waves: its maximum is 10 waves, and the limits are for RDNA, which has 16
-# or more.
+# The rules for the FILE of each NAME. Threads and barriers depend on the engine and not on the compiler. So they are
+# checked in only one FILE of f32 and one FILE of f16. Vega has no rule for waves: its maximum is 10 waves, and the
+# limits are for RDNA, which has 16 or more.
 RULES = {
     "gfx1100": ("spills", "waves", "math", "threads", "barriers"),
     "navi21": ("spills",),

@@ -1,4 +1,4 @@
-/* Calls the functions that an application needs before it creates its own device. */
+/* Calls vkt_vk_get_needs and vkt_vk_add_features, as an application does before it creates its own device. */
 #include <vktrain/vulkan.h>
 
 #include <stdio.h>

@@ -111,7 +111,9 @@ static void wait_for(jobs *s, const job *j)
 
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
-/* Trains until the job has no steps left, or for one budget of device time. Returns whether the job is done. */
+/* Trains until the job has no steps left, or for one budget of device time. If the job is cancelled, continues only the
+ * step in progress, if there is one. Returns whether the job is done: it has no steps left, or it is cancelled and no
+ * step is in progress. */
 static bool train(jobs *s, job *j)
 {
     model *m = j->m;
@@ -124,7 +126,9 @@ static bool train(jobs *s, job *j)
     uint64_t left_ns = j->budget_ns;
     const bool cancelled = atomic_load(&j->cancelled);
     if (cancelled && m->progress.slice == 0) return true;
-    if (cancelled) left_ns = UINT64_MAX; /* no limit from the program's third run on, to complete the step soon */
+    /* No limit, so that the step is complete soon. (In the first two runs of a program, each call of vkt_step_budget
+     * submits one kernel, whatever the budget.) */
+    if (cancelled) left_ns = UINT64_MAX;
     do {
         VKT(vkt_step_budget(m->train, &run, &sync, &left_ns, &m->progress));
         if (m->progress.completed) j->steps--;
