@@ -394,9 +394,11 @@ static inline uint32_t vkt_shader_bindings(const vkt_dispatch *d)
 typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
-    uint64_t usable; /* the set of variants (VKT_V) that the op offered to vkt_pick */
-    uint64_t key;    /* key in the tuning file: hash of vkt_node_key, precision, and storage of the node's values */
-    vkt_tile tile;   /* the argument of vkt_pick_tile; all 0: vkt_pick_tile was not called */
+    uint64_t usable;  /* the set of variants (VKT_V) that the op offered to vkt_pick */
+    uint64_t unbuilt; /* those of `usable` that failed, because this build does not have a kernel that they need */
+    uint32_t outer;   /* 1 + index of the choice that was open (vkt_pick_end) when this choice was made; 0: none */
+    uint64_t key;     /* key in the tuning file: hash of vkt_node_key, precision, and storage of the node's values */
+    vkt_tile tile;    /* the argument of vkt_pick_tile; all 0: vkt_pick_tile was not called */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -429,8 +431,11 @@ struct vkt_emit {
     vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
     bool conditional; /* vkt_dispatch_add adds conditional dispatches: see vkt_when_above */
     uint32_t above;   /* vkt_dispatch.above of these dispatches */
-    uint64_t unbuilt; /* variants of `node` that need a kernel that this build does not have */
-    uint32_t absent;  /* id of a kernel that `node` needs and that this build does not have; 0: none */
+    uint32_t choice;    /* 1 + index in `picked` of the last choice that is open (vkt_pick_end); 0: none */
+    uint32_t absent;    /* id of a kernel that `node` needs and that this build does not have; 0: none */
+    uint32_t absent_in; /* the value of `choice` when `absent` was needed */
+    size_t n_tried;     /* picked[i].unbuilt is known for i < n_tried. 0: `node` is lowered for the first time */
+    bool all_open;      /* vkt_open ignores the user's switches */
 };
 
 /* Chooses among n >= 1 variants (vkt_variant_choose) for the node that is being lowered, and records the choice. Ops do
@@ -439,6 +444,11 @@ struct vkt_emit {
  * node decide the same thing, so they may offer the same variants: a forced or tuned variant applies to every product
  * that can use it. */
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n);
+/* Ends the last choice of vkt_pick that is open. Dispatches belong to all choices that are open. If this build does not
+ * have the kernel of a dispatch, the node is lowered again, with another variant for one of these choices. An op whose
+ * emit makes several choices calls this function after the last dispatch of each. A choice that is not ended stays open
+ * until the whole node is lowered. */
+void vkt_pick_end(vkt_emit *e);
 /* Returns the variants of `usable` among which vkt_pick would choose by cost. Argument and result are sets of VKT_V. An
  * op calls this function before vkt_pick if it must decide first which variants vkt_pick gets. */
 uint64_t vkt_open(const vkt_emit *e, uint64_t usable);

@@ -23,7 +23,10 @@ static bool is_built(const vkt_emit *e, uint16_t kernel)
 
 void vkt_kernel_absent(vkt_emit *e, uint16_t kernel)
 {
-    if (e->status == VKT_OK) e->absent = kernel;
+    if (e->status == VKT_OK) {
+        e->absent = kernel;
+        e->absent_in = e->choice;
+    }
     vkt_emit_error(e, VKT_E_UNSUPPORTED);
 }
 
@@ -191,30 +194,47 @@ static uint64_t key_as_stored(const vkt_emit *e)
     return h;
 }
 
+/* Returns the variants of `usable` that the next choice of the node should not take: those that failed in this choice
+ * (`own`), and those that failed in an earlier choice among the same variants. If no other variant is left, returns
+ * `own`, because variants with the same name may need different kernels. */
+static uint64_t unbuilt_for(const vkt_emit *e, uint64_t usable, uint64_t own)
+{
+    uint64_t set = own;
+    for (size_t i = e->n_tried ? e->n_picked : 0; i > 0 && e->picked[i - 1].node == e->node->index; i--)
+        if (e->picked[i - 1].usable == usable) set |= e->picked[i - 1].unbuilt;
+    return usable & ~set ? set : own;
+}
+
 vkt_variant vkt_pick(vkt_emit *e, const vkt_variant_cost *costs, uint32_t n)
 {
-    const uint64_t key = key_as_stored(e);
-    vkt_variant_cost built[VKT_V_COUNT]; /* the variants of `costs`, without those that need a kernel which this build
-                                          * does not have */
+    vkt_picked p = { .node = e->node->index, .key = key_as_stored(e), .outer = e->choice };
+    for (uint32_t i = 0; i < n; i++) p.usable |= (uint64_t)1 << costs[i].variant;
+    if (e->n_picked < e->n_tried) p.unbuilt = e->picked[e->n_picked].unbuilt;
+    const uint64_t unbuilt = unbuilt_for(e, p.usable, p.unbuilt);
+    vkt_variant_cost built[VKT_V_COUNT]; /* the entries of `costs` whose variant is not in `unbuilt` */
     uint32_t n_built = 0;
     for (uint32_t i = 0; i < n && n_built < VKT_V_COUNT; i++)
-        if (!(e->unbuilt >> costs[i].variant & 1)) built[n_built++] = costs[i];
-    const vkt_variant v = n_built ? vkt_variant_choose(&e->lim->choices, key, built, n_built)
-                                  : vkt_variant_choose(&e->lim->choices, key, costs, n);
-    uint64_t usable = 0;
-    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
+        if (!(unbuilt >> costs[i].variant & 1)) built[n_built++] = costs[i];
+    p.variant = n_built ? vkt_variant_choose(&e->lim->choices, p.key, built, n_built)
+                        : vkt_variant_choose(&e->lim->choices, p.key, costs, n);
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
-    if (r == VKT_OK)
-        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable, .key = key };
-    else
+    if (r != VKT_OK) {
         vkt_emit_error(e, r);
-    return v;
+        return p.variant;
+    }
+    e->picked[e->n_picked++] = p;
+    e->choice = (uint32_t)e->n_picked;
+    return p.variant;
+}
+
+void vkt_pick_end(vkt_emit *e)
+{
+    if (e->choice) e->choice = e->picked[e->choice - 1].outer;
 }
 
 uint64_t vkt_open(const vkt_emit *e, uint64_t usable)
 {
-    const uint64_t built = usable & ~e->unbuilt;
-    return vkt_variant_open(&e->lim->choices, key_as_stored(e), built ? built : usable);
+    return e->all_open ? usable : vkt_variant_open(&e->lim->choices, key_as_stored(e), usable);
 }
 
 vkt_tile vkt_wanted_tile(const vkt_emit *e)
@@ -321,34 +341,46 @@ static void emit_node(vkt_emit *e, const vkt_node *n)
     }
 }
 
-/* Finds the last choice in e->picked, from entry `first` on, that still has another usable variant. Returns the variant
- * of this choice; VKT_V_COUNT: no choice has another usable variant. */
-static vkt_variant last_choice(const vkt_emit *e, size_t first)
+/* Prepares another try to lower the node, after a kernel was absent. Returns false if all variants were tried.
+ *
+ * One of the choices that were open when the kernel was needed gets another variant: the innermost one that has one
+ * left. The choices after it are forgotten, because an op may make other choices after the change. So each call adds a
+ * variant to `unbuilt` of a choice, and changes no choice before it: the tries come to an end. Then all variants are
+ * tried once more, and vkt_open holds back none of them. */
+static bool try_again(vkt_emit *e)
 {
-    for (size_t i = e->n_picked; i-- > first;) {
-        const vkt_picked *p = &e->picked[i];
-        if (p->usable & ~e->unbuilt & ~((uint64_t)1 << p->variant)) return p->variant;
+    for (uint32_t c = e->absent_in; c; c = e->picked[c - 1].outer) {
+        vkt_picked *p = &e->picked[c - 1];
+        const uint64_t failed = p->unbuilt | (uint64_t)1 << p->variant;
+        if (!(p->usable & ~failed)) continue;
+        p->unbuilt = failed;
+        e->n_tried = c;
+        return true;
     }
-    return VKT_V_COUNT;
+    const bool again = !e->all_open;
+    e->n_tried = 0;
+    e->all_open = true;
+    return again;
 }
 
 /* Lowers a node and its epilogues. All their dispatches have the index of the node, so plan/recompute.c repeats them
  * together. If a variant needs a kernel that this build does not have, the node is lowered again
- * without that variant. */
+ * with another variant. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     const size_t dispatches = e->n, extras = e->n_extra, remembered = e->n_memory, picked = e->n_picked;
     const vkt_node *companion = node_at(e->g, n->companion);
     const bool taken = companion && e->taken[companion->index];
+    uint32_t absent = 0; /* the kernel that the first try needs: a kernel of the cheapest variants */
     e->node = n;
-    e->unbuilt = 0;
+    e->n_tried = 0;
+    e->all_open = false;
     for (;;) {
-        e->absent = 0;
+        e->absent = e->choice = 0;
         e->conditional = false;
         emit_node(e, n);
-        const vkt_variant v = e->absent ? last_choice(e, picked) : VKT_V_COUNT;
-        if (v == VKT_V_COUNT || e->unbuilt >> v & 1) break;
-        e->unbuilt |= (uint64_t)1 << v;
+        if (!absent) absent = e->absent;
+        if (!e->absent || !try_again(e)) break;
         for (size_t i = extras; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
         e->n = dispatches;
         e->n_extra = extras;
@@ -357,10 +389,10 @@ static void lower_node(vkt_emit *e, const vkt_node *n)
         e->status = VKT_OK;
         if (companion) e->taken[companion->index] = taken;
     }
-    if (e->absent)
+    if (e->absent) /* if absent_in is 0, no variant can avoid the kernel e->absent */
         (void)vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                        "%s: vktrain was built without the kernel %s: add it, or an op that has it, to VKT_KERNELS",
-                       n->op->name, vkt_kernel_name(e->absent));
+                       n->op->name, vkt_kernel_name(e->absent_in ? absent : e->absent));
 }
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)

@@ -12,6 +12,7 @@
 
 #include "base/system.h"
 #include "ir/ir.h"
+#include "kernel/ids.h"
 #include "support/host.h"
 
 /* In tile_direct, TILE is cheaper than DIRECT. In direct_tile, DIRECT is cheaper than TILE. */
@@ -113,11 +114,36 @@ static void copy_emit(const vkt_node *n, vkt_emit *e)
                                        .groups = { 1, 1, 1 } });
 }
 
+static uint32_t n_emitted;           /* how often twice_emit was called */
+enum { LAST = 1 + 2 * VKT_V_COUNT }; /* the kernel of the last dispatch of twice_emit */
+
+/* Makes two choices among TILE and DIRECT, and emits a dispatch after each. The kernel's id is 1 + the id of the chosen
+ * variant; for the second choice, VKT_V_COUNT is added. The last dispatch has the kernel LAST, and belongs to neither
+ * choice. */
+static void twice_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->out[0] } };
+    const uint32_t spec = 8;
+    vkt_launch l = { .bind = bind, .n_bind = 2, .spec = &spec, .n_spec = 1, .groups = { 1, 1, 1 } };
+    n_emitted++;
+    for (uint32_t i = 0; i < 2; i++) {
+        l.kernel = (uint16_t)(1 + i * VKT_V_COUNT + vkt_pick(e, tile_direct, 2));
+        vkt_dispatch_add(e, &l);
+        vkt_pick_end(e);
+    }
+    l.kernel = LAST;
+    vkt_dispatch_add(e, &l);
+}
+
 static const vkt_op copy = {
     .name = "copy", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
 };
 static const vkt_op other = {
     .name = "other", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
+};
+
+static const vkt_op twice = {
+    .name = "twice", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = twice_emit
 };
 
 /* Adds a node of `op` with an input of this layout and shape. Returns the node. */
@@ -218,6 +244,49 @@ static void a_choice_without_memory_is_an_error(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Each choice avoids the kernels that are not built. The second choice prefers variants that did not fail in the first
+ * one, but it can still take the others. `first` and `second` are the wanted variants; VKT_V_COUNT: the node is
+ * refused. `emitted`: how often the node is lowered. */
+static void a_choice_avoids_kernels_that_are_not_built(void **state)
+{
+    (void)state;
+    enum { TILE = VKT_V_TILE, DIRECT = VKT_V_DIRECT, NONE = VKT_V_COUNT };
+    static const struct {
+        uint32_t absent[3]; /* kernels; 0: none */
+        uint32_t first, second, emitted;
+    } cases[] = {
+        { { 0 }, TILE, TILE, 1 },
+        { { 1 + TILE }, DIRECT, DIRECT, 2 },
+        { { 1 + NONE + TILE }, TILE, DIRECT, 2 },
+        { { 1 + TILE, 1 + NONE + TILE }, DIRECT, DIRECT, 2 },
+        { { 1 + TILE, 1 + NONE + DIRECT }, DIRECT, TILE, 3 },
+        { { 1 + TILE, 1 + DIRECT }, NONE, NONE, 4 },
+        { { 1 + NONE + TILE, 1 + NONE + DIRECT }, NONE, NONE, 4 },
+        { { LAST }, NONE, NONE, 2 },
+    };
+    vkt_graph *g = new_graph();
+    add_node(g, &twice, 1, VKT_ROWS, vkt_shape1(8));
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        bool built[VKT_K_END];
+        const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER], .built = built };
+        vkt_emit e;
+        for (size_t k = 0; k < VKT_K_END; k++) built[k] = true;
+        for (size_t k = 0; k < 3; k++)
+            if (cases[i].absent[k]) built[cases[i].absent[k]] = false;
+        n_emitted = 0;
+        const vkt_result r = vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e);
+        assert_int_equal(n_emitted, cases[i].emitted);
+        assert_int_equal(r, cases[i].first == NONE ? VKT_E_UNSUPPORTED : VKT_OK);
+        if (r != VKT_OK) continue;
+        assert_int_equal(e.n_picked, 2);
+        assert_int_equal(e.picked[0].variant, cases[i].first);
+        assert_int_equal(e.picked[1].variant, cases[i].second);
+        vkt_lower_free(&e);
+    }
+    vkt_graph_destroy(&g);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -232,6 +301,7 @@ int main(void)
         TEST(lowering_obeys_and_notes_every_choice),
         TEST(storage_and_precision_are_parts_of_the_key),
         TEST(a_choice_without_memory_is_an_error),
+        TEST(a_choice_avoids_kernels_that_are_not_built),
     };
     return cmocka_run_group_tests_name("selection among variants", tests, NULL, NULL);
 }

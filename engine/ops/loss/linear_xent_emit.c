@@ -78,7 +78,8 @@ static uint32_t rows_of_range(const job *j, uint32_t r)
     return VKT_MIN(j->range, j->V - r * j->range);
 }
 
-/* Chooses between UNPACKED and BLOCKS for a product with quantized weights. Returns whether the choice is UNPACKED. */
+/* Chooses between UNPACKED and BLOCKS for a product with quantized weights. Returns whether the choice is UNPACKED. The
+ * choice ends with the product (multiply). */
 static bool is_unpacked(job *j, const vkt_gemm *product)
 {
     vkt_variant_cost costs[2] = { { VKT_V_UNPACKED, vkt_gemm_unpack_cost(j->e, product, false) } };
@@ -105,6 +106,7 @@ static void multiply(job *j, vkt_gemm product, uint32_t r)
         w->blocks = NULL;
     }
     vkt_gemm_emit(j->e, &product);
+    if (j->a.format) vkt_pick_end(j->e);
 }
 
 /* Calls `use` for all ranges of the weights. The order is ascending if range 0 was used last, and in the first call of

@@ -239,4 +239,5 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
     const vkt_blocks *tiling = tiling_of(&shared, v);
     if (tiling) vkt_pick_tile(e, vkt_blocks_tile(tiling));
     emit_blocks(e, g, &o, v, tiling);
+    vkt_pick_end(e);
 }
