@@ -48,7 +48,7 @@ static vkt_tensor robust(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor 
 int main(void)
 {
     static float x[POINTS], t[POINTS];
-    for (int i = 0; i < POINTS; i++) { /* t = 2 x + 1 with a little noise; every seventh point is above it */
+    for (int i = 0; i < POINTS; i++) { /* t = 2 x + 1 with a little noise; every seventh point is raised */
         x[i] = 2 * (float)i / POINTS - 1;
         t[i] = 2 * x[i] + 1 + 0.1f * sinf(99.0f * (float)i) + (i % 7 ? 0 : 5 * (1 + x[i]));
     }

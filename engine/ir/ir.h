@@ -427,10 +427,10 @@ struct vkt_emit {
     size_t n_memory, cap_memory;
     const vkt_node *node;
     const vkt_node *epilogue; /* the next epilogue to be applied to output 0 of `node`: see vkt_fuse_epilogue */
-    bool *taken;      /* [node index]: the node is a companion, and the dispatches of another node do its work */
-    vkt_tensor relu;  /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
-    bool conditional; /* vkt_dispatch_add adds conditional dispatches: see vkt_when_above */
-    uint32_t above;   /* vkt_dispatch.above of these dispatches */
+    bool *taken;        /* [node index]: the node is a companion, and the dispatches of another node do its work */
+    vkt_tensor relu;    /* a dispatch that binds this value stores max(v, 0) instead of a result v; {0}: none */
+    bool conditional;   /* vkt_dispatch_add adds conditional dispatches: see vkt_when_above */
+    uint32_t above;     /* vkt_dispatch.above of these dispatches */
     uint32_t choice;    /* 1 + index in `picked` of the last choice that is open (vkt_pick_end); 0: none */
     uint32_t absent;    /* id of a kernel that `node` needs and that this build does not have; 0: none */
     uint32_t absent_in; /* the value of `choice` when `absent` was needed */
