@@ -3,7 +3,7 @@
 #include "data/nfc.h"
 #include "data/tokenizer.h"
 
-/* A text that is being encoded. */
+/* The objects for encoding one text: the tokenizer, memory to split and merge, and the list to which ids are added. */
 typedef struct encoding {
     const vkt_tokenizer *t;
     vkt_split_run *run;

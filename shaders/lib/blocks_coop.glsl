@@ -17,10 +17,12 @@
 // Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
 // one part after the other. The sums use the memory of the operands' tiles, which are no longer needed then.
 //
-// Rows of a part are permuted in shared memory (position()). If an operand does not run along k, neighbouring lanes
-// store neighbouring groups of four rows. Without the permutation, the rows that they store at the same time would be
-// four apart, in the same banks. A row has 16 bytes of padding, so neighbouring rows start in different banks. Each row
-// of a cooperative matrix must start at a multiple of 16 bytes.
+// The operands' rows in shared memory are rows of A and columns of B. Without COOP2, the rows of an operand that one
+// part needs are permuted among themselves (position()). For COOP2, see blocks_coop2.glsl. If an operand does not run
+// along k, neighbouring lanes store neighbouring groups of four rows. Without the permutation, the rows that these
+// lanes store at the same time would be four apart, and more of them would be in the same banks. A row has 16 bytes of
+// padding, so neighbouring rows start in different banks. Each row of a cooperative matrix must start at a multiple of
+// 16 bytes.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
 //         memory; SPV_KHR_float_controls: the mode of rounding
 #extension GL_KHR_shader_subgroup_basic : require

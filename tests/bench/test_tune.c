@@ -152,7 +152,8 @@ static void the_best_tile_is_written_and_used(void **state)
     vkt_tuned list[MOST];
     const outcome before = train();
     unsigned with_tile = 0, own = 0;
-    assert_true(before.n >= 3 && warnings == 0); /* the convolution, the layer, and their gradients */
+    /* At least three of these nodes can use `shared`: the convolution, the layer, and their gradients. */
+    assert_true(before.n >= 3 && warnings == 0);
     for (size_t i = 0; i < before.n; i++) own += vkt_tile_is(before.picked[i].tile, quick);
     tune();
     assert_int_equal(warnings, 0);
