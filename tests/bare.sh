@@ -6,8 +6,8 @@
 # In the copy, the commands may change only folders of builds. At the end, bare.sh makes the copy read-only, builds a
 # part of the library from it with VKT_BUILD_DIR, and runs a sample program in it.
 #
-# Only root can change the user. If bare.sh does not run as root, the commands run as the present user. If the kernel
-# does not allow `unshare -n`, bare.sh prints a line, and the commands have network.
+# Only root can change the user. If bare.sh does not run as root, the commands run as the present user. If neither
+# `unshare -n` nor `unshare -rn` works, bare.sh prints a line, and the commands have network.
 #
 # `bare.sh CACHE` copies the kernels that the driver compiled in the tests to the folder CACHE. CACHE is a path from the root
 # of the repository.

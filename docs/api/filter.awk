@@ -120,8 +120,8 @@ function own_comment(    title, i, text)
     run_used = 0
 }
 
-# Ends the declarations that a text on lines of its own describes. This function is called at each blank line and before
-# each comment on lines of its own. If there was no such declaration, the text describes the module that the text is in.
+# Ends the declarations that a text on lines of its own describes. Outside of braces, this function is called at each blank
+# line and before each comment on lines of its own. If there was no such declaration, the text describes the module that the text is in.
 function end_run()
 {
     if (run != "" && !run_used)

@@ -441,7 +441,8 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
     vkt_result r = read_matching(t, st, path, pattern, t->weights);
-    if (r == VKT_OK) t->owes_checkpoint = false; /* write_matching replaces the weights for the missing checkpoint */
+    /* write_matching replaces the weights, so a checkpoint that an earlier fit owes cannot be written any more. */
+    if (r == VKT_OK) t->owes_checkpoint = false;
     if (r == VKT_OK) r = write_matching(t, pattern, t->weights);
     if (r == VKT_OK && t->diverged) r = reset_optimizer(t);
     for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {

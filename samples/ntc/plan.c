@@ -6,10 +6,10 @@
 
 #include "common/message.h"
 
-/* The grids of a set, and the share of the bits that each grid gets. A grid has `share` * u features, rounded, but at
- * least one. All grids have the same u. There are two limits: the size of the file, and NTC_MAX_INPUTS inputs of the
- * network. plan_grids chooses the largest u (a multiple of 1/4) with which no limit is exceeded. Then plan_grids adds
- * features to the last grid, until one more would exceed a limit. */
+/* The grids of a set, and the share of the features that each grid gets. A grid has `share` * u features, rounded,
+ * but at least one. All grids have the same u. There are two limits: the size of the file, and NTC_MAX_INPUTS inputs of
+ * the network. plan_grids chooses the largest u (a multiple of 1/4) with which no limit is exceeded. Then plan_grids
+ * adds features to the last grid, until one more would exceed a limit. */
 typedef struct profile {
     double most; /* the profile is for at most this number of bits for each pixel and channel */
     uint32_t n_grids;

@@ -18,7 +18,7 @@
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 // Deterministic: the order of additions depends only on the shape, the split into blocks, the lanes and the subgroup
 // size.
-// A sum adds partial sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+// The sum of a row's exponentials adds partial sums of SPAN terms, so its error grows with K / SPAN + SPAN, not with K.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

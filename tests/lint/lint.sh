@@ -197,8 +197,8 @@ rule_environment() {
     done
 }
 
-# Comments, names and strings use the words of docs/glossary.md. The rule reports a word that the glossary replaces only if the
-# word has no other sense here. "turn", "place" and "row" may be right, so only a reader can judge them. The rule also reports a
+# Comments, names and strings use the words of docs/glossary.md. The rule reports each word that the glossary replaces, unless
+# the word has another sense here. "turn", "place" and "row" may be right, so only a reader can judge them. The rule also reports a
 # comment that begins with "Of", "What" or "Where": a comment must begin with its subject or its verb.
 rule_words() {
     files=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' \

@@ -1,5 +1,5 @@
 /* Tests attention on larger shapes than those of the random cases (test_ops.c): wide heads and long sequences. Also
- * tests all tile sizes of the variants that use shared memory. */
+ * tests each tile in shared memory that is in short_rows or long_rows (ops/product/attention_tiles.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

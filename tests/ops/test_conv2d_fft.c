@@ -1,7 +1,8 @@
-/* Tests convolutions and their gradients by Fourier transforms of each length (ops/conv/fft.c). An image has one tile
- * or several, depending on the length. All cases have padding. The first case also has dilation, and the last case has
- * a kernel along one axis only. The code of the lengths differs: after the transforms along the rows, one column is
- * real if the length is odd, and two columns are real if it is even. 13 is a prime, 14 is 2 x 7, and 15 is 3 x 5. */
+/* Tests convolutions and their gradients by Fourier transforms of each length (ops/conv/fft.c). In the second case, an
+ * image has one tile; in the other cases, it has several. All cases have padding. The first case also has dilation, and
+ * the last case has a kernel along one axis only. The code of the lengths differs: after the transforms along the rows,
+ * one column is real if the length is odd, and two columns are real if it is even. 13 is a prime, 14 is 2 x 7, and 15
+ * is 3 x 5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -294,8 +294,8 @@ static void layer_check(const layer *l, const way *o, const float *w, const floa
 }
 
 /* Computes products with weights of each format in each way. The ways "unpacked" and "blocks" use the same tiles, so
- * their results must have the same bits. OUT and COUNT are no multiples of the size of a tile. In a run with few cases
- * (vkt_test_leaves_out), each format leaves out about two thirds of the f32 ways, but never "unpacked" and "blocks". */
+ * their results must have the same bits. OUT and COUNT are no multiples of the size of a tile. A run with few cases
+ * (vkt_test_leaves_out) has these two ways for each format, but only about a third of the other f32 ways. */
 static void products_unpack_every_format(void **state)
 {
     (void)state;

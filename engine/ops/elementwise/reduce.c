@@ -302,8 +302,8 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     /* per is 0 if even a slice of one index, or its outputs, does not fit in a binding, or if no slice that fits ends
      * at a multiple of VKT_ALIGN_BYTES. If per is 1 and neither `kept` nor `smaller` is true, the reduction of the
      * slices' results would not be smaller than this one. */
-    if (per == 0 || (!kept && per < 2 && !smaller) ||
-        per >= slow.size) { /* the slowest dimension of x is not the slowest dimension of y */
+    /* If per is slow.size or more, all of `slow` would fit. So x has a slower dimension than `slow`. */
+    if (per == 0 || (!kept && per < 2 && !smaller) || per >= slow.size) {
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: a reduction over slices of %u elements, of which this device binds %llu at once",

@@ -257,8 +257,9 @@ typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
     uint32_t positions, lanes, vecs; /* vecs: how many vec4s of a row a lane of embedding_sum computes */
-    bool channels, copy; /* the gradients are copied, sorted by id (EMBEDDING_DW_COPY), because dy is BATCH_LAST or its
-                          * rows are not whole vec4s */
+    bool channels;                   /* dy is BATCH_LAST */
+    bool copy; /* the gradients are copied first, sorted by id (EMBEDDING_DW_COPY). This is so if dy is BATCH_LAST,
+                * or if its rows are not whole vec4s */
 } sums;
 
 /* A work group of embedding_rank loops over its range of ids twice, and over the positions once. These limits keep the
