@@ -35,12 +35,38 @@ static uint64_t bucket_bytes(const vkt_exchange *x, uint32_t i)
     return x->ends[i] - (i ? x->ends[i - 1] : 0);
 }
 
-vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uint64_t *ends, uint32_t n,
-                               vkt_exchange *x)
+/* Copies the sums of the states of bucket b from x->sum to x->states. If `back`, copies them from x->states to x->sum.
+ * Returns their bytes. If x->states is NULL, only counts these bytes. */
+static uint64_t copy_states(const vkt_exchange *x, uint32_t b, bool back)
+{
+    char *sum = x->states ? vkt_array_map(x->sum) : NULL, *states = (char *)x->states;
+    uint64_t n = 0;
+    for (size_t i = 0; i < x->g->n_params; i++) {
+        const vkt_value *v = &x->g->values[x->g->params[i]];
+        const uint64_t at = v->arena_offset_bytes;
+        if (!v->changes || at >= x->ends[b] || at < x->ends[b] - bucket_bytes(x, b)) continue;
+        if (states) memcpy(back ? sum + at : states + n, back ? states + n : sum + at, v->bytes);
+        n += v->bytes;
+    }
+    return n;
+}
+
+static vkt_result make_states(vkt_exchange *x)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < x->n && x->wire == VKT_WIRE_BF16; i++) {
+        x->state_bytes[i] = copy_states(x, i, false);
+        most = VKT_MAX(most, x->state_bytes[i]);
+    }
+    if (most) x->states = vkt_alloc(&x->ctx->host, most);
+    return x->states || !most ? VKT_OK : vkt_fail_nomem(&x->ctx->host, "the states of a bucket", most);
+}
+
+vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const vkt_graph *g, vkt_exchange *x)
 {
     const vkt_host *h = &ctx->host;
-    const uint32_t ranks = p->transport ? p->transport->ranks : 1;
-    *x = (vkt_exchange){ .ctx = ctx, .transport = p->transport, .wire = p->wire, .n = n };
+    const uint32_t ranks = p->transport ? p->transport->ranks : 1, n = g->n_buckets;
+    *x = (vkt_exchange){ .ctx = ctx, .g = g, .transport = p->transport, .wire = p->wire, .n = n };
     x->active = ranks > 1 || p->wire != VKT_WIRE_F32;
     x->ends = vkt_alloc_array(h, n, sizeof *x->ends);
     x->order = vkt_alloc_array(h, n, sizeof *x->order);
@@ -48,9 +74,10 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     x->values = vkt_alloc_array(h, 2 * ((size_t)n + 1), sizeof *x->values);
     x->needs = vkt_alloc_array(h, n + 1, sizeof *x->needs);
     x->waits = vkt_alloc_array(h, n + 1, sizeof *x->waits);
-    if (!x->ends || !x->order || !x->section || !x->values || !x->needs || !x->waits)
+    x->state_bytes = vkt_alloc_array(h, n, sizeof *x->state_bytes);
+    if (!x->ends || !x->order || !x->section || !x->values || !x->needs || !x->waits || !x->state_bytes)
         return vkt_fail_nomem(h, "buckets", n * sizeof *x->waits);
-    memcpy(x->ends, ends, n * sizeof *ends);
+    memcpy(x->ends, g->bucket_ends, n * sizeof *x->ends);
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) most = VKT_MAX(most, bucket_bytes(x, i));
     x->stats.buckets = n;
@@ -59,6 +86,7 @@ vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uin
     if (!x->active) return VKT_OK;
     x->scratch = vkt_alloc(h, most / 2); /* vkt_all_reduce needs n / 2 floats for a bucket of n floats; n is even */
     if (!x->scratch) return vkt_fail_nomem(h, "half a bucket", most / 2);
+    VKT_TRY(make_states(x));
     return vkt_gate_create(ctx, "exchange", &x->gate);
 }
 
@@ -75,6 +103,8 @@ void vkt_exchange_destroy(vkt_exchange *x)
     vkt_free(h, x->needs);
     vkt_free(h, x->waits);
     vkt_free(h, x->scratch);
+    vkt_free(h, x->state_bytes);
+    vkt_free(h, x->states);
     *x = (vkt_exchange){ 0 };
 }
 
@@ -168,9 +198,14 @@ vkt_result vkt_exchange_update(vkt_exchange *x, vkt_program *update, const vkt_r
 static vkt_result exchange_bucket(vkt_exchange *x, uint32_t b)
 {
     const uint64_t bytes = bucket_bytes(x, b), first = x->ends[b] - bytes;
-    const vkt_transport alone = { .ranks = 1 };
+    const vkt_transport alone = { .ranks = 1 }, *t = x->transport ? x->transport : &alone;
     float *data = (float *)(void *)((char *)vkt_array_map(x->sum) + first);
-    return vkt_all_reduce(x->transport ? x->transport : &alone, data, bytes / 4, x->wire, x->scratch);
+    if (!x->state_bytes[b]) return vkt_all_reduce(t, data, bytes / 4, x->wire, x->scratch);
+    copy_states(x, b, false); /* before they are rounded */
+    VKT_TRY(vkt_all_reduce(t, data, bytes / 4, x->wire, x->scratch));
+    VKT_TRY(vkt_all_reduce(t, x->states, x->state_bytes[b] / 4, VKT_WIRE_F32, x->scratch));
+    copy_states(x, b, true);
+    return VKT_OK;
 }
 
 /* Adds the bytes and times of bucket b to x->stats. `number` is the index of b in x->order. The bucket was complete at
@@ -180,7 +215,8 @@ static void count(vkt_exchange *x, uint32_t b, uint32_t number, uint64_t ready, 
 {
     vkt_dist_stats *s = &x->stats;
     const uint32_t ranks = x->transport ? x->transport->ranks : 1;
-    s->bytes += 2 * bucket_bytes(x, b) / (x->wire == VKT_WIRE_BF16 ? 2 : 1) / ranks * (ranks - 1);
+    const uint64_t summands = bucket_bytes(x, b) / (x->wire == VKT_WIRE_BF16 ? 2 : 1) + x->state_bytes[b];
+    s->bytes += 2 * summands * (ranks - 1) / ranks;
     s->exchange_ms += (double)(back - ready) * 1e-6;
     if (exposed) s->exposed_ms += (double)(back - ready) * 1e-6;
     if (number >= VKT_DIST_BUCKETS) return;

@@ -6,7 +6,10 @@
  * that uses the bucket. The last section ends with the program. The host waits until a bucket is complete, exchanges
  * the bucket with the other ranks, and opens the gate for the bucket. Each section of the update program waits for the
  * buckets that it needs. So the backward pass of early layers runs while the ranks exchange the gradients of late
- * layers, and the update begins with the buckets whose sums have arrived. */
+ * layers, and the update begins with the buckets whose sums have arrived.
+ *
+ * A bucket may also have sums of states (ops/step/shard.c). With VKT_WIRE_BF16, these are exchanged once more, as f32:
+ * their sums as bfloat16 are not used. */
 #ifndef VKT_EXCHANGE_H
 #define VKT_EXCHANGE_H
 
@@ -15,8 +18,9 @@
 
 typedef struct vkt_exchange {
     vkt_ctx *ctx;
+    const vkt_graph *g;             /* of the update: it has the buckets and the states */
     const vkt_transport *transport; /* NULL: one rank */
-    vkt_wire wire;
+    vkt_wire wire;                  /* of gradients */
     bool active;                  /* each step needs the host, because there are other ranks or `wire` rounds numbers */
     vkt_array *sum;               /* f32, with the size of the arena; if `active`, the host can also access it */
     uint32_t n;                   /* number of buckets */
@@ -31,7 +35,9 @@ typedef struct vkt_exchange {
     vkt_gate gate;        /* its value: number of sums of buckets that have arrived, counted over all steps */
     uint64_t begun, done; /* number of steps whose exchange has begun, and of steps whose exchange has ended */
     float *scratch;
-    uint64_t last_ns; /* time when the last sum of the previous step arrived; 0: no previous step */
+    uint64_t *state_bytes; /* VKT_WIRE_BF16: for each bucket, the bytes of the states that change; VKT_WIRE_F32: 0 */
+    float *states;         /* the sums of a bucket's states, one after the other */
+    uint64_t last_ns;      /* time when the last sum of the previous step arrived; 0: no previous step */
     vkt_dist_stats stats;
 } vkt_exchange;
 
@@ -39,10 +45,9 @@ typedef struct vkt_exchange {
  * each has at least bucket_bytes; only the bucket at the arena's beginning may be smaller. *ends gets the offsets of
  * the buckets' ends in bytes, in rising order; the caller frees *ends. VKT_E_NOMEM. */
 vkt_result vkt_exchange_split(const vkt_graph *g, uint64_t bucket_bytes, uint64_t **ends, uint32_t *n);
-/* Makes x->sum and the memory of the exchange. `ends` has the ends of the arena's n buckets (vkt_exchange_split). The
- * caller destroys *x also after a failure. */
-vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const uint64_t *ends, uint32_t n,
-                               vkt_exchange *x);
+/* Makes x->sum and the memory of the exchange. g is the graph of the update (vkt_update_by_sum), and must outlive *x.
+ * The caller destroys *x also after a failure. */
+vkt_result vkt_exchange_create(vkt_ctx *ctx, const vkt_dist_params *p, const vkt_graph *g, vkt_exchange *x);
 /* Divides both programs, which have just been made, into sections. `t` is the value of x->sum in the graph of `shards`,
  * and `u` in the graph of `update`. */
 vkt_result vkt_exchange_connect(vkt_exchange *x, vkt_program *shards, vkt_tensor t, vkt_program *update, vkt_tensor u);

@@ -413,6 +413,8 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
         if (!n->out[i].id) return g->status;
         if (v.alias && g->values[n->out[i].id].bytes != g->values[v.alias].bytes)
             return vkt_fail(&g->host, VKT_E_STATE, "%s: an alias must have its source's size", n->op->name);
+        vkt_value *root = &g->values[vkt_root(g, n->out[i])];
+        if (n->op->side_effect) root->changes = root->state;
     }
     n->n_out = f->n_out;
     return VKT_OK;

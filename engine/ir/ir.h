@@ -55,6 +55,8 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;         /* vkt_keep: no other value gets its memory before the program is destroyed */
     bool state;        /* PARAM: made by vkt_state: ops write it, and it has no gradient and no update */
+    bool changes;      /* PARAM: a state that a node of the graph writes in place. In a graph of vkt_update_by_sum: a
+                        * node of the graph of shards writes it */
     bool written;      /* EXTERNAL: vkt_write or vkt_append writes it; only an `appended` alias of it may be read */
     bool appended;     /* the result of vkt_append: nodes may read it, although its root (vkt_root) is `written` */
     uint32_t producer; /* index + 1 of the node whose output this value is, or whose emit made it; 0: none */

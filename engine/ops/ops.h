@@ -53,14 +53,15 @@ typedef struct vkt_shard_params {
     uint32_t parts;       /* number of runs that compute one shard */
     uint32_t draws;       /* number of runs that make one step, on all ranks together. Each run generates its own random
                            * numbers */
-    bool bf16;            /* each summand of the sum over shards is rounded to bfloat16 */
+    bool bf16;            /* in the sum over shards, each summand of a gradient is rounded to bfloat16, but none of a
+                           * state */
     const uint64_t *ends; /* the end of each bucket of the arena, as an offset in bytes: rising multiples of
                            * VKT_ALIGN_BYTES. The last offset is the arena's size */
     uint32_t n_ends;
 } vkt_shard_params;
 /* vkt_shard_plane_bytes returns the bytes of a rank's partial sums (0: there are none). vkt_shard_saved_bytes returns
- * the bytes of the graph's saved states (0: the graph has no states). A state is a parameter without a gradient, like
- * a running mean: step/shard.c explains why it is saved. */
+ * the bytes of the graph's saved states (0: the graph changes no states). A state is a parameter without a gradient,
+ * like a running mean: step/shard.c explains why it is saved. */
 uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
 uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
 /* The external f32 vectors of a graph of shards, and of its update's graph. */

@@ -98,7 +98,7 @@ static vkt_result make_vector(vkt_trainer *t, vkt_graph *g, vkt_tensor like, con
 vkt_result vkt_shards_arrays(vkt_trainer *t, const vkt_shard_values *v, vkt_binding *arrays, uint32_t *n)
 {
     vkt_shards *s = &t->shards;
-    VKT_TRY(vkt_exchange_create(t->ctx, &t->params.dist, s->g->bucket_ends, s->g->n_buckets, &s->x));
+    VKT_TRY(vkt_exchange_create(t->ctx, &t->params.dist, s->g, &s->x));
     VKT_TRY(make_vector(t, t->g, v->planes, "gradient.planes", &s->planes));
     VKT_TRY(make_vector(t, t->g, v->saved, "states.saved", &s->saved));
     arrays[(*n)++] = (vkt_binding){ v->sum, s->x.sum };
@@ -126,10 +126,10 @@ vkt_result vkt_shards_programs(vkt_trainer *t, const vkt_shard_values *v)
 vkt_result vkt_shards_restore_states(vkt_trainer *t)
 {
     vkt_shards *s = &t->shards;
-    uint64_t at = 0; /* offset in s->saved, which has the states (running statistics) in the order of the parameters */
+    uint64_t at = 0; /* offset in s->saved, which has the states that change, in the order of the parameters */
     for (uint32_t i = 0; s->saved && i < t->g->n_params; i++) {
         const vkt_value *v = &t->g->values[t->g->params[i]];
-        if (!v->state) continue;
+        if (!v->changes) continue;
         VKT_TRY(vkt_readback(t->ctx, s->saved->buffer, at, t->weights, v->bytes));
         VKT_TRY(vkt_store_write(t->store, i, VKT_PART_VALUE, t->weights));
         at += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);

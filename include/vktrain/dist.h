@@ -108,7 +108,8 @@ typedef struct vkt_dist_params {
     uint64_t bucket_bytes;          /* smallest size of a bucket, which is a range of gradients that the ranks exchange
                                      * at once. Only the bucket with the first parameters may be smaller. 0 means
                                      * 4 MiB */
-    vkt_wire wire;                  /* the form of gradients in messages. The result depends on this form */
+    vkt_wire wire;                  /* the form of gradients in messages. The result depends on this form. Running
+                                     * statistics (vkt_state) are always f32 */
     uint32_t check_every;           /* the ranks compare a hash of their weights once in this many steps; 0 means 100 */
 } vkt_dist_params;
 

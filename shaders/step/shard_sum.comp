@@ -17,20 +17,29 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = SHARD_SUM_SPEC_BF16) const bool BF16 = false;
+layout(constant_id = SHARD_SUM_SPEC_STATES) const bool STATES = false;
 VKT_IN4(SHARD_SUM_GRAD, grad);
 layout(binding = SHARD_SUM_STEP, std430) readonly buffer Step { uint step[]; };
 VKT_IN4(SHARD_SUM_PLANES, planes);
 VKT_F32_OUT4(SHARD_SUM_PLANES_OUT, planes_out);
 VKT_F32_OUT4(SHARD_SUM_SUM, sum);
+layout(binding = SHARD_SUM_STATES, std430) readonly buffer States { uint states[]; };
 
 vec4 flushed(vec4 v)
 {
     return mix(v, vec4(0.0), lessThan(abs(v), vec4(uintBitsToFloat(0x00800000u)))); // NaN stays NaN
 }
 
-vec4 summand(vec4 v)
+// Returns whether the summands of vec4 i of the range are rounded.
+bool is_rounded(uint i)
 {
-    return BF16 ? widen(narrow(v, STORAGE_BF16), STORAGE_BF16) : v;
+    const uint block = pc.block + i / SHARD_SUM_BLOCK;
+    return BF16 && !(STATES && bitfieldExtract(states[block / 32u], int(block % 32u), 1) != 0u);
+}
+
+vec4 summand(vec4 v, bool rounded)
+{
+    return rounded ? widen(narrow(v, STORAGE_BF16), STORAGE_BF16) : v;
 }
 
 void main()
@@ -51,8 +60,9 @@ void main()
             STORE4(planes_out, levels * n4 + i, g);
             continue;
         }
+        const bool rounded = is_rounded(i);
         for (uint k = 0u; k < level; k++) {
-            g = summand(LOAD4(planes, k * n4 + i)) + summand(g);
+            g = summand(LOAD4(planes, k * n4 + i), rounded) + summand(g, rounded);
             g = flushed(g);
         }
         if (level < levels) STORE4(planes_out, level * n4 + i, g);

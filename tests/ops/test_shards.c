@@ -206,6 +206,11 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 4096;
 }
 
+static void tiny_storage(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 1024;
+}
+
 static void every_tree_is_that_of_the_host(void **state)
 {
     (void)state;
@@ -317,6 +322,17 @@ static const struct {
 } params[PARAMS] = { { "a", 64, false }, { "mean", 5, true }, { "var", MOST, true },
                      { "b", 3, false },  { "last", 1, true }, { "c", 65, false } };
 
+/* Declares `params` in g. No node writes the states, because the test does it. So the function itself says that the
+ * states change. */
+static void declare(vkt_graph *g)
+{
+    for (uint32_t i = 0; i < PARAMS; i++) {
+        const vkt_tensor t = (params[i].state ? vkt_state : vkt_param)(g, params[i].name, vkt_shape1(params[i].n));
+        g->values[t.id].changes = params[i].state;
+    }
+    vkt_graph_arena(g, VKT_ROLE_GRAD);
+}
+
 static void fill(float *v, uint32_t i, float by)
 {
     for (uint32_t k = 0; k < params[i].n; k++) v[k] = by + (float)(k % 8) * 0.25f;
@@ -337,9 +353,7 @@ static void every_shard_begins_with_the_same_states(void **state)
     (void)state;
     harness_needs(harness_ctx);
     rig r = { .g = harness_graph() };
-    for (uint32_t i = 0; i < PARAMS; i++)
-        (params[i].state ? vkt_state : vkt_param)(r.g, params[i].name, vkt_shape1(params[i].n));
-    vkt_graph_arena(r.g, VKT_ROLE_GRAD);
+    declare(r.g);
     r.ends[0] = r.g->arena_bytes;
     OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, false, r.ends, 1 }, &r.v));
     make_program(&r, NULL);
@@ -374,6 +388,62 @@ static void every_shard_begins_with_the_same_states(void **state)
     rig_free(&r);
 }
 
+/* With bf16, summands of gradients are rounded, but those of states are not. All numbers are 1 + 2^-10, which bfloat16
+ * rounds to 1. Several dispatches compute the sum if `small`, and a bucket ends between two states. */
+static void states_are_not_rounded(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int small = 0; small < 2; small++) {
+        rig r = { .g = harness_graph() };
+        float v[MOST], sum[9 * BLOCK];
+        declare(r.g);
+        assert_true(r.g->arena_bytes <= sizeof sum);
+        r.ends[0] = r.g->values[r.g->params[2]].arena_offset_bytes;
+        r.ends[1] = r.g->arena_bytes;
+        OK(vkt_shard_sums(r.g, &(vkt_shard_params){ 1, 1, 2, true, r.ends, 2 }, &r.v));
+        make_program(&r, small ? tiny_storage : NULL);
+        for (uint32_t k = 0; k < MOST; k++) v[k] = 1 + 0x1p-10f;
+        for (uint32_t i = 0; i < PARAMS; i++) {
+            OK(vkt_store_write(r.store, i, VKT_PART_VALUE, v));
+            OK(vkt_store_write(r.store, i, VKT_PART_GRADIENT, v));
+        }
+        for (uint32_t shard = 0; shard < 2; shard++) run(&r, shard, 0, 1);
+        OK(vkt_readback(harness_ctx, r.sum->buffer, 0, sum, r.g->arena_bytes));
+        for (uint32_t i = 0; i < PARAMS; i++) {
+            const float *got = sum + r.g->values[r.g->params[i]].arena_offset_bytes / 4;
+            for (uint32_t k = 0; k < params[i].n; k++) assert_true(got[k] == (params[i].state ? 2 * v[k] : 2));
+        }
+        rig_free(&r);
+    }
+}
+
+/* The ops of states leave out a state that no node of the graph writes. */
+static void a_state_that_nothing_writes_has_no_nodes(void **state)
+{
+    (void)state;
+    vkt_graph *g = harness_graph(), *update = harness_graph();
+    enum { CHANNELS = 3 };
+    vkt_batch_norm_params bn = { .running_mean = vkt_state(g, "mean", vkt_shape1(CHANNELS)),
+                                 .running_var = vkt_state(g, "var", vkt_shape1(CHANNELS)),
+                                 .evaluate = true };
+    const vkt_tensor gamma = vkt_param(g, "gamma", vkt_shape1(CHANNELS));
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(4, CHANNELS));
+    const vkt_tensor scaled = vkt_batch_norm(g, x, &(vkt_batch_norm_params){ .gamma = gamma });
+    OK(vkt_backward(g, vkt_mean(g, vkt_mul(g, vkt_batch_norm(g, scaled, &bn), x))));
+    const uint64_t end = g->arena_bytes;
+    const vkt_shard_params p = { 1, 1, 2, true, &end, 1 };
+    vkt_shard_values v;
+    OK(vkt_shard_sums(g, &p, &v));
+    OK(vkt_update_by_sum(update, g, &(vkt_optimizer){ 0 }, &p, &v.update));
+    assert_int_equal(v.saved.id, 0);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        assert_true(g->nodes[i]->op != &vkt_op_shard_begin && g->nodes[i]->op != &vkt_op_shard_give);
+    for (size_t i = 0; i < update->n_nodes; i++) assert_true(update->nodes[i]->op != &vkt_op_shard_take);
+    vkt_graph_destroy(&update);
+    vkt_graph_destroy(&g);
+}
+
 /* The update stores the mean over all rows as the next state. With SGD and a learning rate of 0, the update changes no
  * parameter. */
 static void the_mean_over_the_rows_is_the_next_state(void **state)
@@ -381,9 +451,7 @@ static void the_mean_over_the_rows_is_the_next_state(void **state)
     (void)state;
     harness_needs(harness_ctx);
     rig of = { .g = harness_graph() }, r = { .g = harness_graph() };
-    for (uint32_t i = 0; i < PARAMS; i++)
-        (params[i].state ? vkt_state : vkt_param)(of.g, params[i].name, vkt_shape1(params[i].n));
-    vkt_graph_arena(of.g, VKT_ROLE_GRAD);
+    declare(of.g);
     of.ends[0] = VKT_ALIGN_BYTES; /* the first bucket has only the first parameter */
     of.ends[1] = of.g->arena_bytes;
     const vkt_shard_params p = { 0, 1, 1, false, of.ends, 2 };
@@ -419,6 +487,8 @@ int main(void)
         cmocka_unit_test(the_sum_is_a_tree),
         cmocka_unit_test(only_the_bucket_is_written),
         cmocka_unit_test(every_shard_begins_with_the_same_states),
+        cmocka_unit_test(states_are_not_rounded),
+        cmocka_unit_test(a_state_that_nothing_writes_has_no_nodes),
         cmocka_unit_test(the_mean_over_the_rows_is_the_next_state),
     };
     return cmocka_run_group_tests_name("shards", tests, harness_setup, harness_teardown);

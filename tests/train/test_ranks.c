@@ -56,6 +56,75 @@ static void messages_in_bf16_have_the_same_bits(void **state)
     group_alike(r, &p, &twice, all);
 }
 
+/* The learning rate is 0, so the gradients, which messages in bf16 round, change nothing. */
+static void messages_in_bf16_do_not_round_running_statistics(void **state)
+{
+    static const uint32_t ranks[] = { 1, 4 };
+    rig *r = rig_of(state);
+    vkt_trainer_params p = group_params(r);
+    p.lr = VKT_ZERO;
+    p.validation = NULL;
+    p.batch = RIG_BATCH / 2;
+    p.optimizer.micro_batches = 2;
+    group exact = group_make(r, p, 1);
+    rig_fit(exact.t, &once);
+    p.dist.wire = VKT_WIRE_BF16;
+    for (size_t i = 0; i < VKT_COUNT(ranks); i++) {
+        p.dist.bucket_bytes = i ? 1024 : 0; /* 0: all in one bucket */
+        group g = group_make(r, p, ranks[i]);
+        rig_fit(g.t, &once);
+        rig_same(exact.t, g.t, VKT_PART_VALUE);
+        group_free(&g);
+    }
+    group_free(&exact);
+}
+
+enum { GIVEN = 12 };
+
+/* Builds a batch norm that does not change its running statistics, before the network of group_forward, whose batch
+ * norm does. */
+static vkt_tensor given_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    x = vkt_nn_conv2d(b, "first", x, &(vkt_nn_conv2d_params){ .out_channels = GIVEN, .kernel = { 3 }, .pad = { 1 } });
+    x = vkt_nn_batch_norm(b, "given", x, &(vkt_nn_batch_norm_params){ .use_running = true });
+    return group_forward(b, x, user);
+}
+
+/* Writes `write` to the running variance of the layer `given`, then reads it to `read`. Either may be NULL. */
+static void given_variance(vkt_trainer *t, const float *write, float *read)
+{
+    uint32_t i;
+    assert_true(vkt_store_find(vkt_trainer_store(t), "given.running_var", &i));
+    if (write) assert_int_equal(vkt_store_write(vkt_trainer_store(t), i, VKT_PART_VALUE, write), VKT_OK);
+    if (read) assert_int_equal(vkt_store_read(vkt_trainer_store(t), i, VKT_PART_VALUE, read), VKT_OK);
+}
+
+/* The last step has 13 rows: if its states were 13 equal summands divided by 13, some would change by a rounding. */
+static void running_statistics_that_no_layer_changes_keep_their_bits(void **state)
+{
+    rig *r = rig_of(state);
+    float want[GIVEN], got[GIVEN];
+    for (uint32_t i = 0; i < GIVEN; i++) want[i] = 0.7f + 0.0137f * (float)i;
+    vkt_dataset *part;
+    assert_int_equal(vkt_dataset_slice(r->train, 0, RIG_BATCH + 13, &part), VKT_OK);
+    for (int wire = 0; wire < 2; wire++) {
+        vkt_trainer_params p = group_params(r);
+        p.model.forward = given_forward;
+        p.train = part;
+        p.validation = NULL;
+        p.dist.wire = wire ? VKT_WIRE_BF16 : VKT_WIRE_F32;
+        group g = group_make(r, p, 2);
+        given_variance(g.t, want, NULL);
+        given_variance(g.t->replicas[0], want, NULL);
+        rig_fit(g.t, &twice);
+        given_variance(g.t, NULL, got);
+        assert_memory_equal(got, want, sizeof got);
+        rig_same(g.t, g.t->replicas[0], VKT_PART_VALUE);
+        group_free(&g);
+    }
+    vkt_dataset_destroy(&part);
+}
+
 static void every_optimizer_has_the_same_bits(void **state)
 {
     rig *r = rig_of(state);
@@ -226,6 +295,8 @@ int main(void)
         rig_test(clipping_micro_batches_and_averages_have_the_same_bits),
         rig_test(half_precision_has_the_same_bits),
         rig_test(messages_in_bf16_have_the_same_bits),
+        rig_test(messages_in_bf16_do_not_round_running_statistics),
+        rig_test(running_statistics_that_no_layer_changes_keep_their_bits),
         rig_test(every_optimizer_has_the_same_bits),
         rig_test(a_last_step_of_any_length_has_the_same_bits),
         rig_test(any_number_of_shards_has_the_same_bits),

@@ -227,6 +227,32 @@ static void exchanges_behind_the_backward_pass_are_exposed(void **state)
     vkt_emulation_destroy(&e);
 }
 
+/* In bf16, half as many bytes are sent for the gradients, and the 12 running statistics of the batch norm are sent as
+ * f32 besides. With 2 ranks, a rank sends each sum once. */
+static void bytes_of_bf16_are_counted(void **state)
+{
+    rig *r = rig_of(state);
+    uint64_t bytes[2];
+    for (int wire = 0; wire < 2; wire++) {
+        vkt_emulation *e;
+        assert_int_equal(vkt_emulation_create(&r->h, &(vkt_emulation_params){ .ranks = 2 }, &e), VKT_OK);
+        const vkt_transport transport = vkt_emulation_transport(e);
+        vkt_trainer_params p = group_params(r);
+        p.dist.transport = &transport;
+        p.dist.wire = wire ? VKT_WIRE_BF16 : VKT_WIRE_F32;
+        vkt_trainer *t;
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+        assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 1 }), VKT_OK);
+        vkt_dist_stats s = { 0 };
+        vkt_trainer_dist_stats(t, &s);
+        bytes[wire] = s.bytes;
+        vkt_trainer_destroy(&t);
+        vkt_emulation_destroy(&e);
+    }
+    assert_true(bytes[0] > 0);
+    assert_int_equal(bytes[1], bytes[0] / 2 + RIG_STEPS * 12 * sizeof(float));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +261,7 @@ int main(void)
         rig_test(the_exchange_of_resnet_overlaps),
         rig_test(the_exchange_of_a_chain_overlaps),
         rig_test(exchanges_behind_the_backward_pass_are_exposed),
+        rig_test(bytes_of_bf16_are_counted),
     };
     return cmocka_run_group_tests_name("steps of ranks", tests, NULL, NULL);
 }

@@ -3,9 +3,11 @@
  *
  * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
  * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
- * shard_sum adds it up like a gradient. shard_take sets the next state to the mean over all runs of the step, weighted
- * by STEP_WEIGHT (abi/step.abi.h). A rank may have several runs in a step, and each run must begin with the same state.
- * So shard_begin saves the state in the rank's first run of a step, and restores it in the other runs. */
+ * shard_sum adds it up like a gradient, but never rounds it to bfloat16: a step changes a state by so little that the
+ * change would be lost. shard_take sets the next state to the mean over all runs of the step, weighted by STEP_WEIGHT
+ * (abi/step.abi.h). A rank may have several runs in a step, and each run must begin with the same state. So shard_begin
+ * saves the state in the rank's first run of a step, and restores it in the other runs. A state that no node writes
+ * stays as it is: none of these ops handles it. */
 #include "ops/ops.h"
 
 #include "ir/attrs.h"
@@ -85,14 +87,14 @@ STATE_OP(begin, emit_begin, true, "first run of a step: saved = states; other ru
 STATE_OP(give, emit_give, false, "gradient of states = states");
 STATE_OP(take, emit_take, false, "states = sum / weight of the step");
 
-/* Finds the next range of neighbouring states, from parameter *i on, and sets *i behind it. Returns false after the
- * last range. */
+/* Finds the next range of neighbouring states that change, from parameter *i on, and sets *i behind it. Returns false
+ * after the last range. */
 static bool next_states(const vkt_graph *g, size_t *i, uint64_t *offset, uint64_t *bytes)
 {
-    while (*i < g->n_params && !g->values[g->params[*i]].state) ++*i;
+    while (*i < g->n_params && !g->values[g->params[*i]].changes) ++*i;
     if (*i == g->n_params) return false;
     *offset = g->values[g->params[*i]].arena_offset_bytes;
-    for (; *i < g->n_params && g->values[g->params[*i]].state; ++*i) {
+    for (; *i < g->n_params && g->values[g->params[*i]].changes; ++*i) {
         const vkt_value *v = &g->values[g->params[*i]];
         *bytes = v->arena_offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) - *offset;
     }
@@ -119,11 +121,19 @@ static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool pac
     }
 }
 
-/* ---- shard_sum: grad, sum, planes or null, step -> sum, planes, in place ----
+/* ---- shard_sum: grad, sum, planes or null, states or null, step -> sum, planes, in place ----
  * A plane has one partial sum for each element of grad. There is one plane for each level of the binary tree, and one
- * more if several runs compute a shard. */
+ * more if several runs compute a shard. `states` has a bit for each block of VKT_ALIGN_BYTES of grad: 1 if the block
+ * belongs to a state, which is not rounded. Parameters and states begin at such blocks. */
 
-enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STEP };
+enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STATES, IN_STEP };
+_Static_assert(SHARD_SUM_BLOCK * 16 == VKT_ALIGN_BYTES, "a bit of `states` is about one block");
+
+/* Returns the number of u32 words of `states`. */
+static uint64_t words_for(uint64_t arena_bytes)
+{
+    return (arena_bytes / VKT_ALIGN_BYTES + 31) / 32;
+}
 
 static uint64_t planes_of(uint32_t levels, uint32_t parts)
 {
@@ -138,6 +148,11 @@ static vkt_result sum_infer(vkt_infer *f)
     VKT_REQUIRE(f, grad->dtype == VKT_F32 && sum->dtype == VKT_F32 && (!n || planes->dtype == VKT_F32), VKT_E_DTYPE,
                 "shard_sum: want vectors of f32");
     VKT_REQUIRE(f, vkt_has(f, IN_PLANES) == (n != 0), VKT_E_ARG, "shard_sum: want planes if there are partial sums");
+    const vkt_value *states = vkt_in(f, IN_STATES);
+    VKT_REQUIRE(f,
+                !vkt_has(f, IN_STATES) ||
+                    (states->dtype == VKT_U32 && states->bytes >= 4 * words_for(grad->bytes) && a->bf16),
+                VKT_E_ARG, "shard_sum: want a bit for each block of the gradients, and only with bf16");
     VKT_REQUIRE(f,
                 a->bytes && (a->offset_bytes | a->bytes) % VKT_ALIGN_BYTES == 0 &&
                     a->offset_bytes + a->bytes <= grad->bytes && grad->bytes <= sum->bytes &&
@@ -152,20 +167,25 @@ static void sum_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_shard_sum_attr *a = n->attr;
     const uint64_t planes = planes_of(a->levels, a->parts), end = a->offset_bytes + a->bytes;
+    const bool states = n->in[IN_STATES].id != 0;
     const uint64_t most =
         vkt_bind_range_bytes(e->lim) / VKT_MAX(planes, (uint64_t)1) / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
     for (uint64_t at = a->offset_bytes; at < end; at += most) {
         const uint64_t bytes = VKT_MIN(end - at, most);
-        const vkt_shard_sum_push pc = { .n4 = (uint32_t)(bytes / 16), .levels = a->levels, .parts = a->parts };
+        const vkt_shard_sum_push pc = { .n4 = (uint32_t)(bytes / 16),
+                                        .levels = a->levels,
+                                        .parts = a->parts,
+                                        .block = (uint32_t)(at / VKT_ALIGN_BYTES) };
         const vkt_bind sum = { n->in[IN_SUM], at, bytes };
         const vkt_bind partial = planes ? (vkt_bind){ n->in[IN_PLANES], planes * at, planes * bytes } : sum;
         const vkt_bind bind[] = { [SHARD_SUM_GRAD] = { n->in[IN_GRAD], at, bytes },
                                   [SHARD_SUM_STEP] = VKT_WHOLE(n->in[IN_STEP]),
                                   [SHARD_SUM_PLANES] = partial,
                                   [SHARD_SUM_PLANES_OUT] = partial,
-                                  [SHARD_SUM_SUM] = sum };
-        const uint32_t spec[] = { lanes, [SHARD_SUM_SPEC_BF16] = a->bf16 };
+                                  [SHARD_SUM_SUM] = sum,
+                                  [SHARD_SUM_STATES] = VKT_WHOLE(n->in[states ? IN_STATES : IN_STEP]) };
+        const uint32_t spec[] = { lanes, [SHARD_SUM_SPEC_BF16] = a->bf16, [SHARD_SUM_SPEC_STATES] = states };
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_SHARD_SUM,
                                            VKT_LAUNCH_BIND(bind),
                                            VKT_LAUNCH_PUSH(pc),
@@ -179,7 +199,7 @@ static void sum_emit(const vkt_node *n, vkt_emit *e)
 const vkt_op vkt_op_shard_sum = {
     .name = "shard_sum",
     .min_in = 2,
-    .max_in = 3,
+    .max_in = 4,
     .uses_step = true,
     .side_effect = true,
     .early = true,
@@ -205,6 +225,25 @@ static vkt_tensor vector(vkt_graph *g, const char *name, uint64_t bytes)
     return bytes ? vkt_external(g, name, VKT_F32, vkt_shape1((uint32_t)(bytes / 4))) : (vkt_tensor){ 0 };
 }
 
+/* Returns a constant for IN_STATES; {0} if no state changes. */
+static vkt_tensor table_of_states(vkt_graph *g)
+{
+    if (!vkt_shard_saved_bytes(g)) return (vkt_tensor){ 0 };
+    const uint32_t words = (uint32_t)words_for(g->arena_bytes);
+    uint32_t *table = vkt_alloc_array(&g->host, words, sizeof *table);
+    if (!table) {
+        vkt_graph_error(g, vkt_fail_nomem(&g->host, "a table of states", words * sizeof *table));
+        return (vkt_tensor){ 0 };
+    }
+    uint64_t offset, bytes;
+    for (size_t i = 0; next_states(g, &i, &offset, &bytes);)
+        for (uint64_t at = offset; at < offset + bytes; at += VKT_ALIGN_BYTES)
+            table[at / VKT_ALIGN_BYTES / 32] |= 1u << at / VKT_ALIGN_BYTES % 32;
+    const vkt_tensor t = vkt_graph_const(g, "states.table", VKT_U32, vkt_shape1(words), table);
+    vkt_free(&g->host, table);
+    return t;
+}
+
 vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out)
 {
     *out = (vkt_shard_values){ 0 };
@@ -219,7 +258,8 @@ vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_val
     out->saved = vector(g, "states.saved", vkt_shard_saved_bytes(g));
     add_states(g, &vkt_op_shard_begin, out->saved, true);
     add_states(g, &vkt_op_shard_give, vkt_graph_arena(g, VKT_ROLE_GRAD), false);
-    const vkt_tensor in[] = { vkt_graph_arena(g, VKT_ROLE_GRAD), out->sum, out->planes };
+    const vkt_tensor table = p->bf16 ? table_of_states(g) : (vkt_tensor){ 0 };
+    const vkt_tensor in[] = { vkt_graph_arena(g, VKT_ROLE_GRAD), out->sum, out->planes, table };
     vkt_shard_sum_attr a = { .levels = p->levels, .parts = p->parts, .bf16 = p->bf16 };
     for (uint32_t i = p->n_ends; i-- > 0;) { /* gradients of the last layers are complete first */
         a.offset_bytes = i ? p->ends[i - 1] : 0;
@@ -248,6 +288,7 @@ vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimi
         const vkt_tensor t = (v->state ? vkt_state : vkt_param)(g, v->name, v->shape);
         g->values[t.id].group = v->group;
         g->values[t.id].frozen = v->frozen;
+        g->values[t.id].changes = v->changes;
     }
     VKT_TRY(g->status);
     VKT_TRY(copy_buckets(g, p));
