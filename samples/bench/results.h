@@ -26,7 +26,7 @@ typedef struct bench_result {
     bool preferred;    /* true: the engine chose the variants. false: the experiment forced one variant */
     char kernels[128]; /* names of the kernels, for instance "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
-    bench_stat gpu, wall; /* in ns; of a step: ns per step */
+    bench_stat gpu, wall; /* nanoseconds of a run; of a step, if the experiment trains */
     bench_check check;
     double excess; /* largest error of an element, divided by the allowed error */
     uint64_t working_bytes;

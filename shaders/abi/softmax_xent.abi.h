@@ -29,10 +29,12 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */
 /* f32 (B,2): [0] m = the largest logit; [1] 1 / sum_k exp(z[k] - m). OPTIONS: (B,3); [2] the factor of softmax(z) in dz */
 #define XENT_STAT 3
-#define XENT_PART 4 /* f32 (all blocks); EACH: (B) */
+/* f32, the partial sums of the loss: one for each block, or for each vec4 of samples in softmax_xent_spread. With
+ * XENT_SPEC_EACH: (B), the loss of each row */
+#define XENT_PART 4
 #define XENT_DLOSS 5 /* softmax_xent_spread: f32 scalar, the gradient of the loss */
 #define XENT_DZ    6 /* softmax_xent_spread: f32 (B,K), the gradient of z */
 #define XENT_WEIGHT 5 /* f32 (K) */
-/* f32 (all blocks): for each block, the sum of w[t] over its rows that count (softmax_xent.comp). With XENT_DIVIDE_NOT,
- * this number is 1. With EACH, there is only one number, and it is 1 */
+/* f32, one number for each block: the sum of w[t] over its rows that count (softmax_xent.comp). With XENT_DIVIDE_NOT,
+ * this number is 1. With XENT_SPEC_EACH, there is only one number, and it is 1 */
 #define XENT_NORM   6

@@ -169,8 +169,8 @@ static void slots_are_freed_in_the_order_of_the_runs(void **state)
     assert_int_equal(vkt_program_create(r->ctx, s.g, NULL, &params, &s.p), VKT_OK);
     answers.real = r->ctx->vk.GetSemaphoreCounterValue;
     answers.wait_idle = r->ctx->vk.DeviceWaitIdle;
-    /* Before the third run, the program may wait for the second run and read the measured times. So only the second
-     * epoch uses `answer`. */
+    /* In the first epoch, before its third run, the program may itself wait for the second run to read measured times.
+     * This wait shows that runs are done, whatever `answer` says. So only the second epoch uses `answer`. */
     for (int epoch = 0; epoch < 2; epoch++) {
         vkt_batch b;
         assert_int_equal(vkt_feed_start(&s.feed, 0, (vkt_pass){ 0 }), VKT_OK);

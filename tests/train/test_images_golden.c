@@ -1,6 +1,7 @@
 /* Compares the network of samples/images.c with runs that PyTorch recorded. The optimizer is SGD with dampening. The
  * last batch of an epoch is smaller than the others. A validation follows each epoch. A plateau of the validation loss
- * lowers the learning rate. golden/README.md describes the file. */
+ * lowers the learning rate. tests/golden/README.md describes the
+ * recorded runs. */
 #include "train/golden.h"
 
 #include <math.h>
