@@ -126,9 +126,9 @@ static void layer_name(const vkt_lora_place *place, const char *end, char name[N
 
 /* ---- the options ---- */
 
-/* Adds names to the targets of c: the names of all layers that have an adapter. If q_proj has an adapter in all transformer
- * blocks, adds only the short name "q_proj", which matches q_proj of any transformer block. The same holds for each
- * other kind of layer. */
+/* Adds names to the targets of c: the names of all layers that have an adapter. If q_proj has an adapter in all
+ * transformer blocks, adds only the short name "q_proj", which matches q_proj of any transformer block. The same holds
+ * for each other kind of layer. */
 static vkt_result add_targets(const source *f, vkt_peft_config *c)
 {
     uint32_t count[VKT_LORA_KINDS] = { 0 };

@@ -42,12 +42,12 @@
 //   VKT_LEVEL(l)   reads level l of a hash grid: a uint4 (resolution, mask, first, entries), from a buffer or a
 //                  constant array. You may redefine VKT_LEVEL between two uses of the macros that define functions.
 //   VKT_UNROLL     selects which loops of layers and encodings are unrolled. Define it before the #include.
-//                  0: no loop over inputs or outputs. The size of the code does not depend on the widths, so drivers
-//                     compile the code quickly. This is the default.
-//                  1: loops over inputs
-//                  2: loops over inputs and outputs. The code has one multiplication per weight. For a network of 1728
-//                     weights on RDNA 3, RADV counts the fewest cycles with 2. CPU drivers may need minutes to compile
-//                     this code.
+//                  0: neither loops over inputs nor loops over outputs are unrolled. The size of the code does not
+//                     depend on the widths, so drivers compile the code quickly. This is the default.
+//                  1: loops over inputs are unrolled.
+//                  2: loops over inputs and outputs are unrolled. The code has one multiplication per weight. For a
+//                     network of 1728 weights on RDNA 3, RADV counts the fewest cycles with 2. CPU drivers may need
+//                     minutes to compile this code.
 #ifndef VKTRAIN_HLSL
 #define VKTRAIN_HLSL
 #ifndef VKT_UNROLL

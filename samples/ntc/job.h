@@ -1,4 +1,4 @@
-/* ntc/job.h - trains on the images that the command line names, for the commands `pack` and `view`. */
+/* ntc/job.h - prepares a training on the images that the command line names, for the commands `pack` and `view`. */
 #ifndef NTC_JOB_H
 #define NTC_JOB_H
 
