@@ -434,9 +434,9 @@ static vkt_result warn_of_rest(const vkt_trainer *t)
     vkt_accumulation rest = { 0 };
     if (t->shards.count || t->params.optimizer.micro_batches < 2) return VKT_OK;
     VKT_TRY(vkt_store_get_accumulation(t->store, &rest));
-    if (rest.batches)
+    if (rest.batches && t->steps.submitted)
         vkt_log_line(&t->host, VKT_LOG_WARN,
-                     "fit: the last %u batches have changed no parameter yet: a step has %u micro-batches",
+                     "fit: %u batches at the end have changed no parameter yet: a step has %u micro-batches",
                      rest.batches, t->params.optimizer.micro_batches);
     return VKT_OK;
 }

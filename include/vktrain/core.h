@@ -114,7 +114,8 @@ typedef enum vkt_log_level {
  *   2  logs the GPU time per kernel when a program is destroyed; vkt_program_run returns when the run is done
  *   3  logs graph, memory plan, dispatches and barriers of a program
  *   4  values share no memory. If a run makes a NaN, vkt_program_run returns VKT_E_NAN. The message names the first
- *      node, in the order of the graph, that wrote a NaN; the value that it wrote; and the NaN's index in this value */
+ *      node, in the order of the graph, that wrote a NaN; the value that it wrote; and the NaN's index in this value. A
+ *      trainer's runs of shards without rows are not checked */
 
 /* Gets one line of the log, without a newline. The library's own threads may call this function, too. Calls for one
  * context do not overlap; calls for different contexts may overlap. */

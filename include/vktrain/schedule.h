@@ -1,5 +1,5 @@
 /* vktrain/schedule.h - schedules: how the learning rate changes during a training. Most schedules depend only on the
- * number of the batch or of the epoch. One schedule, VKT_SCHEDULE_PLATEAU, follows a measured value, for instance the
+ * number of the step or of the epoch. One schedule, VKT_SCHEDULE_PLATEAU, follows a measured value, for instance the
  * validation loss. A training step reads the rate from memory that the host writes. So commands need not be recorded
  * again for a new rate.
  *

@@ -139,7 +139,8 @@ typedef struct vkt_trainer_params {
                                     * epoch may be smaller; no batch is dropped. With optimizer.micro_batches above 1
                                     * and without shards, the batches of the next epoch complete a step that an epoch
                                     * has begun. If too few batches are left at the end of the fit, they change
-                                    * nothing, and the fit logs a warning */
+                                    * no parameter until a later fit completes the step. The fit then logs a warning,
+                                    * unless `stop` has ended it */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* learning rate; 0 means 0.01 for SGD, else the result of vkt_optimizer_lr (0.001
                                     * for Adam); VKT_ZERO means 0 */

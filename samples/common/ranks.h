@@ -40,8 +40,8 @@ uint32_t ranks_shards(const ranks *r, const train_options *o);
 /* Returns the batch of a trainer whose training set has `rows` samples. This is the smaller of two numbers: the value
  * of --batch, and `rows` rounded down to a multiple of the number of shards. 0: there are fewer samples than shards. */
 uint32_t ranks_batch(const ranks *r, const train_options *o, uint32_t rows);
-/* Returns how many samples all ranks together process in one step, at least 1. With 2 shards or more, this is
- * ranks_batch times --micro-batches. With 1 shard, each micro-batch counts as a step, so this is ranks_batch. */
+/* Returns how many samples all ranks together process in what the progress bar counts as one batch, at least 1. With 2
+ * shards or more, this is a whole step: ranks_batch times --micro-batches. With 1 shard, it is ranks_batch. */
 uint32_t ranks_step_rows(const ranks *r, const train_options *o, uint32_t rows);
 /* Returns how many steps (updates of the parameters) all epochs together have, at least 1. */
 uint64_t ranks_steps(const ranks *r, const train_options *o, uint32_t rows);

@@ -288,6 +288,10 @@ static void texts_are_compared_name_by_name(void **state)
     compare("relu relu.1\n", "relu relu.1\nexp exp.2\n", true, "exp: checkpoint has 0, this run 1 of them");
     compare("relu relu.1\nexp exp.2\n", "exp exp.1\nrelu relu.2\n", true, "node 0: checkpoint relu, this run exp");
     compare("linear fc x=1\n", "linear fd x=1\n", true, "layer: checkpoint fc, this run fd");
+    compare("gather_rows g n=1 scale=0 m=2\n", "gather_rows g n=1 scale=1 m=2\n", true, "");
+    compare("gather_rows g n=1 scale=0\n", "gather_rows g n=2 scale=1\n", true,
+            "g n: checkpoint 1, this run 2; g scale: checkpoint 0, this run 1");
+    compare("relu r scale=0\n", "relu r scale=1\n", true, "r scale: checkpoint 0, this run 1");
     compare("\n\n", "garbage", true, "garbage: checkpoint has 0, this run 1 of them");
 }
 
