@@ -58,11 +58,10 @@ static vkt_result visit(traversal *w, const vkt_node *n)
     }
     for (uint32_t k = 0; k < n->n_in; k++) wanted |= passes(n, k) && w->wanted[n->in[k].id];
     if (!any || !wanted) return VKT_OK;
-    if (n->op->forward_only && n->op->tested_by)
-        return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED,
-                        "backward: the loss depends on the gradient '%s', and %s has no gradient of its own "
-                        "(vkt_stop_gradient makes a constant of it)",
-                        w->g->values[n->out[0].id].name, n->op->name);
+    if (n->op->forward_only && n->op->tested_by) {
+        vkt_refuse_second_gradient(w->g, n, 0);
+        return w->g->status;
+    }
     if (n->op->forward_only)
         return vkt_fail(&w->g->host, VKT_E_UNSUPPORTED, "backward: %s has no gradient, and '%s' is made by it",
                         n->op->name, w->g->values[n->out[0].id].name);

@@ -58,6 +58,14 @@ void vkt_graph_error(vkt_graph *g, vkt_result r)
     if (g && g->status == VKT_OK) g->status = r;
 }
 
+void vkt_refuse_second_gradient(vkt_graph *g, const vkt_node *n, uint32_t k)
+{
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_UNSUPPORTED,
+                                "backward: the loss depends on the gradient '%s', and %s has no gradient of its own "
+                                "(vkt_stop_gradient makes a constant of it)",
+                                vkt_value_of(g, n->out[k])->name, n->op->name));
+}
+
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t)
 {
     return t.id && (!g->wanted || (t.id < g->n_wanted && g->wanted[t.id]));
@@ -508,6 +516,6 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t)
 {
     const vkt_node *n = vkt_sole_producer(g, t);
-    while (n && !n->op->emit && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);
+    while (n && !n->op->emit && n->op->diff && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);
     return n;
 }

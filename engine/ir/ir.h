@@ -306,8 +306,8 @@ vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument)
 /* Returns the producer of t if a pass may fuse it with the reader of t: t is not kept and has one reader. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
 /* Returns the producer of t like vkt_sole_producer, but passes over reshapes: if the producer is a reshape, the
- * function goes on with the input of the reshape. Returns NULL if t or one of these inputs is kept, has another reader
- * or has no producer. */
+ * function goes on with the input of the reshape. It does not pass over stop_gradient. Returns NULL if t or one of
+ * these inputs is kept, has another reader or has no producer. */
 const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t or to its second value (vkt_value.again). So passes that fuse
  * nodes decide as if t were computed once. */
@@ -325,6 +325,8 @@ vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* a whole arena (PARAM
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* freed with the value or node that gets it */
 void *vkt_graph_own(vkt_graph *g, size_t bytes);  /* zeroed memory that the graph frees when it is destroyed */
 void vkt_graph_error(vkt_graph *g, vkt_result r); /* sets the status if it is still VKT_OK */
+/* Logs that output k of n, which is a gradient, has no gradient of its own. Sets the status to VKT_E_UNSUPPORTED. */
+void vkt_refuse_second_gradient(vkt_graph *g, const vkt_node *n, uint32_t k);
 /* Returns whether a gradient with respect to t is needed. Outside of vkt_backward and vkt_gradients, it returns whether
  * t is not null. */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);

@@ -160,9 +160,9 @@ VKT_API void vkt_recompute_end(vkt_graph *g);
  * call, or the graph has no parameters, or all parameters are frozen. VKT_E_ARG: a parameter that is not frozen does
  * not influence the loss; the message names the parameter. VKT_E_UNSUPPORTED: a gradient would pass through a value
  * that has none, for instance the target of vkt_kl_div. The loss may depend on results of vkt_gradients (a gradient
- * penalty) only if their nodes have gradients themselves: products, sums and movements of elements do, and the
- * gradients of activations, norms, convolutions and losses do not (VKT_E_UNSUPPORTED). vkt_stop_gradient makes a
- * constant of a value. */
+ * penalty) only if their nodes have gradients themselves: those of vkt_matmul, vkt_mul, sums, movements of elements,
+ * and vkt_linear by rows do; those of activations, norms, convolutions and losses do not (VKT_E_UNSUPPORTED).
+ * vkt_stop_gradient makes a constant of a value. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* Appends the gradients of the scalar sum_i <outs[i], seeds[i]>, a sum of inner products. grads[j] becomes the gradient
  * with respect to the value wrt[j], or the null tensor if wrt[j] has no influence. seeds[i] is f32, and has the shape

@@ -789,7 +789,8 @@ VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target,
  *   - y and the values between the fused ops are BATCH_LAST, are not kept, and have no other reader.
  *   - The input of the fused ops is BATCH_LAST. This input and the target have at most 128 MiB each.
  *   - The target depends on no parameter that is trained.
- * After that, the target has no gradient: vkt_gradients of such a loss returns VKT_E_UNSUPPORTED if it needs one.
+ * After that, the target has no gradient: vkt_gradients of such a loss returns VKT_E_UNSUPPORTED if it needs one. Call
+ * vkt_gradients before vkt_backward, or switch the fusion off.
  * The variable VKT_NO_FUSE=1 in the environment switches the fusion off for a graph that is created afterwards. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y) for probabilities y and a target t. Logarithms below -100 become -100, as in

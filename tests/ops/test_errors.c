@@ -126,6 +126,19 @@ static vkt_tensor penalty_of(vkt_graph *g, vkt_tensor y)
     return vkt_sum(g, vkt_mul(g, dw, dw));
 }
 
+/* Returns a loss and, added to it, the sum of its gradient's squares. */
+static vkt_tensor penalty_of_labels(vkt_graph *g)
+{
+    const vkt_tensor w = vkt_param(g, "w", vkt_shape2(8, 4)),
+                     one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
+    const vkt_tensor x = vkt_input(g, "f", VKT_F32, VKT_ROWS, vkt_shape2(3, 4));
+    const vkt_tensor loss =
+        vkt_linear_cross_entropy(g, x, w, vkt_input(g, "u", VKT_U32, VKT_ROWS, vkt_shape1(3)), NULL);
+    vkt_tensor dx = { 0 };
+    if (vkt_gradients(g, &loss, &one, 1, &x, 1, &dx) != VKT_OK) return dx;
+    return vkt_add(g, loss, vkt_sum(g, vkt_mul(g, dx, dx)));
+}
+
 /* Uses one external value once for each letter of `order`: w writes the value, r reads it, s reads it with another
  * shape. */
 static void touch(vkt_graph *g, const char *order)
@@ -274,6 +287,8 @@ static void touch(vkt_graph *g, const char *order)
       F(2, 3, 4), F(2, 3, 4), vkt_param(g, "w", S(1, 4)), VKT_LOSS_MEAN))) \
     X(loss_of_classes_weight, VKT_E_UNSUPPORTED, "no gradient of 'w'", vkt_backward(g, \
       vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = vkt_param(g, "w", S(1, 4)))))) \
+    X(gradient_penalty_of_labels, VKT_E_UNSUPPORTED, "linear_cross_entropy_dx has no gradient of its own", \
+      vkt_backward(g, penalty_of_labels(g))) \
     X(gradient_penalty, VKT_E_UNSUPPORTED, "unary_dx has no gradient of its own", \
       vkt_backward(g, penalty_of(g, vkt_tanh(g, vkt_param(g, "w", S(1, 4)))))) \
     X(stop_gradient_type, VKT_E_DTYPE, "stop_gradient: want f32", vkt_stop_gradient(g, U(1, 4))) \

@@ -314,6 +314,27 @@ static void a_stopped_gradient_is_left_out(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* A pooling fuses with a relu before it, and with a convolution before that, but not through vkt_stop_gradient. So
+ * the weights do not influence the loss. */
+static void no_fusion_passes_a_stopped_gradient(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        vkt_graph *g = harness_graph();
+        vkt_tensor y = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(4, 1, 6, 6));
+        y = vkt_conv2d(g, y, vkt_param(g, "w", vkt_shape4(1, 1, 3, 3)), NONE, NULL);
+        if (i == 0) y = vkt_stop_gradient(g, y);
+        if (i != 2) y = vkt_relu(g, y);
+        if (i != 0) y = vkt_stop_gradient(g, y);
+        y = vkt_max_pool2d(g, y, &(vkt_pool2d_params){ .kernel = { 2, 2 } });
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_backward(g, vkt_sum(g, y)), VKT_E_ARG);
+        vkt_test_error_contains("'w' does not influence the loss");
+        vkt_test_expect_errors(false);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +345,7 @@ int main(void)
         cmocka_unit_test(nan_stays_nan),
         cmocka_unit_test(a_target_with_parameters_has_its_gradient),
         cmocka_unit_test(a_stopped_gradient_is_left_out),
+        cmocka_unit_test(no_fusion_passes_a_stopped_gradient),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -102,6 +102,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
     const uint32_t has = a.grads;
     a.grads = wanted_grads(g, n);
+    for (uint32_t k = VKT_XENT_OUT_GRADS; k < n->n_out; k++)
+        if (dy[k].id) vkt_refuse_second_gradient(g, n, k);
     if (!dy[VKT_XENT_OUT_LOSS].id || !a.grads) return;
     if ((a.grads & ~has) || n->in[VKT_XENT_DLOSS].id != dy[VKT_XENT_OUT_LOSS].id) {
         const vkt_tensor in[] = { n->in[VKT_XENT_X], n->in[VKT_XENT_W], n->in[VKT_XENT_T], dy[VKT_XENT_OUT_LOSS] };
@@ -245,6 +247,7 @@ const vkt_op vkt_op_linear_cross_entropy_dx = {
     .uses_step = true,
     .batch = batch,
     .diff = 1u << VKT_XENT_X | 1u << VKT_XENT_W,
+    .refuses = 1u << VKT_XENT_DLOSS,
     .stops = stops,
     .attr_bytes = sizeof(vkt_linear_xent_attr),
     .infer = dx_infer,

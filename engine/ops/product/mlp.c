@@ -148,6 +148,9 @@ static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
     const uint32_t n_in = a->params + 2 * a->layers;
+    for (uint32_t k = 1; k < n->n_out; k++)
+        if (dy[k].id) vkt_refuse_second_gradient(g, n, k);
+    if (g->status != VKT_OK) return;
     if ((wanted.grads & ~a->grads) || dy[0].id != n->in[VKT_MLP_IN_DLOSS].id) {
         vkt_tensor in[VKT_MAX_IN];
         memcpy(in, n->in, sizeof in);
@@ -273,7 +276,7 @@ const vkt_op vkt_op_mlp_mse = {
     .uses_step = true,
     .batch = vkt_batch_of_first,
     .diff = 0x7f9,
-    .refuses = 1u << VKT_MLP_IN_TARGET,
+    .refuses = 1u << VKT_MLP_IN_TARGET | 1u << VKT_MLP_IN_DLOSS,
     .attr_bytes = sizeof(vkt_mlp_attr),
     .infer = mse_infer,
     .emit = mse_emit,
