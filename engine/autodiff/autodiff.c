@@ -166,6 +166,19 @@ static vkt_result check_seed(const vkt_graph *g, vkt_tensor out, vkt_tensor seed
                     s->layout == VKT_BATCH_LAST ? " with the batch last" : " by rows");
 }
 
+/* Checks that all values are of the graph, and that each seed fits its output. */
+static vkt_result check_values(const vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
+                               const vkt_tensor *wrt, uint32_t n_wrt)
+{
+    for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
+        const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;
+        if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
+            return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
+        if (i < n_outs) VKT_TRY(check_seed(g, outs[i], seeds[i]));
+    }
+    return VKT_OK;
+}
+
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                          const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads)
 {
@@ -177,12 +190,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     if (n_wrt) memset(grads, 0, n_wrt * sizeof *grads);
     if (g->status != VKT_OK) return g->status;
     VKT_TRY(vkt_check_blocks(g, "gradients"));
-    for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
-        const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;
-        if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
-            return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
-        if (i < n_outs) VKT_TRY(check_seed(g, outs[i], seeds[i]));
-    }
+    vkt_graph_error(g, check_values(g, outs, seeds, n_outs, wrt, n_wrt));
+    VKT_TRY(g->status);
     traversal w;
     vkt_result r = traversal_begin(&w, g, wrt, n_wrt);
     if (r == VKT_OK) r = traverse(&w, outs, seeds, n_outs);

@@ -25,7 +25,8 @@ vkt_result vkt_class_names_read(const char *path, vkt_words *names)
     size_t n;
     VKT_TRY(vkt_gz_read_file(names->h, path, MAX_BYTES, &text, &n));
     vkt_result r = VKT_OK;
-    for (const char *at = text, *end = at + n; at < end && r == VKT_OK;) {
+    const size_t mark = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+    for (const char *at = (const char *)text + mark, *end = (const char *)text + n; at < end && r == VKT_OK;) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (!line_end) line_end = end;
         r = add_line(path, at, line_end, names);

@@ -149,6 +149,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
         return vkt_fail(&ctx->host, VKT_E_ARG, "adopt: want an instance, a physical device, a device and a queue");
     if (!a->lock_queue != !a->unlock_queue)
         return vkt_fail(&ctx->host, VKT_E_ARG, "adopt: want both lock_queue and unlock_queue, or none");
+    if (a->n_extensions) VKT_WANT(&ctx->host, a->extensions);
     VKT_TRY(instance_adopt(ctx, a->get_proc_addr, a->instance,
                            a->debug_utils && (params->debug_names || vkt_debug_level() >= 1)));
     ctx->phys = a->physical_device;
@@ -271,9 +272,9 @@ vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, cons
 vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                          vkt_ctx **out)
 {
-    VKT_WANT(NULL, out);
+    VKT_WANT(host, out);
     *out = NULL;
-    VKT_WANT(NULL, adopt);
+    VKT_WANT(host, adopt);
     if (!params) params = &defaults;
     *out = NULL;
     vkt_ctx *ctx = ctx_new(host);
@@ -284,7 +285,7 @@ vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *pa
 
 vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
 {
-    VKT_WANT(NULL, out);
+    VKT_WANT(host, out);
     return vkt_ctx_open(params, host, NULL, out);
 }
 

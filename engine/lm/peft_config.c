@@ -97,8 +97,8 @@ static vkt_result read_numbers(const source *f)
     double a = json_number_value(alpha);
     if (!json_is_integer(r) || json_integer_value(r) < 1 || json_integer_value(r) > MOST_RANK)
         return malformed(f, "r", "an integer from 1 to 65536");
-    if (!json_is_number(alpha) || !(fabs(a) <= 1e6) || (float)a == 0)
-        return malformed(f, "lora_alpha", "a number other than 0, at most 1e6 in magnitude");
+    if (!json_is_number(alpha) || !isfinite((float)a) || (float)a == 0)
+        return malformed(f, "lora_alpha", "a finite number other than 0");
     if ((dropout && !json_is_number(dropout)) || !(p >= 0 && p < 1))
         return malformed(f, "lora_dropout", "a number from 0 to below 1");
     if (rs && !json_is_boolean(rs) && !json_is_null(rs)) return malformed(f, "use_rslora", "true or false");

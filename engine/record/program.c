@@ -405,6 +405,7 @@ static vkt_result check_precision(vkt_ctx *ctx, const vkt_program_params *params
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
+    if (params->n_arrays) VKT_WANT(h, params->arrays);
     VKT_TRY(check_precision(p->ctx, params));
     p->published = params->published;
     VKT_TRY(finish_graph(p));
@@ -485,6 +486,7 @@ vkt_result vkt_program_plan_least(vkt_ctx *ctx, vkt_graph *g, const vkt_program_
     *out = NULL;
     if (!params) params = &none;
     if (g->status != VKT_OK) return vkt_fail(&ctx->host, g->status, "program: the graph has an error");
+    if (params->n_arrays) VKT_WANT(&ctx->host, params->arrays);
     VKT_TRY(check_precision(ctx, params));
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);

@@ -35,12 +35,16 @@ static int by_number(const void *a, const void *b)
  * are very large, std or both results may be infinite. */
 static void measure(look *l)
 {
-    double sum = 0, squares = 0, x = 0;
+    double sum = 0, squares = 0, x = 0, first = 0;
+    bool equal = true;
     for (uint32_t i = 0; i < l->n; i++) {
         vkt_field_number(l->texts[i], &x);
+        if (i == 0) first = x;
+        equal = equal && x == first;
         sum += x;
     }
-    l->mean = l->n ? sum / l->n : 0;
+    /* The sum of equal numbers may be rounded, so the deviation from sum / n would be tiny instead of 0. */
+    l->mean = equal ? first : sum / l->n;
     for (uint32_t i = 0; i < l->n; i++) {
         vkt_field_number(l->texts[i], &x);
         squares += (x - l->mean) * (x - l->mean);

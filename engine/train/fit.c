@@ -381,13 +381,16 @@ static vkt_result fail_without_best(const fit *f)
     bool unmeasured = f->monitor == VKT_MONITOR_METRIC, finite = false;
     for (size_t i = 0; i < t->history.n; i++) {
         const vkt_epoch_record *e = &t->history.records[i];
-        finite |= vkt_epoch_is_finite(e, t->validation != NULL);
+        if (!vkt_epoch_is_finite(e, t->validation != NULL)) continue;
+        finite = true;
         unmeasured = unmeasured && isnan(monitored(f->monitor, e));
     }
     const vkt_result r = finite && unmeasured ? VKT_E_STATE : VKT_E_DIVERGED;
     if (f->t->shards.rank > 0) return r; /* rank 0 logs the error */
     if (r == VKT_E_STATE)
-        return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
+        return vkt_fail(&t->host, VKT_E_STATE,
+                        "fit: no epoch is the best: the monitor, metric '%s', is NaN in "
+                        "each epoch with a finite loss",
                         t->metrics[0].name);
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
@@ -497,9 +500,10 @@ static vkt_result fit_rank(fit *f)
         t->owes_checkpoint = false; /* the missing checkpoint cannot be written any more: its state is lost */
         t->diverged = true;
     }
-    /* A fit with allow_nonfinite may end with a state that is not finite. The next fit without allow_nonfinite must
-     * check this state (go_on). */
-    if (ended && f->nonfinite) t->diverged = true;
+    /* A fit with allow_nonfinite may end with a state that is not finite, also if `stop` ends it. The next fit without
+     * allow_nonfinite must check this state (go_on). */
+    if (f->nonfinite) t->diverged = true;
+    t->interrupted = f->interrupted;
     if (ended && t->at.best_epoch) VKT_TRY(put_best(t));
     return r != VKT_OK ? r : f->written;
 }
@@ -510,7 +514,7 @@ static vkt_result fit_alone(vkt_trainer *t, const vkt_fit_params *params)
     fit f = { .t = t, .p = params };
     f.epochs = params->epochs ? params->epochs : 1;
     t->steps = (vkt_steps){ 0 };
-    t->shards.wants_stop = t->shards.all_stop = false;
+    t->shards.wants_stop = t->shards.all_stop = t->interrupted = false;
     const vkt_result r = fit_rank(&f);
     /* Passes the result to vkt_steps_fail, with four exceptions. Refused params: all ranks know this. VKT_E_DIVERGED:
      * each rank finds the divergence itself. VKT_E_STATE outside of the steps: each rank finds the reason itself (the

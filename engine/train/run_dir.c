@@ -264,7 +264,7 @@ static void write_results(vkt_run_dir *d)
 static void end(vkt_run_dir *d, vkt_result r)
 {
     const bool error = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
-    const bool best = vkt_trainer_best_epoch(d->t) != 0, served = best && !error && !d->stopped;
+    const bool best = vkt_trainer_best_epoch(d->t) != 0, served = best && !error && !d->t->interrupted;
     if (!d->omitted[VKT_RUN_WEIGHTS] && r != VKT_E_DEVICE_LOST && (served || (!best && r != VKT_E_DIVERGED)))
         keep(d, vkt_trainer_save(d->t, d->paths[VKT_RUN_WEIGHTS]));
     /* The best epoch may come from a checkpoint of another folder. Then this folder has no file of it yet. */

@@ -259,9 +259,9 @@ const vkt_epoch_record *vkt_trainer_best(const vkt_trainer *t)
 vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
 {
     if (!t) return (vkt_fit_progress){ .loss = NAN, .accuracy = NAN };
-    const vkt_sums *s = &t->at.sums;
+    const vkt_sums none = { 0 }, *s = t->diverged ? &none : &t->at.sums;
     return (vkt_fit_progress){ .epoch = t->at.epoch,
-                               .batch = t->at.batch,
+                               .batch = t->diverged ? 0 : t->at.batch, /* a diverged epoch begins again */
                                .batches = vkt_steps_of_epoch(t),
                                .loss = s->terms ? vkt_sums_loss(s) : NAN,
                                .accuracy = s->rows ? vkt_sums_accuracy(s, &t->head) : NAN };

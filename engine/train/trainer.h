@@ -111,6 +111,7 @@ struct vkt_trainer {
                            * checkpoint, so the next fit can write it */
     bool diverged;        /* a fit has diverged. Becomes false again when a checkpoint is resumed, or when a fit goes on
                            * (go_on in fit.c) */
+    bool interrupted;     /* `stop` ended the last fit, on this rank or on another one */
     vkt_attachments attached;
     vkt_metric metrics[VKT_MAX_METRICS]; /* the first params.n_metrics are in use; the trainer owns their names */
     vkt_array *class_weights;            /* the array of head.weights; NULL: none */

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The columns of a CSV file. A column is given by its name in the header, or by its number from 0, for instance "3".
- * The case of ASCII letters in a name does not matter. */
+ * The case of ASCII letters in a name does not matter. Empty lines are skipped, also in a file of one column. */
 typedef struct vkt_csv_params {
     const char *const *features;    /* (n_features): columns that become the features of a row, in this order */
     uint32_t n_features;            /* 0: all columns that are neither target nor label */

@@ -125,7 +125,8 @@ typedef struct vkt_fit_callbacks {
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
     /* Called when a training batch was submitted. Returning true ends the fit after this batch. With several ranks the
      * fit ends some batches later, on all ranks after the same batch. The checkpoint is written, if the fit has one.
-     * The weights stay those of the last step. Another vkt_trainer_fit continues after that step. */
+     * The weights stay those of the last step. Another vkt_trainer_fit continues after that step, or
+     * begins the epoch again if a loss or a weight of it was not finite. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 

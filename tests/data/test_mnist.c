@@ -179,7 +179,8 @@ static void a_folder_may_name_its_classes(void **state)
     vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     for (int gzip = 0; gzip < 2; gzip++) {
-        write_folder(t, "T-shirt/top\r\nTrouser\n\nPullover\nDress\nCoat", gzip);
+        /* The first three bytes are a byte order mark. */
+        write_folder(t, "\xEF\xBB\xBFT-shirt/top\r\nTrouser\n\nPullover\nDress\nCoat", gzip);
         for (uint32_t classes = 0; classes <= 5; classes += 5) {
             vkt_dataset *ds;
             assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, classes, &ds), VKT_OK);

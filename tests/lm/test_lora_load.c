@@ -247,7 +247,7 @@ static void files_of_others_are_read(void **state)
             x                                                             \
         }                                                                 \
     }
-#define ALPHA_WANTED "want a number other than 0, at most 1e6 in magnitude, got "
+#define ALPHA_WANTED "want a finite number other than 0, got "
 static const float zeros[1024];
 #define MATRIX(name, columns, rows)                              \
     {                                                            \
@@ -303,7 +303,6 @@ static void what_is_no_adapter_is_refused(void **state)
         { 3, ALPHA(0), -1, { 0 }, VKT_E_FORMAT, ALPHA_WANTED "0" },
         { 3, ALPHA(-(float)INFINITY), -1, { 0 }, VKT_E_FORMAT, ALPHA_WANTED "-inf" },
         { 3, ALPHA((float)NAN), -1, { 0 }, VKT_E_FORMAT, ALPHA_WANTED },
-        { 3, ALPHA(2e6f), -1, { 0 }, VKT_E_FORMAT, ALPHA_WANTED "2e+06" },
         { 3, TEXT("adapter.lora.alpha", "1"), -1, { 0 }, VKT_E_FORMAT, "adapter.lora.alpha" },
         { MORE_META,
           TEXT("adapter.alora.invocation_tokens", ""),

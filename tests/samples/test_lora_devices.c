@@ -129,7 +129,7 @@ static void numbers_that_do_not_fit_are_explained(void **state)
            "--devices", "0,0", "--batch", "3");
     EXPECT(r, 1, "--shards: want at most the 18 rows to train on, got 32", QUIET, "--shards", "32", "--batch", "64");
     EXPECT(r, 1, "want a number of shards that is a power of two", QUIET, "--shards", "3", "--batch", "6");
-    EXPECT(r, 1, "--devices, --mpi: are for training", "--model", LORA_MODEL, "--prompt", "a", "--devices", "0,0");
+    EXPECT(r, 2, "--devices, --mpi: are for training", "--model", LORA_MODEL, "--prompt", "a", "--devices", "0,0");
     /* The message proposes a value of --batch, which counts the rows of all shards. A run with this batch does fit. */
     const char *const args[] = { QUIET, "--devices",      "0,0",  "--batch", "16", "--shards",
                                  "4",   "--memory-limit", "6MiB", NULL };

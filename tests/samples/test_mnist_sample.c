@@ -288,8 +288,8 @@ static void a_resume_prints_where_it_continues_and_which_run_it_is(void **state)
     images[n - 1] ^= 1;
     assert_int_equal(vkt_file_write(&r->h, path, images, n), VKT_OK);
     vkt_free(&r->h, images);
-    EXPECT(r, 1, "c is of another run: data: not the same as in the checkpoint", SMALL, "--epochs", "4", "--resume",
-           "c");
+    EXPECT(r, 1, "c is of another run: attached text \"data\": not the same as in the checkpoint; data: not the same",
+           SMALL, "--epochs", "4", "--resume", "c");
 }
 
 /* Checks the learning rates of the first n epochs in the file "history" of the last run. */

@@ -116,6 +116,25 @@ static void classes_have_names(void **state)
     vkt_records_destroy(&r);
 }
 
+/* The fee is 0.1 in three rows, and is missing in one. The sum of the three is rounded, but the deviation is 0, so
+ * std is 1: a fee of 0.2 becomes 0.1. */
+static void equal_numbers_have_no_deviation(void **state)
+{
+    const vkt_host h = vkt_test_host();
+    const uint32_t rows[] = { 0, 1, 2, 3 };
+    vkt_columns *c;
+    vkt_dataset *d;
+    (void)state;
+    vkt_records *r = records_of(&h, "fee;kind\n0.1;tea\n0.1;ale\n0.1;tea\n;ale\n0.2;tea\n");
+    assert_int_equal(vkt_columns_guess(&h, r, &(vkt_columns_params){ .rows = rows, .n_rows = 4 }, &c), VKT_OK);
+    assert_int_equal(vkt_dataset_from_columns(&h, c, r, NULL, 0, true, &d), VKT_OK);
+    const float *x = vkt_dataset_features(d);
+    assert_true(x[0] == 0 && fabsf(x[4 * 2] - 0.1f) < 1e-6f);
+    vkt_dataset_destroy(&d);
+    vkt_columns_destroy(&c);
+    vkt_records_destroy(&r);
+}
+
 static void expect_refused(const vkt_host *h, const char *text, const vkt_columns_params *p, const char *says)
 {
     vkt_records *r = records_of(h, text);
@@ -277,9 +296,13 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_guessed_and_kept), cmocka_unit_test(rows_become_numbers),
-        cmocka_unit_test(classes_have_names),           cmocka_unit_test(what_cannot_be_learned_is_refused),
-        cmocka_unit_test(equal_names_are_refused),      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
+        cmocka_unit_test(columns_are_guessed_and_kept),
+        cmocka_unit_test(rows_become_numbers),
+        cmocka_unit_test(classes_have_names),
+        cmocka_unit_test(equal_numbers_have_no_deviation),
+        cmocka_unit_test(what_cannot_be_learned_is_refused),
+        cmocka_unit_test(equal_names_are_refused),
+        cmocka_unit_test(numbers_that_are_too_large_are_left_out),
         cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("columns", tests, NULL, NULL);
