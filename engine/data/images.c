@@ -86,8 +86,10 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    /* A narrow image may become too long. A limit of the file's pixels never forbids a square of the wanted size. */
-    const uint64_t square = (uint64_t)p->resize * p->resize, most = p->max_pixels ? VKT_MAX(p->max_pixels, square) : 0;
+    /* A narrow image may become too long. The limit of the file's pixels grows with the resized square, so that a
+     * common shape of up to 4 to 1 is never refused here. */
+    const uint64_t square = (uint64_t)p->resize * p->resize;
+    const uint64_t most = p->max_pixels ? VKT_MAX(p->max_pixels, 4 * square) : 0;
     VKT_TRY(vkt_image_check_size(h, path, width, height, n, most));
     b->width = (uint32_t)width;
     b->height = (uint32_t)height;

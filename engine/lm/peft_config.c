@@ -97,13 +97,13 @@ static vkt_result read_numbers(const source *f)
     double a = json_number_value(alpha);
     if (!json_is_integer(r) || json_integer_value(r) < 1 || json_integer_value(r) > MOST_RANK)
         return malformed(f, "r", "an integer from 1 to 65536");
-    if (!json_is_number(alpha) || !isfinite((float)a) || (float)a == 0)
-        return malformed(f, "lora_alpha", "a finite number other than 0");
     if ((dropout && !json_is_number(dropout)) || !(p >= 0 && p < 1))
         return malformed(f, "lora_dropout", "a number from 0 to below 1");
     if (rs && !json_is_boolean(rs) && !json_is_null(rs)) return malformed(f, "use_rslora", "true or false");
     lora->rank = (uint32_t)json_integer_value(r);
     if (json_is_true(rs)) a *= sqrt((double)lora->rank);
+    if (!json_is_number(alpha) || !isfinite((float)a) || (float)a == 0)
+        return malformed(f, "lora_alpha", "a number other than 0 that is finite as float32");
     lora->alpha = (float)a;
     lora->dropout = (float)p;
     return VKT_OK;

@@ -502,7 +502,10 @@ static vkt_result fit_rank(fit *f)
     }
     /* A fit with allow_nonfinite may end with a state that is not finite, also if `stop` ends it. The next fit without
      * allow_nonfinite must check this state (go_on). */
-    if (f->nonfinite) t->diverged = true;
+    if (f->nonfinite) {
+        t->diverged = true;
+        t->owes_checkpoint = false;
+    }
     t->interrupted = f->interrupted;
     if (ended && t->at.best_epoch) VKT_TRY(put_best(t));
     return r != VKT_OK ? r : f->written;

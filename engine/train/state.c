@@ -114,7 +114,9 @@ static void add_parts(state *s, const char *prefix, const float *values)
 
 static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
-    const vkt_position *p = &t->at;
+    vkt_position at = t->at;
+    const vkt_position *p = &at;
+    if (t->diverged) at.batch = 0, at.sums = (vkt_sums){ 0 }; /* a diverged epoch begins again */
     const vkt_numbers locale = vkt_numbers_begin();
     const vkt_plateau_state *l = &p->plateau;
     const double best = isnan(p->best) ? (p->best_epoch ? NAN : -HUGE_VAL) : p->best; /* see parse_position */

@@ -279,7 +279,7 @@ static void wrong_values_are_refused(void **state)
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1e-60}", VKT_E_FORMAT,
           "\"lora_alpha\"" }, /* 0 as float */
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1e39}", VKT_E_FORMAT,
-          "\"lora_alpha\": want a finite number other than 0" },
+          "\"lora_alpha\": want a number other than 0 that is finite as float32" },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1}", VKT_E_FORMAT, "\"target_modules\"" },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1, \"target_modules\": \".*q\"}", VKT_E_UNSUPPORTED,
           "\"target_modules\": \".*q\"" },

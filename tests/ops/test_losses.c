@@ -333,6 +333,16 @@ static void no_fusion_passes_a_stopped_gradient(void **state)
         vkt_test_expect_errors(false);
         vkt_graph_destroy(&g);
     }
+    /* The ops on sequences add reshapes, which a fusion does pass. */
+    vkt_graph *g = harness_graph();
+    vkt_tensor y = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape3(4, 1, 12));
+    y = vkt_stop_gradient(g, vkt_conv1d(g, y, vkt_param(g, "w", vkt_shape3(1, 1, 3)), NONE, NULL));
+    y = vkt_max_pool1d(g, vkt_relu(g, y), &(vkt_pool1d_params){ .kernel = 2 });
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_backward(g, vkt_sum(g, y)), VKT_E_ARG);
+    vkt_test_error_contains("'w' does not influence the loss");
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
 }
 
 int main(void)

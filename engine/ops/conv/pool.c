@@ -85,12 +85,16 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
-/* Follows the chain of aliases from t on. Returns the first value that has the shape and layout of `as`; {0} if there
- * is none. */
+/* Follows the chain of aliases from t on. Returns the first value that has the shape and layout of `as`. Returns {0} if
+ * there is none before an alias that passes no gradient (stop_gradient). */
 static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 {
-    while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
-        t.id = vkt_value_of(g, t)->alias;
+    const vkt_value *v = vkt_value_of(g, t);
+    while (t.id && (v->layout != as->layout || !vkt_shape_equal(v->shape, as->shape))) {
+        if (v->alias && !g->nodes[v->producer - 1]->op->diff) return (vkt_tensor){ 0 };
+        t.id = v->alias;
+        v = vkt_value_of(g, t);
+    }
     return t;
 }
 

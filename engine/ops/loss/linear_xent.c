@@ -102,7 +102,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_linear_xent_attr a = *(const vkt_linear_xent_attr *)n->attr;
     const uint32_t has = a.grads;
     a.grads = wanted_grads(g, n);
-    for (uint32_t k = VKT_XENT_OUT_GRADS; k < n->n_out; k++)
+    for (uint32_t k = VKT_XENT_OUT_GRADS; k < n->n_out && g->status == VKT_OK; k++)
         if (dy[k].id) vkt_refuse_second_gradient(g, n, k);
     if (!dy[VKT_XENT_OUT_LOSS].id || !a.grads) return;
     if ((a.grads & ~has) || n->in[VKT_XENT_DLOSS].id != dy[VKT_XENT_OUT_LOSS].id) {

@@ -148,7 +148,7 @@ static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
     const uint32_t n_in = a->params + 2 * a->layers;
-    for (uint32_t k = 1; k < n->n_out; k++)
+    for (uint32_t k = 1; k < n->n_out && g->status == VKT_OK; k++)
         if (dy[k].id) vkt_refuse_second_gradient(g, n, k);
     if (g->status != VKT_OK) return;
     if ((wanted.grads & ~a->grads) || dy[0].id != n->in[VKT_MLP_IN_DLOSS].id) {
