@@ -108,8 +108,8 @@ VKT_API vkt_result vkt_lora_save_gguf(const vkt_host *host, vkt_store *s, vkt_st
  * model's; an unknown option whose name starts with "adapter." (adapter.lora.task_name and adapter.lora.prompt_prefix
  * are known and have no effect); a tensor that is neither the A nor the B of an adapter, or that belongs to a layer
  * that the model does not have; adapters of several ranks, or of a rank above 65536. VKT_E_FORMAT: general.type,
- * adapter.type or general.architecture is missing or no text; alpha is missing, no number, 0 or not finite; the A or the
- * B of an adapter is missing, or the two do not fit together; there are no adapters. VKT_E_ARG: `model` has no
+ * adapter.type or general.architecture is missing or no text; alpha is missing, no number, 0 or not finite; the A or
+ * the B of an adapter is missing, or the two do not fit together; there are no adapters. VKT_E_ARG: `model` has no
  * architecture. The other errors are those of vkt_gguf_open. After an error *out = NULL. Owner: the caller
  * (vkt_peft_config_destroy). */
 VKT_API vkt_result vkt_lora_gguf_config(const vkt_host *host, const vkt_gguf_model *model, const char *path,
