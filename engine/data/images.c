@@ -86,8 +86,8 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    /* A narrow image may become too long. The limit of the file's pixels grows with the resized square, so that a
-     * common shape of up to 4 to 1 is never refused here. */
+    /* A narrow image may become too long. A limit that is meant for small files must not refuse what they become: an
+     * image of up to 4 to 1 has at most 4 resize^2 pixels. */
     const uint64_t square = (uint64_t)p->resize * p->resize;
     const uint64_t most = p->max_pixels ? VKT_MAX(p->max_pixels, 4 * square) : 0;
     VKT_TRY(vkt_image_check_size(h, path, width, height, n, most));

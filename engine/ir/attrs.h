@@ -107,8 +107,8 @@ typedef struct vkt_shard_sum_attr {
     uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
     uint32_t levels;              /* this rank has 2^levels shards */
     uint32_t parts;               /* number of runs that compute one shard */
-    uint32_t bf16;   /* 1: when gradients of shards are added, each summand is rounded to bfloat16. Those of
-                      * states are not */
+    uint32_t bf16;   /* 1: when gradients of shards are added, each summand is rounded to bfloat16. Summands
+                      * of states are not rounded */
     uint32_t unused; /* 0; without this member the struct would have padding bytes */
 } vkt_shard_sum_attr;
 

@@ -389,8 +389,7 @@ static vkt_result fail_without_best(const fit *f)
     if (f->t->shards.rank > 0) return r; /* rank 0 logs the error */
     if (r == VKT_E_STATE)
         return vkt_fail(&t->host, VKT_E_STATE,
-                        "fit: no epoch is the best: the monitor, metric '%s', is NaN in "
-                        "each epoch with a finite loss",
+                        "fit: no epoch is the best: the monitor, metric '%s', is NaN in each epoch with a finite loss",
                         t->metrics[0].name);
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
@@ -439,7 +438,7 @@ static vkt_result warn_of_rest(const vkt_trainer *t)
     VKT_TRY(vkt_store_get_accumulation(t->store, &rest));
     if (rest.batches && t->steps.submitted)
         vkt_log_line(&t->host, VKT_LOG_WARN,
-                     "fit: %u batches at the end have changed no parameter yet: a step has %u micro-batches",
+                     "fit: batches at the end that have changed no parameter yet: %u; a step has %u micro-batches",
                      rest.batches, t->params.optimizer.micro_batches);
     return VKT_OK;
 }

@@ -149,7 +149,9 @@ typedef struct vkt_image_params {
                            * fails, but some files are checked only in part: see vkt_dataset_from_image_table */
     uint32_t *left_out;   /* gets the number of broken and missing files; may be NULL */
     uint64_t max_pixels;  /* an image with more pixels counts as broken; 0: the limit is 2^24 pixels plus 64 for each
-                           * byte of the file, but at most 2^27 pixels, and 65535 pixels along a side */
+                           * byte of the file, but at most 2^27 pixels, and 65535 pixels along a side. With `resize`, an
+                           * image also  counts as broken if its resized form exceeds this limit (a max_pixels below 4
+                           * resize^2  counts as 4 resize^2) */
     uint64_t cache_bytes; /* memory for decoded and resized images. If all images fit, they are kept; else each fetch
                            * decodes its image. 0 means 1 GiB; 1 means that no image is kept */
     uint32_t workers;     /* number of threads that check all files when the data set is made; 0: one per core. There

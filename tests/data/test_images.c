@@ -320,6 +320,19 @@ static void long_strips_are_broken(void **state)
     vkt_dataset_destroy(&ds);
 }
 
+/* max_pixels is about the file: an image of 32 x 16 pixels becomes 256 x 128, which is more than max_pixels. */
+static void small_images_may_be_enlarged(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    static uint8_t rows[32 * 16];
+    const image_file f = encode_png(&(png_params){ .width = 32, .height = 16, .depth = 8 }, rows);
+    temp_write(t, "a.png", f.p, f.n, false);
+    free(f.p);
+    vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,0\n"),
+                                   &(vkt_image_params){ .height = 96, .width = 96, .resize = 128, .max_pixels = 600 });
+    vkt_dataset_destroy(&ds);
+}
+
 static unsigned until_bad_sector; /* the call of readdir that fails (1: the next one); 0: none fails */
 
 /* Replaces the C library's function in this program. Calls that must not fail go to the C library. */
@@ -488,6 +501,7 @@ int main(void)
         TEST(an_empty_file_is_called_empty),
         TEST(files_that_break_later_stop_the_epoch),
         TEST(long_strips_are_broken),
+        TEST(small_images_may_be_enlarged),
         TEST(a_folder_that_cannot_be_read_to_its_end_is_refused),
         TEST(failed_allocations_are_a_status),
         TEST(real_data_sets_give_pillows_bytes),

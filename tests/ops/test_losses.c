@@ -257,6 +257,29 @@ static void nan_stays_nan(void **state)
     }
 }
 
+/* A program of a graph with gradients, and its store. */
+typedef struct trained {
+    vkt_graph *g;
+    vkt_store *store;
+    vkt_program *p;
+} trained;
+
+static trained trained_make(vkt_graph *g)
+{
+    trained t = { .g = g };
+    OK(vkt_graph_status(g));
+    OK(vkt_store_create(harness_ctx, g, &t.store));
+    OK(vkt_program_create_guarded(harness_ctx, g, t.store, NULL, &t.p));
+    return t;
+}
+
+static void trained_free(trained *t)
+{
+    vkt_program_destroy(&t->p);
+    vkt_store_destroy(&t->store);
+    vkt_graph_destroy(&t->g);
+}
+
 /* The loss is the mean of (y - t)^2. t is a parameter, so it needs a gradient. A network in one node gives targets no
  * gradient, so this network must not become one node. */
 static void a_target_with_parameters_has_its_gradient(void **state)
@@ -265,27 +288,22 @@ static void a_target_with_parameters_has_its_gradient(void **state)
     harness_needs(harness_ctx);
     enum { N = 6 };
     vkt_graph *g = harness_graph();
-    vkt_program *p = NULL;
-    vkt_store *store = NULL;
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(N, 2));
     const vkt_tensor w = vkt_param(g, "w", vkt_shape2(1, 2)), t = vkt_param(g, "t", vkt_shape2(N, 1));
     OK(vkt_backward(g, vkt_mse(g, vkt_linear(g, x, w, NONE), t)));
-    OK(vkt_store_create(harness_ctx, g, &store));
-    OK(vkt_program_create_guarded(harness_ctx, g, store, NULL, &p));
+    trained run = trained_make(g);
     const float numbers[2 * N] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }, weight[2] = { 2, -1 };
     float target[N] = { 1, 0, -1, 4, 2, 8 }, got[N];
-    OK(vkt_store_write(store, 0, VKT_PART_VALUE, weight));
-    OK(vkt_store_write(store, 1, VKT_PART_VALUE, target));
-    OK(vkt_program_write(p, x, numbers, sizeof numbers));
-    OK(vkt_program_run(p, NULL, NULL));
-    OK(vkt_store_read(store, 1, VKT_PART_GRADIENT, got));
+    OK(vkt_store_write(run.store, 0, VKT_PART_VALUE, weight));
+    OK(vkt_store_write(run.store, 1, VKT_PART_VALUE, target));
+    OK(vkt_program_write(run.p, x, numbers, sizeof numbers));
+    OK(vkt_program_run(run.p, NULL, NULL));
+    OK(vkt_store_read(run.store, 1, VKT_PART_GRADIENT, got));
     for (size_t i = 0; i < N; i++) {
         const float d = 2 * numbers[2 * i] - numbers[2 * i + 1] - target[i];
         assert_true(fabsf(got[i] + 2 * d / N) < 1e-6f);
     }
-    vkt_program_destroy(&p);
-    vkt_store_destroy(&store);
-    vkt_graph_destroy(&g);
+    trained_free(&run);
 }
 
 /* The loss is sum(w s) + kl_div(y, s), where s is w without its gradient, so dw is s. Without vkt_stop_gradient, dw
@@ -296,22 +314,17 @@ static void a_stopped_gradient_is_left_out(void **state)
     harness_needs(harness_ctx);
     enum { N = 6 };
     vkt_graph *g = harness_graph();
-    vkt_program *p = NULL;
-    vkt_store *store = NULL;
     const vkt_tensor w = vkt_param(g, "w", vkt_shape2(2, 3)), s = vkt_stop_gradient(g, w);
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(2, 3));
     OK(vkt_backward(g, vkt_add(g, vkt_sum(g, vkt_mul(g, w, s)), vkt_kl_div(g, y, s, false, VKT_LOSS_SUM))));
-    OK(vkt_store_create(harness_ctx, g, &store));
-    OK(vkt_program_create_guarded(harness_ctx, g, store, NULL, &p));
+    trained run = trained_make(g);
     const float numbers[N] = { 1, 0.5f, 3, 4, 0.25f, 6 };
     float got[N];
-    OK(vkt_store_write(store, 0, VKT_PART_VALUE, numbers));
-    OK(vkt_program_run(p, NULL, NULL));
-    OK(vkt_store_read(store, 0, VKT_PART_GRADIENT, got));
+    OK(vkt_store_write(run.store, 0, VKT_PART_VALUE, numbers));
+    OK(vkt_program_run(run.p, NULL, NULL));
+    OK(vkt_store_read(run.store, 0, VKT_PART_GRADIENT, got));
     assert_memory_equal(got, numbers, sizeof numbers);
-    vkt_program_destroy(&p);
-    vkt_store_destroy(&store);
-    vkt_graph_destroy(&g);
+    trained_free(&run);
 }
 
 /* A pooling fuses with a relu before it, and with a convolution before that, but not through vkt_stop_gradient. So

@@ -81,6 +81,8 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     const vkt_binding binding = { e, array };
     const vkt_program_params params = { .arrays = &binding, .n_arrays = 1 };
     REFUSED(vkt_program_create(other, g, store, &params, &p), VKT_E_ARG, "made by this context");
+    const vkt_program_params no_arrays = { .n_arrays = 1 };
+    REFUSED(vkt_program_create(harness_ctx, g, store, &no_arrays, &p), VKT_E_ARG, "want `params->arrays`, got NULL");
     vkt_array_destroy(&array);
     vkt_store_destroy(&store);
     vkt_graph_destroy(&g);

@@ -48,7 +48,7 @@ enum { ROWS = 240 };
 static void batches_that_fill_no_step_are_reported(void **state)
 {
     rig *r = rig_of(state);
-    EXPECT(r, 0, "warning: fit: 8 batches at the end have changed no parameter yet: a step has 9 micro-batches",
+    EXPECT(r, 0, "warning: fit: batches at the end that have changed no parameter yet: 8; a step has 9 micro-batches",
            "--epochs", "1", "--batch", "16", "--micro-batches", "9");
 }
 

@@ -24,7 +24,7 @@ void hands_train(hands *h, uint32_t rank, vkt_trainer_params p, const vkt_fit_pa
 static void *fit(void *arg)
 {
     hand *one = arg;
-    one->result = vkt_trainer_fit(one->t, &one->fit);
+    one->result = one->dir ? vkt_run_dir_fit(one->dir, one->t, &one->fit, "{}") : vkt_trainer_fit(one->t, &one->fit);
     return NULL;
 }
 

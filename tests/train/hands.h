@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "train/group.h"
+#include "vktrain/run_dir.h"
 
 enum { HANDS_MOST = 4 };
 
@@ -13,6 +14,7 @@ typedef struct hand {
     vkt_transport transport;
     vkt_trainer *t;
     vkt_fit_params fit;
+    vkt_run_dir *dir;  /* the fit writes to this folder (vkt_run_dir_fit); NULL: none. The test owns it */
     vkt_result result; /* of the last fit */
     pthread_t thread;
 } hand;

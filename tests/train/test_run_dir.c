@@ -1,6 +1,6 @@
 /* Tests vktrain/run_dir.h: the files of a folder, a run that continues in its folder, and files that cannot be written.
  * tests/samples/test_run_dir.c tests signals, locks and the event files. */
-#include "train/rig.h"
+#include "train/hands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +140,34 @@ static void a_stopped_fit_keeps_the_best_weights(void **state)
     vkt_run_dir_destroy(&one);
 }
 
+/* Trains two ranks in the folder of rank 0. If `stops`, the callback of rank 1 ends the fit in its second epoch. */
+static void train_two(rig *r, vkt_run_dir *d, uint32_t epochs, bool stops)
+{
+    hands h = hands_make(r, 2, 0);
+    uint32_t done = 0;
+    vkt_fit_params f = { .epochs = epochs, .checkpoint = vkt_run_dir_path(d, VKT_RUN_CHECKPOINT) };
+    hands_train(&h, 0, group_params(r), &f);
+    if (stops) f.callbacks = (vkt_fit_callbacks){ .user = &done, .on_epoch = count_epoch, .stop = stop_in_second };
+    hands_train(&h, 1, group_params(r), &f);
+    h.rank[0].dir = d;
+    hands_fit(&h);
+    for (int i = 0; i < 2; i++) assert_int_equal(h.rank[i].result, VKT_OK);
+    assert_int_equal(done, stops);
+    hands_free(&h);
+}
+
+/* A `stop` of another rank ends the fit, too. */
+static void another_ranks_stop_keeps_the_best_weights(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_run_dir *d = open_run(r, "run"), *one = open_run(r, "one");
+    train_two(r, d, 3, true);
+    train_two(r, one, 1, false);
+    rig_same_file(vkt_run_dir_path(d, VKT_RUN_WEIGHTS), vkt_run_dir_path(one, VKT_RUN_WEIGHTS));
+    vkt_run_dir_destroy(&d);
+    vkt_run_dir_destroy(&one);
+}
+
 static bool stop_at_once(void *user)
 {
     (void)user;
@@ -226,6 +254,7 @@ int main(void)
         rig_test(another_checkpoint_goes_on),
         rig_test(files_can_be_left_out),
         rig_test(a_stopped_fit_keeps_the_best_weights),
+        rig_test(another_ranks_stop_keeps_the_best_weights),
         rig_test(a_new_folder_gets_the_best_weights_of_its_checkpoint),
         rig_test(what_cannot_be_written_is_reported),
         rig_test(a_fit_that_fails_at_once_writes_no_results),

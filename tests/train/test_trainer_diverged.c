@@ -305,6 +305,39 @@ static void an_allowed_divergence_is_found_later(void **state)
     vkt_test_expect_errors(false);
 }
 
+static bool stop_in_the_middle(void *user)
+{
+    uint32_t *calls = user;
+    return ++*calls == 3;
+}
+
+/* A fit with allow_nonfinite has an infinite loss in epoch 2, and `stop` ends it there. Its checkpoint continues at the
+ * start of epoch 2, and so does the trainer: the sums of the epoch are not finite. */
+static void a_stop_does_not_hide_a_divergence(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *t = rig_trainer(r, &p), *again = rig_trainer(r, &p);
+    uint32_t calls = 0;
+    set_extra(t, 0);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    set_extra(t, INFINITY);
+    const vkt_fit_params stopped = { .epochs = 2,
+                                     .allow_nonfinite = true,
+                                     .callbacks = { .user = &calls, .stop = stop_in_the_middle } };
+    assert_int_equal(vkt_trainer_fit(t, &stopped), VKT_OK);
+    const vkt_fit_progress at = vkt_trainer_position(t);
+    assert_true(at.epoch == 2 && at.batch == 0 && isnan(at.loss));
+    set_extra(t, 0);
+    assert_int_equal(vkt_trainer_checkpoint(t, path), VKT_OK);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
+    assert_int_equal(vkt_trainer_resume(again, path), VKT_OK);
+    rig_fit(again, &(vkt_fit_params){ .epochs = 2 });
+    rig_same(t, again, VKT_PART_VALUE);
+}
+
 /* The run diverges in the middle of epoch 2. Then the loss is finite again, and a fit with allow_nonfinite begins epoch
  * 2 again, like a fit without it. After this fit, the trainer counts as not diverged: a load keeps the moments. */
 static void a_fit_that_allows_nonfinite_begins_the_epoch_again(void **state)
@@ -456,6 +489,7 @@ int main(void)
         rig_test(without_the_weights_of_the_last_step_no_checkpoint_is_owed),
         rig_test(a_diverged_trainer_wants_finite_numbers),
         rig_test(an_allowed_divergence_is_found_later),
+        rig_test(a_stop_does_not_hide_a_divergence),
         rig_test(a_fit_that_allows_nonfinite_begins_the_epoch_again),
         rig_test(a_loaded_adagrad_starts_as_a_new_one),
         rig_test(a_skipped_step_is_no_divergence),
