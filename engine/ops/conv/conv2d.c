@@ -119,7 +119,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* A smaller case may have fewer input channels, and the same number of channels of a group (dimension 1 of w). */
+/* Computes the number of groups anew. A smaller case may have fewer channels, but a group keeps its number of channels
+ * (dimension 1 of w). */
 static void settle(void *attr, vkt_case_input *in)
 {
     vkt_conv2d_attr *a = attr;

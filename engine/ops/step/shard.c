@@ -127,7 +127,7 @@ static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool pac
  * belongs to a state, which is not rounded. Parameters and states begin at such blocks. */
 
 enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STATES, IN_STEP };
-_Static_assert(SHARD_SUM_BLOCK * 16 == VKT_ALIGN_BYTES, "a bit of `states` is about one block");
+_Static_assert(SHARD_SUM_BLOCK * 16 == VKT_ALIGN_BYTES, "a bit of `states` stands for one block");
 
 /* Returns the number of u32 words of `states`. */
 static uint64_t words_for(uint64_t arena_bytes)
