@@ -163,9 +163,9 @@ static void dispatch(vkt_emit *e, const call *c, const loop_nest *w)
                                        .groups = { groups, 1, 1 } });
 }
 
-/* Returns how many indices of the slowest dimension fit into one dispatch. A binding must hold longest_element bytes for
- * each element of y. Each operand must fit into its binding, too: in another layout, an operand may have more padding
- * than y. */
+/* Returns how many indices of the slowest dimension fit into one dispatch. A binding must hold longest_element bytes
+ * for each element of y. Each operand must fit into its binding, too: in another layout, an operand may have more
+ * padding than y. */
 static uint64_t most_of_slowest(const vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
